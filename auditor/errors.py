@@ -1,0 +1,51 @@
+"""What can go wrong in a way a person can mend; every message says what, where, and how to mend it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AuditorError(Exception):
+    """Root of all errors that are shown as one line, without a traceback.
+
+    Attributes:
+        message: what is wrong, and where.
+        mend: how to mend it, as an instruction; may be empty.
+        exit_code: the process's exit code when this error ends a command.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, mend: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.mend = mend
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.mend}".rstrip()
+
+
+class UsageError(AuditorError):
+    """A command was given words or options it cannot take."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """The audit's configuration is wrong; nothing has been asked of any model."""
+
+
+class SurveyError(AuditorError):
+    """A survey cannot be read, or does not hold what was asked of it."""
+
+
+class StorageError(AuditorError):
+    """The database cannot be opened, is held by another run, or does not hold what was asked of it."""
+
+
+class ModelSetupError(AuditorError):
+    """A model cannot be used at all: weights missing, key missing, server unreachable, package not installed."""
+
+
+class ImportFileError(AuditorError):
+    """A file given to an import cannot be used; the message names the row or the column."""
