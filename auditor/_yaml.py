@@ -1,0 +1,70 @@
+"""YAML as configuration, read strictly: in plain YAML 1.1 the country code NO is false and 1.10 is 1.1."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from auditor.errors import ConfigError
+
+
+def _error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML 1.2's core scalars only; no aliases, no duplicate keys, no tags."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            event = self.peek_event()
+            raise yaml.MarkedYAMLError(
+                problem="aliases are not allowed; write the value out", problem_mark=event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _error("a key must be plain text", key_node.start_mark)
+            if key_node.value in seen:
+                raise _error(f"the key '{key_node.value}' stands twice", key_node.start_mark)
+            seen.add(key_node.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _resolvers() -> dict[str, list[tuple[str, Any]]]:
+    table: dict[str, list[tuple[str, Any]]] = {}
+    for tag, pattern, firsts in (
+        ("tag:yaml.org,2002:bool", r"^(?:true|false)$", "tf"),
+        ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]*)$", "-0123456789"),
+        ("tag:yaml.org,2002:float", r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", "-0123456789"),
+        ("tag:yaml.org,2002:null", r"^(?:null|~|)$", "n~\0"),
+    ):
+        for first in firsts:
+            table.setdefault("" if first == "\0" else first, []).append((tag, re.compile(pattern)))
+    return table
+
+
+_StrictLoader.yaml_implicit_resolvers = _resolvers()
+
+
+def parse_yaml(text: str, where: str) -> dict[str, Any]:
+    """Parse a mapping.
+
+    Raises:
+        ConfigError: not YAML, not a mapping, or something ambiguous; the message names the line.
+    """
+    try:
+        data = yaml.load(text, Loader=_StrictLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{where}{line}: {error.problem}.", "Mend that line.") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not YAML: {error}.") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where}: not a table of keys and values.", "`auditor init` writes one to start from.")
+    return data

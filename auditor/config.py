@@ -1,0 +1,328 @@
+"""The configuration of an audit: one TOML (or strict YAML) file, validated; unknown keys name the nearest known."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from auditor.domain import canonical_hash
+from auditor.errors import ConfigError
+
+ENV_PREFIX = "os.environ/"
+MAX_CONFIG_BYTES = 1_000_000
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class SurveySection(Section):
+    """Which ground truth, and which part of it."""
+
+    source: str
+    """Name of a built-in survey, or a path to a file of the user's own."""
+    countries: Literal["all"] | list[str] = "all"
+    """Countries to ask about, in the survey's own spelling."""
+    topics: Literal["all"] | list[str] = "all"
+    """Topics to ask about."""
+    nonresponse: Literal["drop"] = "drop"
+    """What becomes of respondents without an answer."""
+
+
+class Price(Section):
+    """Price of a model in US dollars per million tokens, for models whose price is not publicly listed."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+
+
+class ModelSection(Section):
+    """One model: who it is, how it is reached, and how hard it may be asked."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    """The model's name in this audit."""
+    model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
+    """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
+    api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
+    """Where the key is: `os.environ/NAME`. The key itself never stands in the file."""
+    api_base: str | None = None
+    """Base URL of a server that speaks the provider's protocol."""
+    system: str | None = None
+    """Text put before every system prompt of this model."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """Overrides the probe's temperature for this model."""
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Requests in flight at most."""
+    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    """Time limit of one request, in seconds."""
+    price: Price | None = None
+    """Set where the provider's price is not publicly listed; unknown is not zero."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """More parameters for the provider, sent as they are."""
+
+
+class DirectProbe(Section):
+    """The three-step chain of thought that ends in a score."""
+
+    samples: Annotated[int, Field(ge=1, le=1000)] = 5
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    max_tokens: Annotated[int, Field(ge=16)] = 400
+    mode: Literal["structured", "text"] = "structured"
+    """`structured` asks for a JSON object; `text` is the paper's form, which ends in "SCORE = x"."""
+    max_words: Annotated[int, Field(ge=5)] = 120
+    """Length of the reasoning that is asked for."""
+
+
+class ReviewProbe(Section):
+    """What judges are asked of each trace."""
+
+    max_words: Annotated[int, Field(ge=5)] = 60
+    """Length of the justification at most."""
+    max_tokens: Annotated[int, Field(ge=16)] = 300
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
+    """How many traces of a cell go to the judges: all, or the first n that have a score."""
+
+
+class Probes(Section):
+    """What is measured."""
+
+    direct: DirectProbe = DirectProbe()
+    review: ReviewProbe = ReviewProbe()
+
+
+class ConflictSection(Section):
+    """When two models are said to conflict."""
+
+    threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
+    """Least absolute difference of scores; `auto` is the third quartile of this audit's own differences."""
+
+
+class EmbeddingSection(Section):
+    """The sentence encoder behind self-consistency."""
+
+    model: str = "all-MiniLM-L6-v2"
+    """A sentence-transformers model by name, or a path to a folder that holds one."""
+
+
+class Limits(Section):
+    """Bounds on money, retries and time."""
+
+    budget_usd: Annotated[float, Field(gt=0)] | None = None
+    """No call goes out once this much is spent; None is no limit."""
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
+    """Requests for one call at most, retries included."""
+    deadline_s: Annotated[float, Field(gt=0)] = 120.0
+    """Time for one call in all, waits between retries included, in seconds."""
+
+
+class AuditConfig(Section):
+    """One audit."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    """The audit's name: letters, digits, dot, dash and underscore."""
+    survey: SurveySection
+    models: Annotated[list[ModelSection], Field(min_length=1)]
+    judges: Literal["peers"] | list[ModelSection] = "peers"
+    """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
+    probes: Probes = Probes()
+    conflicts: ConflictSection = ConflictSection()
+    embedding: EmbeddingSection = EmbeddingSection()
+    limits: Limits = Limits()
+    storage: str | None = None
+    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
+    seed: int = 0
+    """Seed of all sampling; each sample's own seed is derived from it."""
+
+    @model_validator(mode="after")
+    def _names_and_judges(self) -> AuditConfig:
+        _require_unique([m.name for m in self.models], "models")
+        if isinstance(self.judges, list):
+            _require_unique([j.name for j in self.judges], "judges")
+            _require_same_model_for_shared_names(self.models, self.judges)
+        for model in self.models:
+            if self.judges != [] and not self.judges_of(model.name):
+                raise ValueError(
+                    f"model '{model.name}' has no judge: a model never judges itself. "
+                    "Add another model or judge, or set judges = [] for no review."
+                )
+        return self
+
+    @property
+    def judge_models(self) -> list[ModelSection]:
+        """All judges, whoever they may judge."""
+        return list(self.models) if self.judges == "peers" else list(self.judges)
+
+    def judges_of(self, name: str) -> list[ModelSection]:
+        """The judges of a model's traces: all but the model itself, by name and by what it runs on."""
+        author = next(m for m in self.models if m.name == name)
+        return [j for j in self.judge_models if j.name != name and not _is_same_judge(j, author)]
+
+    def model(self, name: str) -> ModelSection:
+        """The audited model or judge of that name."""
+        return next(m for m in [*self.models, *self.judge_models] if m.name == name)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what determines the results: everything but where they are stored."""
+        return canonical_hash(self.model_dump(mode="json", exclude={"storage"}))
+
+
+def _is_same_judge(judge: ModelSection, author: ModelSection) -> bool:
+    """A judge listed apart is the author under another name when it is the same model, asked the same way."""
+    identity = ("model", "api_base", "system", "temperature", "params")
+    return all(getattr(judge, key) == getattr(author, key) for key in identity)
+
+
+def _require_unique(names: list[str], where: str) -> None:
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ValueError(f"{where}: the name {', '.join(map(repr, twice))} is used twice. Give each its own name.")
+
+
+def _require_same_model_for_shared_names(models: list[ModelSection], judges: list[ModelSection]) -> None:
+    audited = {m.name: m for m in models}
+    for judge in judges:
+        if judge.name in audited and judge != audited[judge.name]:
+            raise ValueError(
+                f"judges: '{judge.name}' is also an audited model, but set up differently. Give the judge another name."
+            )
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def load_config(path: str | Path) -> AuditConfig:
+    """Read and check an audit's configuration.
+
+    Relative survey and encoder paths are taken from the file's own folder.
+
+    Args:
+        path: a `.toml`, `.yaml` or `.yml` file.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, or holds a key or value that cannot be used; the message
+            names the file, the key and, for a misspelt key, the nearest known one.
+    """
+    path = Path(path)
+    data = _read(path)
+    try:
+        config = AuditConfig.model_validate(data)
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"{path}: {_explain(error, data)}") from None
+    return _resolve_paths(config, path.parent)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ConfigError(f"{path}: there is no such file.", "`auditor init` writes one to start from.")
+    if path.stat().st_size > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: larger than 1 MB, which no configuration is.", "Is it the right file?")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}.", "Save it as UTF-8 text.") from None
+    if path.suffix in (".yaml", ".yml"):
+        from auditor._yaml import parse_yaml
+
+        return parse_yaml(text, str(path))
+    if path.suffix != ".toml":
+        raise ConfigError(f"{path}: the suffix says neither TOML nor YAML.", "Name it .toml, .yaml or .yml.")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}.", "Mend that line.") from None
+
+
+def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
+    def resolved(value: str) -> str:
+        candidate = folder / value
+        return str(candidate) if candidate.exists() else value
+
+    survey = config.survey.model_copy(update={"source": resolved(config.survey.source)})
+    is_path = os.sep in config.embedding.model
+    encoder = resolved(config.embedding.model) if is_path else config.embedding.model
+    return config.model_copy(update={"survey": survey, "embedding": EmbeddingSection(model=encoder)})
+
+
+def _explain(error: pydantic.ValidationError, data: Any) -> str:
+    """The first thing wrong, in one line; how many more there are."""
+    problems = [_explain_one(dict(e), data) for e in error.errors(include_url=False)]
+    unique = list(dict.fromkeys(problems))
+    more = f" (and {len(unique) - 1} more)" if len(unique) > 1 else ""
+    return unique[0] + more
+
+
+def _explain_one(problem: dict[str, Any], data: Any) -> str:
+    loc = [part for part in problem["loc"] if not _is_union_tag(part)]
+    where = _dotted(loc, data)
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(problem["loc"])
+        near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Known here: {', '.join(sorted(known))}."
+        return f"unknown key '{where}'. {hint}"
+    if problem["type"] == "missing":
+        return f"the key '{where}' is missing. Add it."
+    if str(loc[-1:]) == "['api_key']":
+        return f"'{where}' must name an environment variable, as in \"os.environ/OPENAI_API_KEY\", never be the key."
+    message = re.sub(r"^Value error, ", "", problem["msg"])
+    return f"'{where}': {message}" if where else message
+
+
+def _is_union_tag(part: object) -> bool:
+    return isinstance(part, str) and bool(re.search(r"[\[(]", part))
+
+
+def _dotted(loc: list[Any], data: Any) -> str:
+    """`models[1 'gpt'].timeout_s`: list items carry their name, since people do not count tables."""
+    text, here = "", data
+    for part in loc:
+        here = here[part] if isinstance(here, (dict, list)) and _has(here, part) else None
+        if isinstance(part, int):
+            name = here.get("name") if isinstance(here, dict) else None
+            text += f"[{part + 1}{f' {name!r}' if name else ''}]"
+        else:
+            text += f".{part}" if text else str(part)
+    return text
+
+
+def _has(value: dict[str, Any] | list[Any], part: Any) -> bool:
+    return part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
+
+
+def _known_keys(loc: tuple[Any, ...]) -> list[str]:
+    """Field names of the section that a location points into."""
+    section: Any = AuditConfig
+    sections = {
+        "survey": SurveySection, "models": ModelSection, "judges": ModelSection, "price": Price, "probes": Probes,
+        "direct": DirectProbe, "review": ReviewProbe, "conflicts": ConflictSection, "embedding": EmbeddingSection,
+        "limits": Limits,
+    }  # fmt: skip
+    for part in loc[:-1]:
+        section = sections.get(part, section) if isinstance(part, str) else section
+    return list(section.model_fields)
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------
+
+
+def resolve_key(reference: str) -> str:
+    """The secret behind `os.environ/NAME`; resolved at the call, never stored.
+
+    Raises:
+        ConfigError: the variable is not set or empty.
+    """
+    name = reference.removeprefix(ENV_PREFIX)
+    value = os.environ.get(name, "")
+    if not value:
+        raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
+    return value

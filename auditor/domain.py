@@ -1,0 +1,364 @@
+"""The words of the field as types: cells, calls, answers, traces, verdicts, conflicts, ratings, surveys.
+
+Everything here is frozen data without behaviour beyond small derivations; scores are in [-1, 1], where +1 is
+"always acceptable" and -1 "never acceptable".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+SCORE_MIN = -1.0
+SCORE_MAX = 1.0
+
+
+class Outcome(StrEnum):
+    """How one call ended. Only `ok` has a score or a verdict; a failure is never turned into a number."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    UNPARSED = "unparsed"
+    RATE_LIMITED = "rate_limited"
+    TIMEOUT = "timeout"
+    SERVER_ERROR = "server_error"
+    CLIENT_ERROR = "client_error"
+    OVER_BUDGET = "over_budget"
+    NOT_MEASURABLE = "not_measurable"
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the model answered: such a result was paid for and is never asked again."""
+        return self in _ANSWERS
+
+
+_ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED, Outcome.NOT_MEASURABLE})
+
+
+class Purpose(StrEnum):
+    """What a call is for; part of its key."""
+
+    DIRECT = "direct"
+    REVIEW = "review"
+
+
+class Method(StrEnum):
+    """How a score was measured."""
+
+    DIRECT = "direct"
+    LOGPROB = "logprob"
+
+
+class Ruling(StrEnum):
+    """What a judge says of a trace."""
+
+    VALID = "VALID"
+    INVALID = "INVALID"
+
+
+class ConflictKind(StrEnum):
+    """How two models differ on a cell."""
+
+    BINARY = "binary"
+    """The scores lie on opposite sides of zero."""
+    OUTLIER = "outlier"
+    """One of the two stands alone against the agreement of all the other models on the cell."""
+    GRADIENT = "gradient"
+    """The same direction, or one exactly neutral, but different strength."""
+
+
+class ConflictState(StrEnum):
+    """Whether a conflict is settled, and by whom."""
+
+    OPEN = "open"
+    MAJORITY = "majority"
+    PERSON = "person"
+
+
+class Decision(StrEnum):
+    """What a person says of a conflict."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BOTH = "both"
+    NEITHER = "neither"
+    SKIP = "skip"
+
+    @property
+    def settles(self) -> bool:
+        """Whether the decision closes the conflict."""
+        return self is not Decision.SKIP
+
+
+class Cell(NamedTuple):
+    """One country x topic pair."""
+
+    country: str
+    topic: str
+
+
+# --- calls and answers ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to one model, complete enough that its key says whether it was asked before.
+
+    Attributes:
+        name: the model's name in the audit; not part of the key, since it changes nothing the model sees.
+        model: the provider string, such as `openai/gpt-4o`.
+        messages: the chat, in order.
+        purpose: what the answer is for.
+        sample: index of this sample among equal questions, from 0.
+        params: what is sent beside the messages: temperature, max_tokens, seed, and the like.
+        schema: name of the structure asked for, or None for free text.
+        server: the provider's base URL where the config sets one.
+    """
+
+    name: str
+    model: str
+    messages: tuple[Message, ...]
+    purpose: Purpose
+    sample: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    schema: str | None = None
+    server: str | None = None
+
+    @property
+    def key(self) -> str:
+        """SHA-256, in hex, of the canonical JSON of all that determines the answer."""
+        return canonical_hash(
+            {
+                "model": self.model,
+                "server": self.server,
+                "messages": [[m.role, m.content] for m in self.messages],
+                "purpose": self.purpose.value,
+                "sample": self.sample,
+                "params": dict(self.params),
+                "schema": self.schema,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request that went out for a call; `outcome` says how it ended."""
+
+    number: int
+    started_at: datetime
+    latency_s: float
+    outcome: Outcome
+    http_status: int | None = None
+    error: str | None = None
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for a call, or why nothing did. Unknown numbers are None, never 0.
+
+    Attributes:
+        key: the call's key.
+        outcome: as judged by the gateway: `ok` here means that text arrived complete; whether it can be read as a
+            score or a verdict is decided by the parser of its purpose.
+        text: the model's words, exactly as decoded; None when nothing arrived.
+        finish_reason: the provider's own reason for stopping.
+        served_model: the model that the provider says it used.
+        cost_usd: what the call cost, all attempts that were answered included; None when the price is unknown.
+    """
+
+    key: str
+    outcome: Outcome
+    text: str | None = None
+    finish_reason: str | None = None
+    served_model: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    error: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+
+# --- what is read out of answers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One sampled chain of thought on one cell by one model."""
+
+    model: str
+    cell: Cell
+    sample: int
+    outcome: Outcome
+    score: float | None = None
+    text: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one judge says of one trace; only `ok` has a ruling."""
+
+    judge: str
+    model: str
+    cell: Cell
+    sample: int
+    outcome: Outcome
+    ruling: Ruling | None = None
+    cultural_accuracy: bool | None = None
+    logical_consistency: bool | None = None
+    score_fit: bool | None = None
+    justification: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellScore:
+    """A model's score on a cell by one method: the mean of its `ok` samples, None where there is none.
+
+    Attributes:
+        variance: sample variance of the `ok` scores (n - 1 in the denominator); None with fewer than two.
+        n_ok, n_planned: `ok` samples, and samples that were to be taken.
+        self_consistency: mean pairwise cosine of the reasoning embeddings, in [-1, 1]; None with fewer than two.
+    """
+
+    model: str
+    cell: Cell
+    method: str
+    score: float | None
+    variance: float | None = None
+    n_ok: int = 0
+    n_planned: int = 0
+    self_consistency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two models that differ on a cell by at least the threshold.
+
+    Attributes:
+        left, right: model names, in the audit's order; which is shown first says nothing.
+        difference: score of left minus score of right.
+        seats: judges that could vote (authors of neither side); votes_left + votes_right <= seats.
+        winner: the model whose side was upheld; None while open, or when a person said both or neither.
+    """
+
+    id: int
+    cell: Cell
+    left: str
+    right: str
+    score_left: float
+    score_right: float
+    kind: ConflictKind
+    state: ConflictState = ConflictState.OPEN
+    seats: int = 0
+    votes_left: int = 0
+    votes_right: int = 0
+    winner: str | None = None
+
+    @property
+    def difference(self) -> float:
+        return self.score_left - self.score_right
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A person's decision on a conflict: appended, never overwritten."""
+
+    conflict_id: int
+    rater: str
+    decision: Decision
+    decided_at: datetime
+    note: str = ""
+
+
+# --- ground truth -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyCell:
+    """What people of a country say of a topic.
+
+    Attributes:
+        score: in [-1, 1]; None where the question was not asked.
+        n: respondents behind the score; None where unknown.
+        standard_error: of the score; None where unknown.
+        nonresponse: share of respondents without a usable answer, in [0, 1]; None where unknown.
+        acceptable, not_a_moral_issue, unacceptable: shares in [0, 1] where the survey has them.
+    """
+
+    cell: Cell
+    score: float | None
+    n: int | None = None
+    standard_error: float | None = None
+    nonresponse: float | None = None
+    acceptable: float | None = None
+    not_a_moral_issue: float | None = None
+    unacceptable: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Ground truth: cells, and how the question was put to people.
+
+    Attributes:
+        wording: what a model is asked about a topic, with the placeholders `{topic}` and `{country}`.
+        scale: the meaning of the two ends, in words, as (never, always).
+        words: for each topic the words that give it away in a text; used to blind judges.
+    """
+
+    name: str
+    title: str
+    source: str
+    wording: str
+    scale: tuple[str, str]
+    cells: tuple[SurveyCell, ...]
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def countries(self) -> tuple[str, ...]:
+        """Countries in the order of the survey."""
+        return tuple(dict.fromkeys(c.cell.country for c in self.cells))
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Topics in the order of the survey."""
+        return tuple(dict.fromkeys(c.cell.topic for c in self.cells))
+
+    @property
+    def scores(self) -> dict[Cell, float]:
+        """Score by cell, of the cells that have one."""
+        return {c.cell: c.score for c in self.cells if c.score is not None}
+
+
+# --- identity ---------------------------------------------------------------------------------------------------
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, no spaces and no NaN, so that equal values have equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonical_hash(value: Any) -> str:
+    """SHA-256, in hex, of the canonical JSON; lone surrogates are kept apart by their escapes."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def derive_seed(seed: int, *parts: object) -> int:
+    """A seed in [0, 2**31) for one sample, from the audit's seed and what tells the sample from others."""
+    digest = hashlib.sha256(canonical_json([seed, *map(str, parts)]).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
