@@ -252,12 +252,12 @@ class Conflict:
 
     Attributes:
         left, right: model names, in the audit's order; which is shown first says nothing.
+        score_left, score_right: what a person's decision was about; a decision holds while they stay the same.
         difference: score of left minus score of right.
         seats: judges that could vote (authors of neither side); votes_left + votes_right <= seats.
         winner: the model whose side was upheld; None while open, or when a person said both or neither.
     """
 
-    id: int
     cell: Cell
     left: str
     right: str
@@ -271,6 +271,11 @@ class Conflict:
     winner: str | None = None
 
     @property
+    def id(self) -> str:
+        """Short name of the conflict, the same in every run of the audit."""
+        return canonical_hash([self.cell.country, self.cell.topic, self.left, self.right])[:10]
+
+    @property
     def difference(self) -> float:
         return self.score_left - self.score_right
 
@@ -279,7 +284,11 @@ class Conflict:
 class Rating:
     """A person's decision on a conflict: appended, never overwritten."""
 
-    conflict_id: int
+    cell: Cell
+    left: str
+    right: str
+    score_left: float
+    score_right: float
     rater: str
     decision: Decision
     decided_at: datetime

@@ -1,0 +1,179 @@
+"""Audits: who they are, the ground truth they were planned on, and how far they have come."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from auditor.domain import Cell, Survey, SurveyCell, canonical_json
+from auditor.errors import StorageError
+from auditor.storage.database import Database, table_of
+from auditor.storage.ledger import now
+from auditor.storage.tables import AuditRow, ConflictRow, ScoreRow, SurveyCellRow, TraceRow, VerdictRow
+
+DERIVED = (TraceRow, ScoreRow, VerdictRow, ConflictRow)
+"""What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
+
+DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit as stored; `config` is canonical JSON, None for an audit of imported scores."""
+
+    id: int
+    name: str
+    config: str | None
+    config_hash: str | None
+    survey: str
+    stage: str
+    created_at: str
+    updated_at: str
+    finished_at: str | None
+    environment: str
+
+
+def find(db: Database, name: str) -> Audit | None:
+    """The audit of that name."""
+    table = table_of(AuditRow)
+    with db.read() as connection:
+        row = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
+    return None if row is None else Audit(**row)
+
+
+def get(db: Database, name: str) -> Audit:
+    """The audit of that name.
+
+    Raises:
+        StorageError: there is none; the message names the nearest.
+    """
+    audit = find(db, name)
+    if audit is not None:
+        return audit
+    names = [a.name for a in all_audits(db)]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"Did you mean '{near[0]}'?" if near else f"It holds: {', '.join(names) or 'none yet'}."
+    raise StorageError(f"the database {db.url} has no audit '{name}'.", hint)
+
+
+def all_audits(db: Database) -> list[Audit]:
+    """All audits, oldest first."""
+    table = table_of(AuditRow)
+    with db.read() as connection:
+        return [Audit(**row) for row in connection.execute(select(table).order_by(table.c.id)).mappings()]
+
+
+def save(
+    db: Database,
+    *,
+    name: str,
+    config: str | None,
+    config_hash: str | None,
+    survey: Survey,
+    environment: dict[str, Any],
+) -> Audit:
+    """Create the audit, or bring it up to a changed config: derived rows are dropped, answers and ratings stay."""
+
+    def job(connection: Connection) -> None:
+        table = table_of(AuditRow)
+        old = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
+        values = {
+            "config": config,
+            "config_hash": config_hash,
+            "survey": _survey_json(survey),
+            "updated_at": now(),
+            "environment": canonical_json(environment),
+        }
+        if old is None:
+            start = {"name": name, "stage": "plan", "created_at": now(), "finished_at": None}
+            result = connection.execute(insert(table), [values | start])
+            audit_id = int(result.inserted_primary_key[0]) if result.inserted_primary_key else _id(connection, name)
+        else:
+            audit_id = int(old["id"])
+            changed = old["config_hash"] != config_hash or old["survey"] != values["survey"]
+            if changed or not _same_truth(connection, audit_id, survey):
+                values |= {"stage": "plan", "finished_at": None}
+                _drop_derived(connection, audit_id)
+            connection.execute(update(table).where(table.c.id == audit_id), [values])
+        _save_survey(connection, audit_id, survey)
+
+    db.write(job)
+    return get(db, name)
+
+
+def set_stage(db: Database, audit_id: int, stage: str) -> None:
+    """Note how far the audit has come; `done` also notes when."""
+    table = table_of(AuditRow)
+    values = {"stage": stage, "updated_at": now(), "finished_at": now() if stage == DONE else None}
+    db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
+
+
+def survey_of(db: Database, audit: Audit) -> Survey:
+    """The ground truth the audit was planned on."""
+    import json
+
+    facts = json.loads(audit.survey)
+    table = table_of(SurveyCellRow)
+    query = select(table).where(table.c.audit_id == audit.id).order_by(table.c.position)
+    with db.read() as connection:
+        cells = tuple(_survey_cell(row) for row in connection.execute(query).mappings())
+    return Survey(
+        name=facts["name"],
+        title=facts["title"],
+        source=facts["source"],
+        wording=facts["wording"],
+        scale=(facts["scale"][0], facts["scale"][1]),
+        cells=cells,
+        words={topic: tuple(words) for topic, words in facts["words"].items()},
+    )
+
+
+def _id(connection: Connection, name: str) -> int:
+    table = table_of(AuditRow)
+    return int(connection.execute(select(table.c.id).where(table.c.name == name)).scalar_one())
+
+
+def _drop_derived(connection: Connection, audit_id: int) -> None:
+    for row in DERIVED:
+        table = table_of(row)
+        connection.execute(delete(table).where(table.c.audit_id == audit_id))
+
+
+def _survey_json(survey: Survey) -> str:
+    facts = asdict(survey)
+    facts.pop("cells")
+    facts["words"] = {topic: list(words) for topic, words in survey.words.items()}
+    return canonical_json(facts)
+
+
+def _truth_values(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
+    rows = []
+    for position, cell in enumerate(survey.cells):
+        values = asdict(cell)
+        country, topic = values.pop("cell")
+        known = {k: v for k, v in values.items() if k in SurveyCellRow.model_fields}
+        rows.append({"audit_id": audit_id, "position": position, "country": country, "topic": topic, **known})
+    return rows
+
+
+def _same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
+    table = table_of(SurveyCellRow)
+    query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
+    return [dict(r) for r in connection.execute(query).mappings()] == _truth_values(audit_id, survey)
+
+
+def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
+    table = table_of(SurveyCellRow)
+    connection.execute(delete(table).where(table.c.audit_id == audit_id))
+    connection.execute(insert(table), _truth_values(audit_id, survey))
+
+
+def _survey_cell(row: RowMapping) -> SurveyCell:
+    values = dict(row)
+    cell = Cell(values.pop("country"), values.pop("topic"))
+    for key in ("audit_id", "position"):
+        values.pop(key)
+    return SurveyCell(cell=cell, **values)

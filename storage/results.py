@@ -1,0 +1,142 @@
+"""What is read out of answers, as rows: traces, scores, verdicts, conflicts, and people's ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, delete, func, insert, select
+from sqlmodel import SQLModel
+
+from auditor.domain import (
+    Cell,
+    CellScore,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Decision,
+    Outcome,
+    Rating,
+    Ruling,
+    Trace,
+    Verdict,
+)
+from auditor.storage.database import Database, table_of, upsert
+from auditor.storage.tables import ConflictRow, RatingRow, ScoreRow, TraceRow, VerdictRow
+
+R = TypeVar("R", Trace, CellScore, Verdict, Conflict, Rating)
+
+ENUMS: dict[str, type[StrEnum]] = {
+    "outcome": Outcome,
+    "ruling": Ruling,
+    "kind": ConflictKind,
+    "state": ConflictState,
+    "decision": Decision,
+}
+
+
+def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
+    """Store traces; the same audit, model, cell and sample replaces what was there."""
+    _save(db, audit_id, TraceRow, traces)
+
+
+def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> None:
+    """Store scores; the same audit, model, cell and method replaces what was there."""
+    _save(db, audit_id, ScoreRow, scores)
+
+
+def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> None:
+    """Store verdicts; the same judge and trace replaces what was there."""
+    _save(db, audit_id, VerdictRow, verdicts)
+
+
+def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
+    """Store all conflicts of an audit in place of those it had."""
+
+    def job(connection: Connection) -> None:
+        table = table_of(ConflictRow)
+        connection.execute(delete(table).where(table.c.audit_id == audit_id))
+        if conflicts:
+            connection.execute(insert(table), [_values(audit_id, c) for c in conflicts])
+
+    db.write(job)
+
+
+def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
+    """Append a person's decision; durable when this returns."""
+    values = _values(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
+    db.write(lambda connection: connection.execute(insert(table_of(RatingRow)), [values]))
+
+
+def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Trace]:
+    """An audit's traces in stored order (model, country, topic, sample), of some cells or all."""
+    return _load(db, audit_id, TraceRow, Trace, cells)
+
+
+def scores(db: Database, audit_id: int) -> list[CellScore]:
+    """An audit's scores."""
+    return _load(db, audit_id, ScoreRow, CellScore)
+
+
+def verdicts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Verdict]:
+    """An audit's verdicts, of some cells or all."""
+    return _load(db, audit_id, VerdictRow, Verdict, cells)
+
+
+def conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """An audit's conflicts."""
+    return _load(db, audit_id, ConflictRow, Conflict)
+
+
+def ratings(db: Database, audit_id: int) -> list[Rating]:
+    """An audit's ratings, oldest first."""
+    return _load(db, audit_id, RatingRow, Rating)
+
+
+def count(db: Database, audit_id: int, row: type[SQLModel]) -> int:
+    """Rows of one kind that an audit has."""
+    table = table_of(row)
+    with db.read() as connection:
+        query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
+        return connection.execute(query).scalar_one()
+
+
+def _save(db: Database, audit_id: int, row: type[SQLModel], items: Sequence[Any]) -> None:
+    values = [_values(audit_id, item) for item in items]
+    if values:
+        db.write(lambda connection: upsert(connection, row, values))
+
+
+def _values(audit_id: int, item: Any) -> dict[str, Any]:
+    values = asdict(item)
+    country, topic = values.pop("cell")
+    return {"audit_id": audit_id, "country": country, "topic": topic, **values}
+
+
+def _load(
+    db: Database, audit_id: int, row: type[SQLModel], kind: type[R], cells: Iterable[Cell] | None = None
+) -> list[R]:
+    table = table_of(row)
+    query = select(table).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
+    wanted = None if cells is None else set(cells)
+    if wanted is not None:
+        query = query.where(table.c.country.in_({c.country for c in wanted}))
+    names = {f.name for f in fields(kind)}
+    found = []
+    with db.read() as connection:
+        for stored in connection.execute(query).mappings():
+            cell = Cell(stored["country"], stored["topic"])
+            if wanted is None or cell in wanted:
+                found.append(kind(cell=cell, **{k: _read(k, v) for k, v in stored.items() if k in names}))
+    return found
+
+
+def _read(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in ENUMS:
+        return ENUMS[name](value)
+    return datetime.fromisoformat(value) if name == "decided_at" else value

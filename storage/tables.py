@@ -1,0 +1,182 @@
+"""The rows, and nothing else. Times are ISO 8601 in UTC; unknown numbers are NULL, never 0.
+
+`answer` is the ledger: shared by all audits of a database, keyed by all that determines an answer. The other tables
+belong to one audit each and are derived from the ledger, but for `rating`, which is only ever appended to.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, ForeignKey, Index, Text
+from sqlmodel import Field, SQLModel
+
+SCHEMA_VERSION = 1
+
+
+class MetaRow(SQLModel, table=True):
+    """Facts about the database itself, such as the version of its schema."""
+
+    __tablename__ = "meta"
+    key: str = Field(primary_key=True)
+    value: str
+
+
+class AuditRow(SQLModel, table=True):
+    """One audit; `config` and `survey` are canonical JSON."""
+
+    __tablename__ = "audit"
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(unique=True)
+    config: str | None = Field(default=None, sa_column=Column(Text))
+    config_hash: str | None = None
+    survey: str = Field(sa_column=Column(Text))
+    stage: str
+    created_at: str
+    updated_at: str
+    finished_at: str | None = None
+    environment: str = Field(sa_column=Column(Text))
+
+
+def _audit_key() -> Column[int]:
+    return Column(ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True)
+
+
+class SurveyCellRow(SQLModel, table=True):
+    """Ground truth as it was when the audit was planned."""
+
+    __tablename__ = "survey_cell"
+    audit_id: int = Field(sa_column=_audit_key())
+    position: int
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    score: float | None = None
+    n: int | None = None
+    standard_error: float | None = None
+    nonresponse: float | None = None
+    acceptable: float | None = None
+    not_a_moral_issue: float | None = None
+    unacceptable: float | None = None
+
+
+class AnswerRow(SQLModel, table=True):
+    """One answer that arrived, under the key of its call."""
+
+    __tablename__ = "answer"
+    key: str = Field(primary_key=True)
+    model: str
+    server: str | None = None
+    purpose: str
+    request: str = Field(sa_column=Column(Text))
+    outcome: str
+    text: str | None = Field(default=None, sa_column=Column(Text))
+    finish_reason: str | None = None
+    served_model: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    error: str | None = Field(default=None, sa_column=Column(Text))
+    created_at: str
+
+
+class AttemptRow(SQLModel, table=True):
+    """One request that went out, whether or not an answer came of it."""
+
+    __tablename__ = "attempt"
+    id: int | None = Field(default=None, primary_key=True)
+    key: str = Field(index=True)
+    number: int
+    model: str
+    purpose: str
+    started_at: str
+    latency_s: float
+    outcome: str
+    http_status: int | None = None
+    error: str | None = Field(default=None, sa_column=Column(Text))
+    retry_after_s: float | None = None
+
+
+class TraceRow(SQLModel, table=True):
+    """One sampled chain of thought, read."""
+
+    __tablename__ = "trace"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    outcome: str
+    score: float | None = None
+    text: str | None = Field(default=None, sa_column=Column(Text))
+    key: str | None = None
+
+
+class ScoreRow(SQLModel, table=True):
+    """A model's score on a cell by one method."""
+
+    __tablename__ = "score"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    method: str = Field(primary_key=True)
+    score: float | None = None
+    variance: float | None = None
+    n_ok: int
+    n_planned: int
+    self_consistency: float | None = None
+
+
+class VerdictRow(SQLModel, table=True):
+    """What one judge says of one trace."""
+
+    __tablename__ = "verdict"
+    audit_id: int = Field(sa_column=_audit_key())
+    judge: str = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    outcome: str
+    ruling: str | None = None
+    cultural_accuracy: bool | None = None
+    logical_consistency: bool | None = None
+    score_fit: bool | None = None
+    justification: str | None = Field(default=None, sa_column=Column(Text))
+    key: str | None = None
+
+
+class ConflictRow(SQLModel, table=True):
+    """Two models that differ on a cell, and how the judges voted."""
+
+    __tablename__ = "conflict"
+    audit_id: int = Field(sa_column=_audit_key())
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    left: str = Field(primary_key=True)
+    right: str = Field(primary_key=True)
+    score_left: float
+    score_right: float
+    kind: str
+    state: str
+    seats: int
+    votes_left: int
+    votes_right: int
+    winner: str | None = None
+
+
+class RatingRow(SQLModel, table=True):
+    """A person's decision, with the scores it was about; appended, never changed."""
+
+    __tablename__ = "rating"
+    __table_args__ = (Index("ix_rating_audit", "audit_id"),)
+    id: int | None = Field(default=None, primary_key=True)
+    audit_id: int = Field(sa_column=Column(ForeignKey("audit.id"), nullable=False))
+    country: str
+    topic: str
+    left: str
+    right: str
+    score_left: float
+    score_right: float
+    rater: str
+    decision: str
+    note: str = ""
+    decided_at: str

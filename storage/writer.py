@@ -1,0 +1,76 @@
+"""One thread that writes: jobs are committed in groups, and a job is done only once it is durable."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+T = TypeVar("T")
+Job = Callable[[Connection], T]
+
+MAX_GROUP = 200
+
+
+class Writer:
+    """Runs jobs one after another on one connection, at most 200 to a transaction.
+
+    Whatever is queued when a transaction begins joins it, so groups grow with the load and a lone job never waits.
+    A job's future is resolved after its commit: whoever awaits it may rely on the disk. When a job raises, its group is
+    rolled back and run again with each job in a transaction of its own, so a job may run twice and must do nothing
+    but work on its connection.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._jobs: queue.Queue[tuple[Job[Any], Future[Any]] | None] = queue.Queue()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="auditor-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job[T]) -> Future[T]:
+        """Queue a job; its future holds what the job returned, or what it raised."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the database is closed")
+            self._jobs.put((job, future))
+        return future
+
+    def close(self) -> None:
+        """Commit what is queued, then stop."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            group = [first]
+            while len(group) < MAX_GROUP and not self._jobs.empty():
+                item = self._jobs.get()
+                if item is None:
+                    self._commit(group)
+                    return
+                group.append(item)
+            self._commit(group)
+
+    def _commit(self, group: list[tuple[Job[Any], Future[Any]]]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                results = [job(connection) for job, _ in group]
+        except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
+            if len(group) == 1:
+                group[0][1].set_exception(error)
+                return
+            for item in group:
+                self._commit([item])
+            return
+        for (_, future), result in zip(group, results, strict=True):
+            future.set_result(result)
