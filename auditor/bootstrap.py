@@ -1,0 +1,41 @@
+"""What must be said to heavy libraries before they are imported: look nothing up, send nothing, stay quiet."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+SETTINGS = {
+    # litellm: prices from its own package instead of a look-up at import, and no `.env` file of anybody's.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    # langgraph: a checkpoint is data and may not name code to run; nothing is traced to a server.
+    "LANGGRAPH_STRICT_MSGPACK": "true",
+    "LANGSMITH_TRACING": "false",
+    "LANGSMITH_TRACING_V2": "false",
+    "LANGCHAIN_TRACING": "false",
+    "LANGCHAIN_TRACING_V2": "false",
+    # Hugging Face libraries: no telemetry, no progress bars of their own, no warning about forks.
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+_NOISY = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "instructor", "asyncio")
+
+
+def prepare() -> None:
+    """Set the environment of this process; call it before litellm, langgraph or transformers are imported.
+
+    The values stand over what the user's shell says: a look-up or a trace would carry prompts to third parties.
+    """
+    os.environ.update(SETTINGS)
+
+
+def quiet() -> None:
+    """Keep other libraries' loggers to errors; their debug output holds prompts."""
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(logging.ERROR)
