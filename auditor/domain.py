@@ -234,6 +234,7 @@ class CellScore:
         variance: sample variance of the `ok` scores (n - 1 in the denominator); None with fewer than two.
         n_ok, n_planned: `ok` samples, and samples that were to be taken.
         self_consistency: mean pairwise cosine of the reasoning embeddings, in [-1, 1]; None with fewer than two.
+        evidence: hash of the texts and of the encoder that self_consistency was computed from.
     """
 
     model: str
@@ -244,6 +245,7 @@ class CellScore:
     n_ok: int = 0
     n_planned: int = 0
     self_consistency: float | None = None
+    evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ class ScoreRow(SQLModel, table=True):
     n_ok: int
     n_planned: int
     self_consistency: float | None = None
+    evidence: str | None = None
 
 
 class VerdictRow(SQLModel, table=True):

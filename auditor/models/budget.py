@@ -1,0 +1,40 @@
+"""Money: reserved before a call goes out, settled when it comes back."""
+
+from __future__ import annotations
+
+from auditor.domain import Call
+
+CHARS_PER_TOKEN = 3
+"""On the low side for English, so that an estimate is rather too high than too low."""
+
+
+class Budget:
+    """A limit in US dollars that calls in flight cannot run past together.
+
+    A call whose price is unknown reserves nothing: the limit holds for what is known, and the report says how many
+    answers had no price.
+    """
+
+    def __init__(self, limit_usd: float | None, spent_usd: float = 0.0) -> None:
+        self.limit_usd = limit_usd
+        self.spent_usd = spent_usd
+        self._reserved = 0.0
+
+    def estimate(self, call: Call, price: tuple[float, float] | None) -> float:
+        """The most that one request of this call may cost; 0 when its price is unknown."""
+        if price is None:
+            return 0.0
+        prompt = sum(len(m.content) for m in call.messages) / CHARS_PER_TOKEN
+        return prompt * price[0] + float(call.params.get("max_tokens", 0)) * price[1]
+
+    def reserve(self, estimate: float) -> bool:
+        """Set the amount aside; False when the limit would be passed."""
+        if self.limit_usd is not None and self.spent_usd + self._reserved + estimate > self.limit_usd:
+            return False
+        self._reserved += estimate
+        return True
+
+    def settle(self, estimate: float, cost: float | None) -> None:
+        """Replace a reservation by what the request really cost, where that is known."""
+        self._reserved = max(0.0, self._reserved - estimate)
+        self.spent_usd += cost or 0.0

@@ -1,0 +1,86 @@
+"""From a model's section in the config to what litellm is called with: provider, server, key, price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from auditor.config import ModelSection, resolve_key
+from auditor.domain import Call
+from auditor.models import door
+from auditor.models.structured import SCHEMAS, response_format
+
+EMBEDDED = "embedded/"
+
+# Sent when asked for, but a provider without them still answers the same question.
+OPTIONAL_PARAMS = ("seed",)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model's requests go.
+
+    Attributes:
+        model: provider string for litellm.
+        server: base URL, or None for the provider's own.
+        key: the secret, or None; never stored or shown.
+        price: US dollars per input and output token; None when unknown.
+    """
+
+    model: str
+    server: str | None
+    price: tuple[float, float] | None
+    key: str | None = field(default=None, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be seen in a stored or shown text."""
+        return (self.key,) if self.key else ()
+
+    def request(self, call: Call, timeout_s: float) -> dict[str, Any]:
+        """Keyword arguments of one litellm request; litellm's and the SDK's own retries are off."""
+        kwargs: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": m.role, "content": m.content} for m in call.messages],
+            "timeout": timeout_s,
+            "num_retries": 0,
+            "max_retries": 0,
+            **self.effective(dict(call.params)),
+        }
+        if self.server is not None:
+            kwargs["api_base"] = self.server
+        if self.key is not None:
+            kwargs["api_key"] = self.key
+        if call.schema is not None and "response_format" in door.supported_params(self.model):
+            refused = door.REFUSED_KEYWORDS.get(self.model.split("/", 1)[0], set()) if self.server is None else set()
+            kwargs["response_format"] = door.without_keywords(response_format(SCHEMAS[call.schema]), refused)
+        return kwargs
+
+    def effective(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters that this provider takes; only those of `OPTIONAL_PARAMS` may be left out."""
+        supported = door.supported_params(self.model)
+        return {k: v for k, v in params.items() if k not in OPTIONAL_PARAMS or k in supported}
+
+
+def resolve(section: ModelSection) -> Endpoint:
+    """The endpoint of a model; an embedded one is started if it does not run yet.
+
+    Raises:
+        ConfigError: its key is not in the environment.
+        ModelSetupError: an embedded model's weights or package are missing.
+    """
+    if section.model.startswith(EMBEDDED):
+        from auditor.models.embedded import endpoint
+
+        name = section.model.removeprefix(EMBEDDED)
+        server, key = endpoint(name)
+        return Endpoint(model=f"openai/{name}", server=server, price=(0.0, 0.0), key=key)
+    key = resolve_key(section.api_key) if section.api_key else None
+    return Endpoint(model=section.model, server=section.api_base, price=_price(section), key=key)
+
+
+def _price(section: ModelSection) -> tuple[float, float] | None:
+    if section.price is not None:
+        return section.price.input / 1e6, section.price.output / 1e6
+    # A server of one's own may serve anything under a listed name, so its price is not known.
+    return None if section.api_base else door.listed_price(section.model)

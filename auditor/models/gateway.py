@@ -1,0 +1,166 @@
+"""The gateway: every call to a language model goes out here, and comes back as an answer, whatever happened.
+
+It owns concurrency, retries, time limits, prices and the budget. It never raises for what a provider does: a failure is
+a value with an outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Attempt, Call, Outcome
+from auditor.errors import ModelSetupError
+from auditor.models import door
+from auditor.models.budget import Budget
+from auditor.models.endpoint import Endpoint, resolve
+from auditor.models.failures import Failure, classify, is_unreachable
+from auditor.models.limiter import Limiter, backoff
+from auditor.models.responses import read_response
+
+FIRST_CONTACT_ATTEMPTS = 2
+
+
+@dataclass(slots=True)
+class _Line:
+    """One model's connection: its settings, endpoint, limiter, and what blocks it."""
+
+    section: ModelSection
+    endpoint: Endpoint
+    limiter: Limiter
+    contact: asyncio.Lock
+    reached: bool = False
+    blocked: Failure | None = None
+
+
+class Gateway:
+    """Asks models. Make one a run, inside the event loop that it is used in, and close it at the end."""
+
+    def __init__(
+        self, models: Iterable[ModelSection], limits: Limits, *, spent_usd: float = 0.0, seed: int = 0
+    ) -> None:
+        """Resolve keys and start embedded models; no request goes out yet.
+
+        Args:
+            models: all models that may be asked, with names of their own.
+            limits: budget, attempts and deadline.
+            spent_usd: what this audit has cost before.
+            seed: of the retries' jitter.
+
+        Raises:
+            ConfigError: a key is not in the environment.
+            ModelSetupError: an embedded model cannot be started.
+        """
+        self._limits = limits
+        self._rng = random.Random(seed)
+        self.budget = Budget(limits.budget_usd, spent_usd)
+        self._lines = {m.name: _Line(m, resolve(m), Limiter(m.concurrency), asyncio.Lock()) for m in models}
+
+    async def complete(self, call: Call) -> Answer:
+        """Ask, and ask again where that can help, within the limits.
+
+        Raises:
+            ModelSetupError: the first request of this run to the model shows that it cannot be used at all (no server,
+                a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
+        """
+        line = self._lines[call.name]
+        if not line.reached:
+            async with line.contact:
+                if not line.reached:
+                    return await self._first_contact(line, call)
+        return await self._ask(line, call, self._limits.max_attempts)
+
+    async def close(self) -> None:
+        """Close the HTTP clients."""
+        await door.close_clients()
+
+    async def _first_contact(self, line: _Line, call: Call) -> Answer:
+        answer = await self._ask(line, call, FIRST_CONTACT_ATTEMPTS)
+        if line.blocked is not None:
+            raise _unusable(line, line.blocked)
+        line.reached = answer.outcome is not Outcome.OVER_BUDGET
+        if answer.outcome.is_answer or answer.outcome is Outcome.OVER_BUDGET:
+            return answer
+        more = await self._ask(line, call, self._limits.max_attempts)
+        return replace(more, attempts=answer.attempts + more.attempts)
+
+    async def _ask(self, line: _Line, call: Call, max_attempts: int) -> Answer:
+        deadline = time.monotonic() + self._limits.deadline_s
+        attempts: list[Attempt] = []
+        answer = Answer(call.key, Outcome.TIMEOUT)
+        while len(attempts) < max_attempts:
+            if line.blocked is not None:
+                return replace(_failed(call, line.blocked), attempts=tuple(attempts))
+            estimate = self.budget.estimate(call, line.endpoint.price)
+            if not self.budget.reserve(estimate):
+                return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
+            async with line.limiter.slot():
+                answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
+            self.budget.settle(estimate, answer.cost_usd)
+            attempts += answer.attempts
+            if failure is None or not failure.retry:
+                break
+            if not await self._wait(line, failure, len(attempts), deadline):
+                break
+        return replace(answer, attempts=tuple(attempts))
+
+    async def _wait(self, line: _Line, failure: Failure, attempt: int, deadline: float) -> bool:
+        """Wait before another try; False when the deadline leaves no time for one."""
+        pause = backoff(attempt, self._rng)
+        if failure.outcome is Outcome.RATE_LIMITED and failure.retry_after_s is not None:
+            line.limiter.pause(failure.retry_after_s)
+            pause += failure.retry_after_s
+        elif failure.retry_after_s is not None:
+            pause = max(pause, failure.retry_after_s)
+        if time.monotonic() + pause >= deadline:
+            return False
+        await asyncio.sleep(pause)
+        return True
+
+    async def _request(self, line: _Line, call: Call, number: int, deadline: float) -> tuple[Answer, Failure | None]:
+        started, clock = datetime.now(UTC), time.monotonic()
+        limit = max(0.01, min(line.section.timeout_s, deadline - clock))
+        failure: Failure | None = None
+        try:
+            # litellm's timeout is one of each read; a server that drips would outlast it.
+            async with asyncio.timeout(limit):
+                response = await door.litellm().acompletion(**line.endpoint.request(call, limit))
+            answer = read_response(call, response, line.endpoint.price)
+            if answer.outcome is Outcome.SERVER_ERROR:
+                failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
+        except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
+            failure = classify(error, line.endpoint.secrets)
+            if failure.blocks or (is_unreachable(error) and not line.reached and number >= FIRST_CONTACT_ATTEMPTS):
+                line.blocked = failure
+            answer = _failed(call, failure)
+        attempt = Attempt(
+            number=number,
+            started_at=started,
+            latency_s=time.monotonic() - clock,
+            outcome=answer.outcome,
+            http_status=failure.http_status if failure else 200,
+            error=answer.error,
+            retry_after_s=failure.retry_after_s if failure else None,
+        )
+        return replace(answer, attempts=(attempt,)), failure
+
+
+def _failed(call: Call, failure: Failure) -> Answer:
+    return Answer(call.key, failure.outcome, error=failure.error)
+
+
+def _unusable(line: _Line, failure: Failure) -> ModelSetupError:
+    where = f"model '{line.section.name}' ({line.section.model}"
+    where += f" at {line.section.api_base})" if line.section.api_base else ")"
+    mends = {
+        401: f"Check the key that {line.section.api_key or 'the provider'} names.",
+        403: "Check that the key may use this model.",
+        404: "Check the model's name and the server's address.",
+    }
+    mend = mends.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
+    return ModelSetupError(f"{where} cannot be used: {failure.error}", f"{mend} Nothing recorded is lost.")

@@ -1,0 +1,84 @@
+"""Structured answers: their shapes, and reading them out of what a model wrote; the one door to instructor.
+
+Only instructor's schema building and JSON extraction are used: its retry loop would multiply with ours and hide what
+each attempt cost, so a request is plain litellm and an answer is read here, from the recorded text.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from auditor.domain import SCORE_MAX, SCORE_MIN
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class Structure(BaseModel):
+    """Base of all structures: what a model adds beyond it is an error, not a surprise."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _text(max_chars: int, description: str) -> Any:
+    # The bound goes into the schema, where a grammar holds small models to it; a longer text is still read.
+    return Field(min_length=1, description=description, json_schema_extra={"maxLength": max_chars})
+
+
+class MoralJudgement(Structure):
+    """The three steps of a direct score."""
+
+    norms: Annotated[str, _text(160, "The relevant norms of the country, in one sentence.")]
+    reasoning: Annotated[str, _text(280, "Step-by-step reasoning, in one or two sentences.")]
+    score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
+
+
+class TraceReview(Structure):
+    """A judge's verdict on a trace."""
+
+    cultural_accuracy: bool
+    logical_consistency: bool
+    score_fit: bool
+    justification: Annotated[str, _text(300, "Why, in at most 60 words.")]
+    verdict: Literal["VALID", "INVALID"]
+
+    @field_validator("verdict", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.strip().upper() if isinstance(value, str) else value
+
+
+SCHEMAS: dict[str, type[Structure]] = {s.__name__: s for s in (MoralJudgement, TraceReview)}
+
+
+@functools.cache
+def response_format(structure: type[BaseModel]) -> dict[str, Any]:
+    """The `response_format` that asks for a structure, as instructor's JSON-schema mode builds it."""
+    from instructor.mode import Mode
+    from instructor.processing.response import handle_response_model
+
+    _, kwargs = handle_response_model(structure, mode=Mode.JSON_SCHEMA, messages=[])
+    asked: dict[str, Any] = kwargs["response_format"]
+    asked["json_schema"]["strict"] = True
+    return asked
+
+
+def read(structure: type[S], text: str) -> S | str:
+    """Read a structure out of an answer: the whole text as JSON, or the last JSON object in it.
+
+    Returns:
+        The structure, or in one line why the text holds none.
+    """
+    from instructor.v2.core.json import extract_json_from_codeblock
+
+    try:
+        return structure.model_validate_json(text)
+    except ValidationError as first:
+        try:
+            return structure.model_validate_json(extract_json_from_codeblock(text))
+        except (ValidationError, ValueError):
+            problem = first.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(p) for p in problem["loc"])
+            return f"{where}: {problem['msg']}" if where else str(problem["msg"])
