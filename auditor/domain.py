@@ -88,12 +88,27 @@ class Decision(StrEnum):
     RIGHT = "right"
     BOTH = "both"
     NEITHER = "neither"
+    SCORE = "score"
+    """Neither side, but a score of the person's own."""
     SKIP = "skip"
+    """Nothing, or nothing any more: also what an undo of the first decision leaves."""
 
     @property
     def settles(self) -> bool:
         """Whether the decision closes the conflict."""
         return self is not Decision.SKIP
+
+
+class Act(StrEnum):
+    """What a person did that a row of ratings records."""
+
+    DECIDE = "decide"
+    NOTE = "note"
+    FLAG = "flag"
+    REVEAL = "reveal"
+    """Asked to see authors, verdicts and survey before deciding."""
+    UNDO = "undo"
+    REDO = "redo"
 
 
 class Cell(NamedTuple):
@@ -284,7 +299,18 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A person's decision on a conflict: appended, never overwritten."""
+    """What a person says of a conflict from now on: appended, never overwritten, so the rater's last row holds.
+
+    Attributes:
+        decision, score, note, flagged: the whole of what the rater now says; an undo is a row that says again what was
+            said before. `score`, in [-1, 1], comes with the decision of that name only.
+        act: what the person did; the other acts repeat the decision as it stood.
+        of: id of the row that an undo takes back, or that a redo brings back.
+        shown: what the person could see beside the cell, the reasoning and the scores, such as
+            `authors,survey,verdicts`; empty is blind.
+        swapped: whether the conflict's left side was shown on the right.
+        duration_s: seconds from showing the conflict to the act; None where nobody measured.
+    """
 
     cell: Cell
     left: str
@@ -295,6 +321,13 @@ class Rating:
     decision: Decision
     decided_at: datetime
     note: str = ""
+    score: float | None = None
+    flagged: bool = False
+    act: Act = Act.DECIDE
+    of: int | None = None
+    shown: str = ""
+    swapped: bool = False
+    duration_s: float | None = None
 
 
 # --- ground truth -----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import (
+    Act,
     Cell,
     CellScore,
     Conflict,
@@ -35,6 +36,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "kind": ConflictKind,
     "state": ConflictState,
     "decision": Decision,
+    "act": Act,
 }
 
 

@@ -130,6 +130,7 @@ class VerdictRow(SQLModel, table=True):
     """What one judge says of one trace."""
 
     __tablename__ = "verdict"
+    __table_args__ = (Index("ix_verdict_trace", "audit_id", "country", "topic", "model"),)
     audit_id: int = Field(sa_column=_audit_key())
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
@@ -165,10 +166,10 @@ class ConflictRow(SQLModel, table=True):
 
 
 class RatingRow(SQLModel, table=True):
-    """A person's decision, with the scores it was about; appended, never changed."""
+    """What a person says of a conflict, with the scores it was about; appended, never changed."""
 
     __tablename__ = "rating"
-    __table_args__ = (Index("ix_rating_audit", "audit_id"),)
+    __table_args__ = (Index("ix_rating_conflict", "audit_id", "country", "topic", "left", "right", "rater"),)
     id: int | None = Field(default=None, primary_key=True)
     audit_id: int = Field(sa_column=Column(ForeignKey("audit.id"), nullable=False))
     country: str
@@ -181,3 +182,10 @@ class RatingRow(SQLModel, table=True):
     decision: str
     note: str = ""
     decided_at: str
+    score: float | None = None
+    flagged: bool = False
+    act: str = "decide"
+    of: int | None = None
+    shown: str = ""
+    swapped: bool = False
+    duration_s: float | None = None
