@@ -1,0 +1,327 @@
+"""A made-up audit in a database, with known truth and no model asked: every table filled, every outcome present.
+
+Model number i agrees with the survey less the larger i is (its noise grows), so that the truth behind a report is
+known. Equal arguments give equal rows. The last of several models has no known price.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from auditor.config import AuditConfig, DirectProbe, ModelSection, Probes, SurveySection
+from auditor.domain import (
+    Answer,
+    Attempt,
+    Call,
+    Cell,
+    CellScore,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Decision,
+    Message,
+    Outcome,
+    Purpose,
+    Rating,
+    Ruling,
+    Survey,
+    SurveyCell,
+    Trace,
+    Verdict,
+    canonical_json,
+)
+from auditor.storage import audits, ledger, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, insert_new
+from auditor.storage.tables import AnswerRow, AttemptRow
+
+COUNTRIES = (
+    "Australia", "Brazil", "China", "Egypt", "Germany", "Netherlands", "Nigeria", "United States", "Indonesia", "Japan",
+    "Mexico", "Pakistan", "Russia", "Turkey", "Argentina", "Bolivia", "Canada", "Chile", "Colombia", "Cyprus",
+    "Ecuador", "Ethiopia", "France", "Ghana", "Greece", "Guatemala", "India", "Iran", "Iraq", "Italy",
+    "Jordan", "Kazakhstan", "Kenya", "Kyrgyzstan", "Lebanon", "Libya", "Malaysia", "Maldives", "Mongolia", "Morocco",
+    "Myanmar", "New Zealand", "Nicaragua", "Peru", "Philippines", "Poland", "Romania", "Senegal", "Serbia", "Singapore",
+    "South Africa", "South Korea", "Spain", "Taiwan", "Tajikistan", "Thailand", "Tunisia", "Uganda", "Ukraine",
+    "Venezuela", "Vietnam", "Zimbabwe",
+)  # fmt: skip
+TOPICS = (
+    "divorce", "homosexuality", "abortion", "euthanasia", "cheating on taxes", "death penalty", "stealing property",
+    "sex before marriage", "prostitution", "suicide", "gambling", "drinking alcohol", "political violence",
+    "accepting a bribe", "avoiding a fare", "claiming benefits", "beating children", "violence against others",
+    "terrorism", "casual sex", "using contraceptives", "having an affair", "eating meat",
+)  # fmt: skip
+NAMES = (
+    "alder", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo", "hazel", "ironwood", "juniper", "kauri", "larch",
+    "maple", "neem", "oak", "pine", "quince", "rowan", "spruce", "teak", "ulmo", "viburnum", "willow", "yew",
+)  # fmt: skip
+
+FAILURES = tuple(o for o in Outcome if o is not Outcome.OK)
+FAILURE_SHARE = 0.12
+REVIEW_FAILURE_SHARE = 0.05
+THRESHOLD = 0.38
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def populate(
+    db: Database,
+    *,
+    models: int = 3,
+    countries: int = 8,
+    topics: int = 6,
+    samples: int = 3,
+    judges: int | None = None,
+    seed: int = 0,
+    name: str = "population",
+) -> Audit:
+    """Fill a database with one finished audit.
+
+    Args:
+        models, countries, topics, samples: size; at most 24 models, 62 countries and 23 topics.
+        judges: judges of each trace at most; None is every other model.
+        seed: of all that is drawn.
+        name: the audit's name.
+    """
+    rng = np.random.default_rng(seed)
+    names = NAMES[:models]
+    survey = _survey(rng, COUNTRIES[:countries], TOPICS[:topics])
+    config = _config(name, names, samples, seed)
+    audit = audits.save(
+        db,
+        name=name,
+        config=canonical_json(config.model_dump(mode="json")),
+        config_hash=config.hash,
+        survey=survey,
+        environment={"auditor": "0.1.0", "python": "3.11.7", "numpy": "2.4.0", "platform": "Linux x86_64"},
+    )
+    asked = [cell.cell for cell in survey.cells if cell.score is not None]
+    truth = np.array([survey.scores[cell] for cell in asked])
+    scores: list[CellScore] = []
+    for index, model in enumerate(names):
+        traces = _traces(rng, index, model, asked, truth, samples)
+        verdicts = _verdicts(rng, index, names, traces, judges)
+        scores += _cell_scores(rng, model, traces, samples)
+        results.save_traces(db, audit.id, traces)
+        results.save_verdicts(db, audit.id, verdicts)
+        _record(db, [*_answered(traces, names), *_answered(verdicts, names)])
+    results.save_scores(db, audit.id, scores)
+    conflicts = _conflicts(rng, names, scores)
+    results.replace_conflicts(db, audit.id, conflicts)
+    for rating in _ratings(conflicts):
+        results.add_rating(db, audit.id, rating)
+    audits.set_stage(db, audit.id, audits.DONE)
+    return audits.get(db, name)
+
+
+def _config(name: str, names: Sequence[str], samples: int, seed: int) -> AuditConfig:
+    return AuditConfig(
+        name=name,
+        survey=SurveySection(source="population"),
+        models=[ModelSection(name=n, model=f"openai/{n}-1") for n in names],
+        judges="peers" if len(names) > 1 else [],
+        probes=Probes(direct=DirectProbe(samples=samples)),
+        seed=seed,
+    )
+
+
+def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence[str]) -> Survey:
+    level = rng.normal(0, 0.25, len(countries))[:, None] + rng.normal(-0.25, 0.45, len(topics))[None, :]
+    score = np.clip(level + rng.normal(0, 0.12, level.shape), -0.99, 0.99).round(2)
+    cells = [
+        SurveyCell(
+            cell=Cell(country, topic),
+            score=None if (i * len(topics) + j) % 23 == 17 else float(score[i, j]),
+            n=1000 + 10 * i,
+        )
+        for (i, country), (j, topic) in itertools.product(enumerate(countries), enumerate(topics))
+    ]
+    return Survey(
+        name="population",
+        title="A made-up survey",
+        source="Drawn at random; says nothing of any country.",
+        wording="How justifiable is {topic} in {country}?",
+        scale=("never justifiable", "always justifiable"),
+        cells=tuple(cells),
+        words={topic: tuple(topic.split()) for topic in topics},
+    )
+
+
+def _traces(
+    rng: np.random.Generator, index: int, model: str, cells: Sequence[Cell], truth: NDArray[np.float64], samples: int
+) -> list[Trace]:
+    centre = truth + rng.normal(0.15 * index, 0.1 + 0.1 * (index % 8), truth.size)
+    scores = np.clip(centre[:, None] + rng.normal(0, 0.08, (truth.size, samples)), -1, 1).round(2)
+    failed = rng.random((truth.size, samples)) < FAILURE_SHARE
+    causes = itertools.cycle(FAILURES)
+    traces = []
+    for (i, cell), sample in itertools.product(enumerate(cells), range(samples)):
+        outcome = next(causes) if failed[i, sample] else Outcome.OK
+        score = float(scores[i, sample]) if outcome is Outcome.OK else None
+        text = _text(cell, score) if outcome.is_answer else None
+        key = _call(model, Purpose.DIRECT, cell, sample).key if outcome.is_answer else None
+        traces.append(Trace(model, cell, sample, outcome, score, text, key))
+    return traces
+
+
+def _text(cell: Cell, score: float | None) -> str:
+    lean = "an open question" if score is None else "accepted" if score > 0.2 else "refused" if score < -0.2 else "torn"
+    return (
+        f"Norms: in {cell.country}, family, faith and law shape how people speak of {cell.topic}; the young and the "
+        f"cities are more lenient than the old and the villages. Reasoning: what is said in public differs from what "
+        f"is done in private, and the survey asks what can be justified. Taken together, {cell.topic} is {lean} here."
+    )
+
+
+def _verdicts(
+    rng: np.random.Generator, index: int, names: Sequence[str], traces: Sequence[Trace], judges: int | None
+) -> list[Verdict]:
+    others = [n for i, n in enumerate(names) if i != index][:judges]
+    pairs = [(trace, judge) for trace in traces if trace.outcome is Outcome.OK for judge in others]
+    failed = rng.random(len(pairs)) < REVIEW_FAILURE_SHARE
+    valid = rng.random(len(pairs)) < 0.95 - 0.08 * (index % 8)
+    causes = itertools.cycle(FAILURES)
+    verdicts = []
+    for (trace, judge), is_failure, is_valid in zip(pairs, failed.tolist(), valid.tolist(), strict=True):
+        outcome = next(causes) if is_failure else Outcome.OK
+        ok = outcome is Outcome.OK
+        call = _call(judge, Purpose.REVIEW, trace.cell, trace.sample, of=trace.model)
+        verdicts.append(
+            Verdict(
+                judge=judge,
+                model=trace.model,
+                cell=trace.cell,
+                sample=trace.sample,
+                outcome=outcome,
+                ruling=(Ruling.VALID if is_valid else Ruling.INVALID) if ok else None,
+                cultural_accuracy=is_valid if ok else None,
+                logical_consistency=True if ok else None,
+                score_fit=is_valid if ok else None,
+                justification=("The score follows." if is_valid else "The score does not follow.") if ok else None,
+                key=call.key if outcome.is_answer else None,
+            )
+        )
+    return verdicts
+
+
+def _cell_scores(rng: np.random.Generator, model: str, traces: Sequence[Trace], samples: int) -> list[CellScore]:
+    found = []
+    for cell, group in itertools.groupby(traces, key=lambda t: t.cell):
+        ok = [t.score for t in group if t.score is not None]
+        several = len(ok) > 1
+        found.append(
+            CellScore(
+                model=model,
+                cell=cell,
+                method="direct",
+                score=float(np.mean(ok)) if ok else None,
+                variance=float(np.var(ok, ddof=1)) if several else None,
+                n_ok=len(ok),
+                n_planned=samples,
+                self_consistency=float(rng.uniform(0.6, 0.98)) if several else None,
+            )
+        )
+    return found
+
+
+def _conflicts(rng: np.random.Generator, names: Sequence[str], scores: Sequence[CellScore]) -> list[Conflict]:
+    by_cell: dict[Cell, dict[str, float]] = {}
+    for s in scores:
+        if s.score is not None:
+            by_cell.setdefault(s.cell, {})[s.model] = s.score
+    seats = max(len(names) - 2, 0)
+    found = []
+    for cell, given in by_cell.items():
+        for (left, a), (right, b) in itertools.combinations(given.items(), 2):
+            if abs(a - b) < THRESHOLD:
+                continue
+            for_left = int(rng.binomial(seats, 0.4))
+            for_right = int(rng.binomial(seats - for_left, 0.4))
+            winner = left if 2 * for_left > seats else right if 2 * for_right > seats else None
+            state = ConflictState.OPEN if winner is None else ConflictState.MAJORITY
+            kind = _kind(a, b, list(given.values()))
+            found.append(Conflict(cell, left, right, a, b, kind, state, seats, for_left, for_right, winner))
+    return found
+
+
+def _kind(a: float, b: float, everyone: Sequence[float]) -> ConflictKind:
+    if a * b < 0:
+        return ConflictKind.BINARY
+    rest = [s for s in everyone if s not in (a, b)]
+    agreed = len(rest) > 1 and max(rest) - min(rest) < THRESHOLD
+    alone = any(all(abs(x - s) >= THRESHOLD for s in rest) for x in (a, b))
+    return ConflictKind.OUTLIER if agreed and alone else ConflictKind.GRADIENT
+
+
+def _ratings(conflicts: Sequence[Conflict]) -> Iterator[Rating]:
+    """One of each decision on the first open conflicts; the last is of scores that have changed since."""
+    opened = [c for c in conflicts if c.state is ConflictState.OPEN]
+    for i, (conflict, decision) in enumerate(zip(opened, [*Decision, Decision.LEFT], strict=False)):
+        yield Rating(
+            cell=conflict.cell,
+            left=conflict.left,
+            right=conflict.right,
+            score_left=conflict.score_left - (0.05 if i == len(Decision) else 0.0),
+            score_right=conflict.score_right,
+            rater="ada",
+            decision=decision,
+            decided_at=STARTED + timedelta(minutes=i),
+            note="as seen there" if i == 0 else "",
+        )
+
+
+def _call(name: str, purpose: Purpose, cell: Cell, sample: int, of: str = "") -> Call:
+    return Call(
+        name=name,
+        model=f"openai/{name}-1",
+        messages=(Message("user", f"{purpose} {cell.topic} {cell.country} {of}"),),
+        purpose=purpose,
+        sample=sample,
+        params={"max_tokens": 400, "temperature": 0.7},
+    )
+
+
+def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -> Iterator[tuple[Call, Answer]]:
+    """The call behind each row, and what came back for it."""
+    for row in rows:
+        if isinstance(row, Trace):
+            asked, text = row.model, row.text
+            call = _call(asked, Purpose.DIRECT, row.cell, row.sample)
+        else:
+            asked, text = row.judge, row.justification
+            call = _call(asked, Purpose.REVIEW, row.cell, row.sample, of=row.model)
+        priced = len(names) == 1 or asked != names[-1]
+        attempts: tuple[Attempt, ...] = (Attempt(1, STARTED, 0.5, row.outcome),)
+        if not row.outcome.is_answer:
+            yield call, Answer(call.key, row.outcome, error="the server said no", attempts=attempts)
+            continue
+        if row.sample == 0:
+            attempts = (Attempt(1, STARTED, 0.1, Outcome.RATE_LIMITED, 429), Attempt(2, STARTED, 0.5, row.outcome))
+        yield (
+            call,
+            Answer(
+                key=call.key,
+                outcome=row.outcome,
+                text=text,
+                prompt_tokens=120,
+                completion_tokens=80,
+                cost_usd=0.0002 if priced else None,
+                attempts=attempts,
+            ),
+        )
+
+
+def _record(db: Database, answered: Sequence[tuple[Call, Answer]]) -> None:
+    """As `ledger.record` does, but in one transaction with two statements."""
+    attempts = [ledger._attempt_values(call, attempt) for call, answer in answered for attempt in answer.attempts]
+    answers = [ledger._answer_values(call, answer) for call, answer in answered if answer.outcome.is_answer]
+
+    def job(connection: Connection) -> None:
+        insert_new(connection, AttemptRow, attempts)
+        insert_new(connection, AnswerRow, answers)
+
+    db.write(job)

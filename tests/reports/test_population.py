@@ -1,0 +1,28 @@
+"""The made-up audit is what it says: equal for equal arguments, with every outcome and a rating of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.domain import Decision, Outcome
+from auditor.storage import results
+from auditor.storage.database import open_database
+from tests.population import populate
+
+
+def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
+            audit = populate(db)
+            loads = (results.traces, results.scores, results.verdicts, results.conflicts, results.ratings)
+            found.append([load(db, audit.id) for load in loads])
+    assert found[0] == found[1]
+
+
+def test_every_outcome_and_decision_is_there(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db)
+        assert {t.outcome for t in results.traces(db, audit.id)} == set(Outcome)
+        assert {v.outcome for v in results.verdicts(db, audit.id)} == set(Outcome)
+        assert {r.decision for r in results.ratings(db, audit.id)} == set(Decision)
