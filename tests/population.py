@@ -239,8 +239,8 @@ def _conflicts(rng: np.random.Generator, names: Sequence[str], scores: Sequence[
         for (left, a), (right, b) in itertools.combinations(given.items(), 2):
             if abs(a - b) < THRESHOLD:
                 continue
-            for_left = int(rng.binomial(seats, 0.4))
-            for_right = int(rng.binomial(seats - for_left, 0.4))
+            for_left = int(rng.binomial(seats, 0.3))
+            for_right = int(rng.binomial(seats - for_left, 0.3))
             winner = left if 2 * for_left > seats else right if 2 * for_right > seats else None
             state = ConflictState.OPEN if winner is None else ConflictState.MAJORITY
             kind = _kind(a, b, list(given.values()))
@@ -271,6 +271,7 @@ def _ratings(conflicts: Sequence[Conflict]) -> Iterator[Rating]:
             decision=decision,
             decided_at=STARTED + timedelta(minutes=i),
             note="as seen there" if i == 0 else "",
+            score=0.1 if decision is Decision.SCORE else None,
         )
 
 

@@ -1,0 +1,1 @@
+"""Tests, mirroring the source tree; helpers are imported as `tests.x`."""
