@@ -1,0 +1,45 @@
+"""What would act or hide on a screen is shown."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from auditor.text import visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, naïve, 日本語, عربي", "plain, naïve, 日本語, عربي"),
+        ("a\nb\tc", "a\nb\tc"),
+        ("a\r\nb", "a\nb"),
+        ("a\rb", "a␍b"),
+        ("\x1b[2J\x07", "␛[2J␇"),
+        ("\x00\x7f\x9b", "␀␡\\u009b"),
+        ("safe\u202egpj.exe", "safe\\u202egpj.exe"),
+        ("\u2066x\u2069", "\\u2066x\\u2069"),
+        ("a\u2028b\u2029", "a\\u2028b\\u2029"),
+        ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
+        ("می\u200cخواهم 👩\u200d🚀", "می\u200cخواهم 👩\u200d🚀"),
+        ("wide\u3000and\u00a0narrow\u202f", "wide\u3000and\u00a0narrow\u202f"),
+        ("half \ud800 pair", "half \\ud800 pair"),
+        ("tag \U000e0041", "tag \\U000e0041"),
+        ("", ""),
+    ],
+)
+def test_visible(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
+    everything = visible("".join(map(chr, range(sys.maxunicode + 1))))
+    everything.encode("utf-8")
+    assert not set(everything) & set(map(chr, [*range(0x9), *range(0xB, 0x20), *range(0x7F, 0xA0), 0x200E, 0x200F]))
+    assert not set(everything) & set(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x61C, 0x2028, 0x2029]))
+
+
+def test_once_is_enough() -> None:
+    once = visible("\x1b\u202e\ud800")
+    assert visible(once) == once
