@@ -1,0 +1,94 @@
+"""What does not change during a run: the config, the ground truth, and the doors to storage and models."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from numpy import float32
+from numpy.typing import NDArray
+
+from auditor.config import AuditConfig
+from auditor.domain import Answer, Call, Cell, Survey
+from auditor.errors import AuditorError
+from auditor.storage.database import Database
+
+
+class Asker(Protocol):
+    """Whoever answers calls: the gateway."""
+
+    async def complete(self, call: Call) -> Answer:
+        """Ask; a failure is an answer with an outcome."""
+        ...
+
+
+class Encoder(Protocol):
+    """A sentence encoder."""
+
+    @property
+    def revision(self) -> str:
+        """What tells its vectors from another encoder's."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[float32]:
+        """Unit vectors, shape (texts, dimensions)."""
+        ...
+
+
+class Progress(Protocol):
+    """Whoever watches a run."""
+
+    def planned(self, stage: str, calls: int, recorded: int) -> None:
+        """So many more calls are to be made in a stage, of which so many are in the ledger already."""
+        ...
+
+    def answered(self, stage: str, answer: Answer) -> None:
+        """A call ended."""
+        ...
+
+    def entered(self, stage: str) -> None:
+        """The graph entered a stage."""
+        ...
+
+
+class Silent:
+    """Watches nothing."""
+
+    def planned(self, stage: str, calls: int, recorded: int) -> None:
+        """Nothing."""
+
+    def answered(self, stage: str, answer: Answer) -> None:
+        """Nothing."""
+
+    def entered(self, stage: str) -> None:
+        """Nothing."""
+
+
+class Interrupted(AuditorError):
+    """The run was asked to stop, and did, with everything saved."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True)
+class Context:
+    """The surroundings of one run.
+
+    Attributes:
+        audit_id: the audit's row.
+        cells: all cells of the audit, in order.
+        encoder: returns the encoder, loaded on first use; None when self-consistency is not measured.
+        stop: set when no further call may go out; what is in flight is awaited and recorded.
+    """
+
+    config: AuditConfig
+    survey: Survey
+    audit_id: int
+    cells: Sequence[Cell]
+    db: Database
+    gateway: Asker
+    encoder: Callable[[], Encoder] | None
+    progress: Progress = field(default_factory=Silent)
+    stop: threading.Event = field(default_factory=threading.Event)

@@ -1,0 +1,40 @@
+"""The wiring: plan, elicit, measure, review, detect, resolve, report."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from auditor.agents import nodes
+from auditor.agents.context import Context
+from auditor.agents.state import Batch, State
+
+RECURSION_LIMIT = 50
+
+Graph: TypeAlias = CompiledStateGraph[State, Context, State, State]
+
+
+def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
+    """The audit's graph; with a checkpointer it remembers the stage under the audit's thread id."""
+    graph = StateGraph(State, context_schema=Context)
+    for node in (nodes.plan, nodes.measure, nodes.detect, nodes.resolve, nodes.report):
+        graph.add_node(node)
+    for branch in (nodes.elicit, nodes.review):
+        graph.add_node(branch, input_schema=Batch)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit"])
+    graph.add_edge("elicit", "measure")
+    graph.add_conditional_edges("measure", nodes.route_review, ["review", "detect"])
+    graph.add_edge("review", "detect")
+    graph.add_edge("detect", "resolve")
+    graph.add_edge("resolve", "report")
+    graph.add_edge("report", END)
+    return graph.compile(checkpointer=checkpointer, name="audit")
+
+
+def mermaid() -> str:
+    """The graph as Mermaid text."""
+    return build_graph().get_graph().draw_mermaid()

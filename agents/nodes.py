@@ -1,0 +1,169 @@
+"""The stages of an audit. Each is idempotent against storage, and none raises for a call that failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from auditor.agents.asking import ask
+from auditor.agents.calls import direct_call, for_review, review_call
+from auditor.agents.context import Context
+from auditor.agents.reading import read_trace, read_verdict
+from auditor.agents.scoring import cell_score, evidence_of, self_consistencies
+from auditor.agents.settling import conflicts_on, settled, threshold_of
+from auditor.agents.state import Batch, State
+from auditor.domain import Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
+from auditor.storage import audits, results
+
+BATCH_CELLS = 32
+"""Cells in one branch of the fan-out: bounds what a branch holds in memory."""
+
+
+async def plan(state: State, runtime: Runtime[Context]) -> State:
+    """Count the cells; the calls are planned batch by batch."""
+    context = runtime.context
+    await _enter(context, "plan")
+    return {"config_hash": context.config.hash, "cells": len(context.cells)}
+
+
+def route_elicit(state: State) -> list[Send]:
+    """One branch for each batch of cells."""
+    return [Send("elicit", batch) for batch in _batches(state["cells"])]
+
+
+async def elicit(batch: Batch, runtime: Runtime[Context]) -> State:
+    """Ask every model about every cell of the batch, k samples each."""
+    context = runtime.context
+    config = context.config
+    if batch["start"] == 0:
+        await _enter(context, "elicit")
+    asked = [
+        (direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
+        for model in config.models
+        for cell in context.cells[batch["start"] : batch["stop"]]
+        for sample in range(config.probes.direct.samples)
+    ]
+    answers = await ask(context, "elicit", [call for call, *_ in asked])
+    mode = config.probes.direct.mode
+    traces = [read_trace(answers[call.key], model, cell, sample, mode) for call, model, cell, sample in asked]
+    await asyncio.to_thread(results.save_traces, context.db, context.audit_id, traces)
+    return {}
+
+
+async def measure(state: State, runtime: Runtime[Context]) -> State:
+    """Score each cell, and measure how consistent its samples are."""
+    context = runtime.context
+    await _enter(context, "measure")
+    await asyncio.to_thread(_measure, context)
+    return {}
+
+
+def _measure(context: Context) -> None:
+    planned = context.config.probes.direct.samples
+    old = {(s.model, s.cell): s for s in results.scores(context.db, context.audit_id)}
+    scores: list[CellScore] = []
+    for start in range(0, len(context.cells), BATCH_CELLS):
+        cells = context.cells[start : start + BATCH_CELLS]
+        groups = _by_model_and_cell(results.traces(context.db, context.audit_id, cells))
+        texts = {who: [t.text for t in traces if t.outcome is Outcome.OK and t.text] for who, traces in groups.items()}
+        evidence = {who: evidence_of(context.config.embedding.model, t) for who, t in texts.items()}
+        fresh = {w: t for w, t in texts.items() if w not in old or old[w].evidence != evidence[w]}
+        consistency = self_consistencies(fresh, context.encoder)
+        for who, traces in groups.items():
+            value = consistency[who] if who in fresh else old[who].self_consistency
+            scores.append(cell_score(*who, traces, planned, value, evidence[who]))
+    results.save_scores(context.db, context.audit_id, scores)
+
+
+def route_review(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["detect"]:
+    """One branch for each batch of cells; straight on when there are no judges."""
+    if not runtime.context.config.judge_models:
+        return "detect"
+    return [Send("review", batch) for batch in _batches(state["cells"])]
+
+
+async def review(batch: Batch, runtime: Runtime[Context]) -> State:
+    """Put each trace of the batch before every judge but its author."""
+    context = runtime.context
+    config = context.config
+    if batch["start"] == 0:
+        await _enter(context, "review")
+    cells = context.cells[batch["start"] : batch["stop"]]
+    traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
+    asked = [
+        (review_call(config, context.survey, judge, trace), judge.name, trace)
+        for trace in for_review(config, traces)
+        for judge in config.judges_of(trace.model)
+    ]
+    answers = await ask(context, "review", [call for call, _, _ in asked])
+    words = config.probes.review.max_words
+    verdicts = [read_verdict(answers[call.key], judge, trace, words) for call, judge, trace in asked]
+    await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
+    return {}
+
+
+async def detect(state: State, runtime: Runtime[Context]) -> State:
+    """Find the pairs of models that conflict on a cell."""
+    context = runtime.context
+    await _enter(context, "detect")
+    conflicts = await asyncio.to_thread(_detect, context)
+    return {"conflicts": len(conflicts)}
+
+
+def _detect(context: Context) -> list[Conflict]:
+    scores = results.scores(context.db, context.audit_id)
+    table = np.full((len(context.cells), len(context.config.models)), np.nan)
+    row = {cell: i for i, cell in enumerate(context.cells)}
+    column = {m.name: j for j, m in enumerate(context.config.models)}
+    for score in scores:
+        if score.score is not None and score.method == Method.DIRECT:
+            table[row[score.cell], column[score.model]] = score.score
+    threshold = threshold_of(context.config.conflicts.threshold, table)
+    pairs = zip(context.cells, table, strict=True)
+    found = [c for cell, values in pairs for c in conflicts_on(cell, list(column), values, threshold)]
+    results.replace_conflicts(context.db, context.audit_id, found)
+    return found
+
+
+async def resolve(state: State, runtime: Runtime[Context]) -> State:
+    """Let the judges' verdicts on the two sides of each conflict vote."""
+    context = runtime.context
+    await _enter(context, "resolve")
+    conflicts = await asyncio.to_thread(_resolve, context)
+    return {"open": sum(c.state is ConflictState.OPEN for c in conflicts)}
+
+
+def _resolve(context: Context) -> list[Conflict]:
+    verdicts = results.verdicts(context.db, context.audit_id)
+    conflicts = settled(context.config, results.conflicts(context.db, context.audit_id), verdicts)
+    results.replace_conflicts(context.db, context.audit_id, conflicts)
+    return conflicts
+
+
+async def report(state: State, runtime: Runtime[Context]) -> State:
+    """Close the audit: from here on its report can be made from storage alone."""
+    await _enter(runtime.context, "report")
+    await asyncio.to_thread(audits.set_stage, runtime.context.db, runtime.context.audit_id, audits.DONE)
+    return {}
+
+
+async def _enter(context: Context, stage: str) -> None:
+    context.progress.entered(stage)
+    await asyncio.to_thread(audits.set_stage, context.db, context.audit_id, stage)
+
+
+def _batches(cells: int) -> list[Batch]:
+    return [Batch(start=i, stop=min(i + BATCH_CELLS, cells)) for i in range(0, cells, BATCH_CELLS)]
+
+
+def _by_model_and_cell(traces: Iterable[Trace]) -> dict[tuple[str, Cell], list[Trace]]:
+    def who(trace: Trace) -> tuple[str, Cell]:
+        return trace.model, trace.cell
+
+    return {key: list(group) for key, group in groupby(sorted(traces, key=who), key=who)}

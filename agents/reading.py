@@ -1,0 +1,84 @@
+"""From an answer's words to a trace's score or a judge's verdict; what cannot be read is an outcome, never a number."""
+
+from __future__ import annotations
+
+import re
+
+from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Ruling, Trace, Verdict
+from auditor.models.structured import MoralJudgement, TraceReview, read
+
+MINUS = str.maketrans({"−": "-", "–": "-", "﹣": "-", "－": "-"})
+_DECIMAL = r"[-+]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
+_SCORE_LINE = re.compile(
+    rf"^[\s>*_#`\-]*\**\s*(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=\s*)?(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HARMLESS_REST = re.compile(r"^[\s*_`.\"')\]]*(?:\([^()\d]*\))?[\s.]*$")
+
+
+def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str) -> Trace:
+    """The trace in an answer to a direct question.
+
+    Args:
+        answer: what came back.
+        model: who was asked.
+        cell, sample: about what, and the how-manieth time.
+        mode: `structured` or `text`.
+    """
+    score, text, outcome = None, answer.text, answer.outcome
+    if outcome is Outcome.OK and answer.text is not None:
+        if mode == "structured":
+            judgement = read(MoralJudgement, answer.text)
+            if isinstance(judgement, MoralJudgement):
+                score, text = judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
+        else:
+            score = read_score(answer.text)
+            text = _SCORE_LINE.sub("", answer.text).strip() or answer.text
+        outcome = Outcome.OK if score is not None else Outcome.UNPARSED
+    return Trace(model=model, cell=cell, sample=sample, outcome=outcome, score=score, text=text, key=answer.key)
+
+
+def read_score(text: str) -> float | None:
+    """The score in a text of the paper's form, "SCORE = x"; None when there is none, or when it is ambiguous.
+
+    Read are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`. Not read are ranges, percentages,
+    numbers outside [-1, 1], and several lines with different numbers.
+    """
+    found = {_number(m["value"], m["rest"]) for m in _SCORE_LINE.finditer(text.translate(MINUS))}
+    if len(found) != 1:
+        return None
+    return found.pop()
+
+
+def _number(value: str, rest: str) -> float | None:
+    number = float(value.replace(",", "."))
+    return number if SCORE_MIN <= number <= SCORE_MAX and _HARMLESS_REST.match(rest) else None
+
+
+def read_verdict(answer: Answer, judge: str, trace: Trace, max_words: int) -> Verdict:
+    """The verdict in a judge's answer; a justification longer than asked for is cut, and ends in an ellipsis."""
+    verdict = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
+    if answer.outcome is not Outcome.OK or answer.text is None:
+        return verdict
+    review = read(TraceReview, answer.text)
+    if isinstance(review, str):
+        return Verdict(judge, trace.model, trace.cell, trace.sample, Outcome.UNPARSED, key=answer.key)
+    return Verdict(
+        judge=judge,
+        model=trace.model,
+        cell=trace.cell,
+        sample=trace.sample,
+        outcome=Outcome.OK,
+        ruling=Ruling(review.verdict),
+        cultural_accuracy=review.cultural_accuracy,
+        logical_consistency=review.logical_consistency,
+        score_fit=review.score_fit,
+        justification=cut_words(review.justification, max_words),
+        key=answer.key,
+    )
+
+
+def cut_words(text: str, max_words: int) -> str:
+    """The text, or its first words and an ellipsis when it has too many."""
+    words = text.split()
+    return text.strip() if len(words) <= max_words else " ".join(words[:max_words]) + " …"

@@ -1,0 +1,51 @@
+"""From the traces of one cell to its score and self-consistency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from auditor.agents.context import Encoder
+from auditor.domain import Cell, CellScore, Method, Outcome, Trace, canonical_hash
+from auditor.metrics.self_consistency import self_consistency
+
+K = TypeVar("K", bound=Hashable)
+
+
+def cell_score(
+    model: str, cell: Cell, traces: Sequence[Trace], planned: int, consistency: float | None, evidence: str
+) -> CellScore:
+    """The mean of the `ok` samples, with their variance; no score when none is `ok`."""
+    values = np.array([t.score for t in traces if t.outcome is Outcome.OK and t.score is not None])
+    return CellScore(
+        model=model,
+        cell=cell,
+        method=Method.DIRECT.value,
+        score=float(values.mean()) if values.size else None,
+        variance=float(values.var(ddof=1)) if values.size > 1 else None,
+        n_ok=int(values.size),
+        n_planned=planned,
+        self_consistency=consistency,
+        evidence=evidence,
+    )
+
+
+def evidence_of(encoder: str, texts: Sequence[str]) -> str:
+    """Names what a self-consistency rests on, so that it is computed anew only when that has changed."""
+    return canonical_hash([encoder, *texts])
+
+
+def self_consistencies(
+    texts: Mapping[K, Sequence[str]], encoder: Callable[[], Encoder] | None
+) -> dict[K, float | None]:
+    """Self-consistency of each group of texts; None for fewer than two texts, or without an encoder."""
+    groups = {k: t for k, t in texts.items() if len(t) > 1}
+    if encoder is None or not groups:
+        return dict.fromkeys(texts)
+    vectors = encoder().encode([text for group in groups.values() for text in group])
+    ends = np.cumsum([len(group) for group in groups.values()])
+    parts = np.split(vectors, ends[:-1])
+    found = {k: float(self_consistency(part)) for k, part in zip(groups, parts, strict=True)}
+    return {k: found.get(k) for k in texts}

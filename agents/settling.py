@@ -1,0 +1,89 @@
+"""Conflicts of an audit: finding them, and letting the judges' verdicts settle them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.config import AuditConfig
+from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
+from auditor.metrics.conflict import find_conflicts, judge_vote, settle
+
+MAX_THRESHOLD = 2.0
+
+
+def threshold_of(threshold: float | Literal["auto"], scores: NDArray[np.float64]) -> float:
+    """The threshold in use: as configured, or the third quartile of all differences between two models on a cell.
+
+    Args:
+        threshold: the config's word.
+        scores: shape (cells, models), nan where there is no score.
+
+    Returns:
+        In (0, 2]. Where `auto` finds no difference at all, 2, which only opposite extremes reach.
+    """
+    if threshold != "auto":
+        return threshold
+    left, right = np.triu_indices(scores.shape[1], 1)
+    differences = np.abs(scores[:, left] - scores[:, right])
+    differences = differences[~np.isnan(differences)]
+    quartile = float(np.quantile(differences, 0.75)) if differences.size else 0.0
+    return quartile if quartile > 0 else MAX_THRESHOLD
+
+
+def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], threshold: float) -> list[Conflict]:
+    """The conflicts on one cell; all still open."""
+    return [
+        Conflict(
+            cell=cell,
+            left=names[pair.left],
+            right=names[pair.right],
+            score_left=float(scores[pair.left]),
+            score_right=float(scores[pair.right]),
+            kind=ConflictKind(pair.kind),
+        )
+        for pair in find_conflicts(scores, threshold)
+    ]
+
+
+def settled(config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict]) -> list[Conflict]:
+    """The conflicts with their votes counted.
+
+    Every judge that is the author of neither side has one seat, and votes for the side of whose traces it found the
+    larger share VALID. A strict majority of the seats settles; what fails or abstains stays in the denominator.
+    """
+    given: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
+    for verdict in verdicts:
+        if verdict.outcome is Outcome.OK:
+            tally = given[verdict.judge, verdict.model, verdict.cell]
+            tally[0] += verdict.ruling is Ruling.VALID
+            tally[1] += 1
+    return [_settle(config, conflict, given) for conflict in conflicts]
+
+
+def _settle(config: AuditConfig, conflict: Conflict, given: dict[tuple[str, str, Cell], list[int]]) -> Conflict:
+    right_judges = {j.name for j in config.judges_of(conflict.right)}
+    judges = [j.name for j in config.judges_of(conflict.left) if j.name in right_judges]
+    votes = [
+        judge_vote(
+            *given.get((judge, conflict.left, conflict.cell), (0, 0)),
+            *given.get((judge, conflict.right, conflict.cell), (0, 0)),
+        )
+        for judge in judges
+    ]
+    left, right = votes.count("left"), votes.count("right")
+    side = settle(left, right, len(judges))
+    winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
+    return replace(
+        conflict,
+        seats=len(judges),
+        votes_left=left,
+        votes_right=right,
+        winner=winner,
+        state=ConflictState.MAJORITY if winner else ConflictState.OPEN,
+    )

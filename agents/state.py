@@ -1,0 +1,27 @@
+"""What the graph remembers: ids and counts, never texts. The ledger is what makes work durable."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Batch(TypedDict):
+    """Some cells, by their position in the audit's list of cells: [start, stop)."""
+
+    start: int
+    stop: int
+
+
+class State(TypedDict, total=False):
+    """State of one audit's graph.
+
+    Keys:
+        config_hash: of the configuration that the run began with.
+        cells: number of cells in the audit.
+        conflicts, open: conflicts found, and those that are left for a person.
+    """
+
+    config_hash: str
+    cells: int
+    conflicts: int
+    open: int

@@ -1,0 +1,99 @@
+"""Conflicts between models on one cell, and votes that settle them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Kind = Literal["binary", "outlier", "gradient"]
+
+
+class Pair(NamedTuple):
+    """Two models, by position, that conflict, and how."""
+
+    left: int
+    right: int
+    kind: Kind
+
+
+def find_conflicts(scores: ArrayLike, threshold: float) -> list[Pair]:
+    """Pairs of models whose scores on a cell differ by at least the threshold.
+
+    A pair is `binary` when its scores lie on opposite sides of zero; else `outlier` when one of the two conflicts with
+    every other model while all the others, at least two of them, agree among themselves; else `gradient`.
+
+    Args:
+        scores: shape (models,), in [-1, 1]; nan where a model has no score, which conflicts with nothing.
+        threshold: least absolute difference that is a conflict, in (0, 2].
+
+    Returns:
+        Pairs with left < right, in order.
+
+    Raises:
+        ValueError: the threshold is not in (0, 2].
+    """
+    if not 0 < threshold <= 2:
+        raise ValueError(f"threshold must be in (0, 2], but got {threshold!r}")
+    values = np.asarray(scores, dtype=float)
+    # Scores come from means of decimal fractions: 0.38 apart must not fail to be by a rounding error.
+    differs = np.abs(values[:, None] - values[None, :]) >= threshold - 1e-12
+    alone = _alone(differs, ~np.isnan(values))
+    return [
+        Pair(int(i), int(j), _kind(values[i], values[j], bool(alone[i] or alone[j])))
+        for i, j in zip(*np.nonzero(np.triu(differs, 1)), strict=True)
+    ]
+
+
+def _kind(left: float, right: float, one_stands_alone: bool) -> Kind:
+    if left * right < 0:
+        return "binary"
+    return "outlier" if one_stands_alone else "gradient"
+
+
+def _alone(differs: NDArray[np.bool_], present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which models conflict with every other one, while the rest, of two or more, agree among themselves."""
+    n = int(present.sum())
+    degree = differs.sum(axis=1)
+    edges = int(np.triu(differs, 1).sum())
+    alone: NDArray[np.bool_] = present & (degree == n - 1)
+    return alone if n >= 3 and edges == n - 1 else np.zeros_like(present)
+
+
+def settle(votes_left: int, votes_right: int, seats: int) -> Literal["left", "right"] | None:
+    """The side that a strict majority of the assigned seats upholds.
+
+    Abstentions and failures stay in the denominator: a panel that did not answer has settled nothing.
+
+    Args:
+        votes_left, votes_right: valid votes for either side.
+        seats: votes that were assigned, cast or not.
+
+    Returns:
+        The winning side; None on a tie or when too few votes are valid.
+
+    Raises:
+        ValueError: a number is negative, or there are more votes than seats.
+    """
+    if min(votes_left, votes_right, seats) < 0 or votes_left + votes_right > seats:
+        raise ValueError(f"{votes_left} + {votes_right} votes do not fit {seats} seats")
+    if 2 * votes_left > seats:
+        return "left"
+    return "right" if 2 * votes_right > seats else None
+
+
+def judge_vote(valid_left: int, given_left: int, valid_right: int, given_right: int) -> Literal["left", "right"] | None:
+    """One judge's vote in a conflict: for the side of whose traces it found the larger share VALID.
+
+    Shares, and not counts, so that a side does not win by having more traces, nor through a judge who finds all VALID.
+
+    Returns:
+        The side; None (an abstention) when the shares are equal or the judge has no verdict on one side.
+    """
+    if given_left == 0 or given_right == 0:
+        return None
+    left, right = valid_left * given_right, valid_right * given_left
+    if left == right:
+        return None
+    return "left" if left > right else "right"
