@@ -169,7 +169,11 @@ class RatingRow(SQLModel, table=True):
     """What a person says of a conflict, with the scores it was about; appended, never changed."""
 
     __tablename__ = "rating"
-    __table_args__ = (Index("ix_rating_conflict", "audit_id", "country", "topic", "left", "right", "rater"),)
+    __table_args__ = (
+        Index(
+            "ix_rating_last", "audit_id", "country", "topic", "left", "right", "rater", "score_left", "score_right"
+        ),
+    )
     id: int | None = Field(default=None, primary_key=True)
     audit_id: int = Field(sa_column=Column(ForeignKey("audit.id"), nullable=False))
     country: str

@@ -1,0 +1,97 @@
+"""What a rater is shown of a conflict: the sides without their authors, and, asked for apart, what blinding hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from auditor.domain import Cell, Outcome, Ruling, SurveyCell, Verdict
+from auditor.storage.database import Database, table_of
+from auditor.storage.standing import ConflictKey
+from auditor.storage.tables import SurveyCellRow, TraceRow, VerdictRow
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One trace of a side, without its author."""
+
+    number: int
+    outcome: Outcome
+    score: float | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What a blind rater sees only after deciding; left and right are as stored.
+
+    Attributes:
+        verdicts_left, verdicts_right: on each side's traces, in order of judge and sample.
+        survey: what people of the country say; None where it was not planned.
+    """
+
+    left: str
+    right: str
+    verdicts_left: tuple[Verdict, ...]
+    verdicts_right: tuple[Verdict, ...]
+    survey: SurveyCell | None
+
+
+def sides(db: Database, audit_id: int, key: ConflictKey) -> tuple[tuple[Sample, ...], tuple[Sample, ...]]:
+    """The samples behind the two scores of a conflict, left and right as stored."""
+    with db.read() as connection:
+        return _samples(connection, audit_id, key, key.left), _samples(connection, audit_id, key, key.right)
+
+
+def hidden(db: Database, audit_id: int, key: ConflictKey) -> Hidden:
+    """Authors, verdicts and survey of a conflict."""
+    with db.read() as connection:
+        return Hidden(
+            left=key.left,
+            right=key.right,
+            verdicts_left=_verdicts(connection, audit_id, key, key.left),
+            verdicts_right=_verdicts(connection, audit_id, key, key.right),
+            survey=_survey(connection, audit_id, key),
+        )
+
+
+def _samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:
+    c = table_of(TraceRow).c
+    where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
+    query = select(c.sample, c.outcome, c.score, c.text).where(*where).order_by(c.sample)
+    return tuple(Sample(n, Outcome(outcome), score, text) for n, outcome, score, text in connection.execute(query))
+
+
+def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
+    table = table_of(VerdictRow)
+    c = table.c
+    where = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
+    rows = connection.execute(select(table).where(*where).order_by(c.judge, c.sample)).mappings()
+    return tuple(
+        Verdict(
+            judge=row["judge"],
+            model=row["model"],
+            cell=Cell(key.country, key.topic),
+            sample=row["sample"],
+            outcome=Outcome(row["outcome"]),
+            ruling=None if row["ruling"] is None else Ruling(row["ruling"]),
+            cultural_accuracy=row["cultural_accuracy"],
+            logical_consistency=row["logical_consistency"],
+            score_fit=row["score_fit"],
+            justification=row["justification"],
+            key=row["key"],
+        )
+        for row in rows
+    )
+
+
+def _survey(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
+    table = table_of(SurveyCellRow)
+    c = table.c
+    query = select(table).where(c.audit_id == audit_id, c.country == key.country, c.topic == key.topic)
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        return None
+    values = {name: row[name] for name in ("score", "n", "standard_error", "nonresponse")}
+    return SurveyCell(cell=Cell(key.country, key.topic), **values)

@@ -1,0 +1,177 @@
+"""The queue of conflicts in SQL: conflicts joined with what people, and one of them, say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select, tuple_
+from sqlalchemy.sql.selectable import CTE, FromClause
+
+from auditor.domain import ConflictState, Decision
+from auditor.storage.database import table_of
+from auditor.storage.standing import PARTS, ConflictKey, QueueFilter, Sort, Standing
+from auditor.storage.tables import ConflictRow, RatingRow
+
+SETTLING = tuple(decision for decision in Decision if decision.settles)
+
+
+class View:
+    """The conflicts of an audit joined with what people, and one of them, say of each."""
+
+    def __init__(self, audit_id: int, rater: str, open_book: bool, only: Sequence[ConflictKey] | None = None) -> None:
+        self._only = only
+        self.conflict = conflict = table_of(ConflictRow)
+        self._said = said = holding(audit_id, only)
+        self._people = people = _people(said, rater)
+        self._known = {name: _known(people, name) for name in ("topic", "country")}
+        self.source: FromClause = conflict.outerjoin(people, same(conflict, people))
+        for name, known in self._known.items():
+            self.source = self.source.outerjoin(known, known.c[name] == conflict.c[name])
+        self.key = [conflict.c[name] for name in PARTS]
+        self.in_audit = conflict.c.audit_id == audit_id
+        self.raters = func.coalesce(people.c.raters, 0)
+        agreed = or_(*(people.c[f"n_{decision}"] * 2 > people.c.raters for decision in SETTLING))
+        self.standing = case(
+            (agreed, Standing.PERSON.value),
+            (people.c.raters > 0, Standing.DISPUTED.value),
+            (conflict.c.state == ConflictState.MAJORITY.value, Standing.MAJORITY.value),
+            else_=Standing.OPEN.value,
+        )
+        self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
+        seen = _seen(audit_id, rater)
+        self._seen = literal(True) if open_book else select(literal(1)).where(same(conflict, seen)).exists()
+
+    @property
+    def lines(self) -> Select[Any]:
+        """What a `QueueRow` is made of."""
+        mine = self._people.c
+        columns = [self.conflict.c[name] for name in (*PARTS, "kind", "score_left", "score_right")]
+        said = [mine.decision, mine.score, mine.flagged, mine.note]
+        query = select(*columns, self.standing.label("standing"), self.raters.label("raters"), *said)
+        query = query.add_columns(self._seen.label("seen")).select_from(self.source)
+        return (
+            query.where(self.in_audit)
+            if self._only is None
+            else query.where(self.in_audit, tuple_(*self.key).in_(list(self._only)))
+        )
+
+    def conditions(self, wanted: QueueFilter) -> list[ColumnElement[bool]]:
+        c, mine = self.conflict.c, self._people.c
+        found: list[ColumnElement[bool]] = [self.in_audit]
+        for column, values in ((c.kind, wanted.kinds), (self.standing, wanted.states)):
+            if values:
+                found.append(column.in_([str(v) for v in values]))
+        for column, names in ((c.country, wanted.countries), (c.topic, wanted.topics)):
+            if names:
+                found.append(or_(*(_has(column, name) for name in names)))
+        if wanted.models:
+            either = [_has(column, name) for name in wanted.models for column in (c.left, c.right)]
+            found += [or_(*either), self._seen]
+        if wanted.raters:
+            by = self._said.alias()
+            found.append(
+                select(literal(1))
+                .where(same(self.conflict, by), by.c.rater.in_(wanted.raters), by.c.decision != Decision.SKIP.value)
+                .exists()
+            )
+        for word in wanted.words:
+            found.append(or_(_has(c.country, word), _has(c.topic, word), _has(func.coalesce(mine.note, ""), word)))
+        if wanted.least_gap is not None:
+            found.append(self._gap >= wanted.least_gap)
+        if wanted.most_gap is not None:
+            found.append(self._gap <= wanted.most_gap)
+        if wanted.flagged is not None:
+            found.append(func.coalesce(mine.flagged, 0) == int(wanted.flagged))
+        if wanted.todo is not None:
+            found.append(self._todo if wanted.todo else ~self._todo)
+        return found
+
+    @property
+    def _todo(self) -> ColumnElement[bool]:
+        """Undecided by the rater, and open, disputed, or decided by one other (the caller knows which it wants)."""
+        undecided = func.coalesce(self._people.c.decision, Decision.SKIP.value) == Decision.SKIP.value
+        needs = self.standing.in_([Standing.OPEN.value, Standing.DISPUTED.value])
+        return and_(undecided, or_(needs, self.raters == 1))
+
+    def order(self, wanted: QueueFilter) -> list[ColumnElement[Any]]:
+        c = self.conflict.c
+        by: dict[Sort, list[tuple[ColumnElement[Any], bool]]] = {
+            Sort.TEACHES: [(func.coalesce(self._people.c.decision, ""), False), (self._teaches, True)],
+            Sort.GAP: [(self._gap, True)],
+            Sort.COUNTRY: [(c.country, False)],
+            Sort.TOPIC: [(c.topic, False)],
+            Sort.KIND: [(c.kind, False), (self._gap, True)],
+            Sort.STATE: [(self.standing, False), (self._gap, True)],
+        }
+        keys = [(column, down != wanted.reverse) for column, down in by[wanted.sort]]
+        return [column.desc() if down else column.asc() for column, down in keys] + [
+            column.asc() for column in self.key
+        ]
+
+    @property
+    def _teaches(self) -> ColumnElement[Any]:
+        """gap / 2 x (1 + how evenly the judges split) x how new topic and country are to the rater x 2 if disputed."""
+        c = self.conflict.c
+        votes = c.votes_left + c.votes_right
+        even = case((votes == 0, 1.0), else_=1.0 - func.abs(c.votes_left - c.votes_right) / (votes * 1.0))
+        new = [1.0 / (1.0 + func.coalesce(known.c.n, 0)) for known in self._known.values()]
+        weight = case((self.standing == Standing.DISPUTED.value, 2.0), else_=1.0)
+        return self._gap / 2.0 * (1.0 + even) * (new[0] + new[1]) * weight
+
+
+def _known(people: CTE, name: str) -> CTE:
+    """How many conflicts of each topic, or country, the rater has decided."""
+    column = people.c[name]
+    query = select(column, func.count().label("n")).where(people.c.decision != Decision.SKIP.value)
+    return query.group_by(column).cte(f"known_{name}")
+
+
+def same(one: FromClause, other: FromClause) -> ColumnElement[bool]:
+    """Both rows are of one conflict."""
+    return and_(*(one.c[name] == other.c[name] for name in PARTS))
+
+
+def holding(audit_id: int, keys: Sequence[ConflictKey] | None = None) -> CTE:
+    """The rows of ratings that hold: each rater's last on each conflict, about the scores that it has now."""
+    rating, conflict = table_of(RatingRow), table_of(ConflictRow)
+    about = [rating.c[name] for name in (*PARTS, "rater", "score_left", "score_right")]
+    last = select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*about)
+    if keys is not None:
+        last = last.where(tuple_(*about[: len(PARTS)]).in_(list(keys)))
+    ids = last.cte("last")
+    still = and_(
+        conflict.c.audit_id == audit_id,
+        same(rating, conflict),
+        rating.c.score_left == conflict.c.score_left,
+        rating.c.score_right == conflict.c.score_right,
+    )
+    source = ids.join(rating, rating.c.id == ids.c.id).join(conflict, still)
+    return select(rating).select_from(source).cte("said")
+
+
+def _people(said: CTE, rater: str) -> CTE:
+    """One row a conflict: how many decided, how many said what, and what the one rater says."""
+    key = [said.c[name] for name in PARTS]
+    is_mine = said.c.rater == rater
+    mine = [func.max(case((is_mine, said.c[name]))).label(name) for name in ("decision", "score", "note")]
+    flagged = func.max(case((and_(is_mine, said.c.flagged), 1), else_=0)).label("flagged")
+    tallies = [_count(said.c.decision == decision.value).label(f"n_{decision}") for decision in SETTLING]
+    raters = _count(said.c.decision != Decision.SKIP.value).label("raters")
+    return select(*key, raters, *tallies, *mine, flagged).group_by(*key).cte("people")
+
+
+def _count(what: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.sum(case((what, 1), else_=0))
+
+
+def _seen(audit_id: int, rater: str) -> CTE:
+    """Conflicts that the rater decided or asked to see: no undo makes them unseen."""
+    rating = table_of(RatingRow)
+    shown = or_(rating.c.decision != Decision.SKIP.value, rating.c.shown != "")
+    where = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, shown)
+    return select(*(rating.c[name] for name in PARTS)).where(where).distinct().cte("seen")
+
+
+def _has(column: ColumnElement[str], word: str) -> ColumnElement[bool]:
+    return func.lower(column).contains(word.lower(), autoescape=True)

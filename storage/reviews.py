@@ -1,0 +1,73 @@
+"""Reviewing: the queue of conflicts as one rater sees it, and the append-only log of what people say of them.
+
+What holds is, for each conflict and rater, the last row about the scores that the conflict has now. People settle a
+conflict when a strict majority of the raters who decided says the same. Nothing here reads an author, a verdict or the
+survey into what a blind rater is shown: that is `storage.evidence`, and asked for apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from sqlalchemy import RowMapping, func, select
+
+from auditor.domain import ConflictKind, Decision
+from auditor.storage.database import Database
+from auditor.storage.ledger import CHUNK
+from auditor.storage.queue_sql import View
+from auditor.storage.standing import PARTS, ConflictKey, QueueFilter, QueueRow, Standing
+
+
+class Queue:
+    """The queue of one audit for one rater."""
+
+    def __init__(self, db: Database, audit_id: int, rater: str, *, open_book: bool = False) -> None:
+        self._db = db
+        self._audit_id = audit_id
+        self._rater = rater
+        self._open_book = open_book
+
+    def keys(self, wanted: QueueFilter, limit: int | None = None) -> list[tuple[ConflictKey, int]]:
+        """Conflicts in order, each with the number of people who decided it."""
+        view = View(self._audit_id, self._rater, self._open_book)
+        query = select(*view.key, view.raters).select_from(view.source).where(*view.conditions(wanted))
+        query = query.order_by(*view.order(wanted)).limit(limit)
+        with self._db.read() as connection:
+            return [(ConflictKey(*row[:4]), row[4]) for row in connection.execute(query)]
+
+    def rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
+        """The lines of some conflicts, in their order; one that is gone is left out."""
+        found: dict[ConflictKey, QueueRow] = {}
+        remaining = iter(keys)
+        with self._db.read() as connection:
+            while chunk := list(islice(remaining, CHUNK // len(PARTS))):
+                view = View(self._audit_id, self._rater, self._open_book, chunk)
+                found.update((row.key, row) for row in map(_queue_row, connection.execute(view.lines).mappings()))
+        return [found[key] for key in keys if key in found]
+
+    def counts(self) -> dict[Standing, int]:
+        """Conflicts of the audit by standing."""
+        view = View(self._audit_id, self._rater, self._open_book)
+        query = (
+            select(view.standing, func.count()).select_from(view.source).where(view.in_audit).group_by(view.standing)
+        )
+        with self._db.read() as connection:
+            found = {Standing(name): int(n) for name, n in connection.execute(query)}
+        return {standing: found.get(standing, 0) for standing in Standing}
+
+
+def _queue_row(row: RowMapping) -> QueueRow:
+    return QueueRow(
+        key=ConflictKey(*(row[name] for name in PARTS)),
+        kind=ConflictKind(row["kind"]),
+        score_left=row["score_left"],
+        score_right=row["score_right"],
+        standing=Standing(row["standing"]),
+        raters=row["raters"],
+        decision=None if row["decision"] is None else Decision(row["decision"]),
+        score=row["score"],
+        flagged=bool(row["flagged"]),
+        note=row["note"] or "",
+        seen=bool(row["seen"]),
+    )

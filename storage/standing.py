@@ -1,0 +1,96 @@
+"""The queue of conflicts in words: how a conflict stands, what the queue may show, and one line of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from auditor.domain import ConflictKind, Decision
+
+PARTS = ("country", "topic", "left", "right")
+
+
+class Standing(StrEnum):
+    """How a conflict stands now, people's decisions included."""
+
+    OPEN = "open"
+    DISPUTED = "disputed"
+    """People disagree, and no strict majority of them says the same."""
+    MAJORITY = "majority"
+    """Settled by the judges."""
+    PERSON = "person"
+    """Settled by people."""
+
+
+class Sort(StrEnum):
+    """Orders of the queue."""
+
+    TEACHES = "teaches"
+    GAP = "gap"
+    COUNTRY = "country"
+    TOPIC = "topic"
+    KIND = "kind"
+    STATE = "state"
+
+
+class ConflictKey(NamedTuple):
+    """Which conflict of an audit; its `repr` keeps the authors to itself, since it may end in a log or on a screen."""
+
+    country: str
+    topic: str
+    left: str
+    right: str
+
+    def __repr__(self) -> str:
+        return f"ConflictKey({self.country!r}, {self.topic!r}, ...)"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFilter:
+    """What the queue shows, and in which order; empty tuples and None let everything through.
+
+    Attributes:
+        words: each must be in the country, the topic or the rater's own note.
+        models: only conflicts whose authors the rater has been shown can match.
+        raters: conflicts that one of these people decided.
+        least_gap: least absolute difference of scores, in [0, 2].
+        todo: True for what still needs the rater, False for what does not.
+    """
+
+    words: tuple[str, ...] = ()
+    kinds: tuple[ConflictKind, ...] = ()
+    states: tuple[Standing, ...] = ()
+    countries: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
+    least_gap: float | None = None
+    most_gap: float | None = None
+    flagged: bool | None = None
+    todo: bool | None = None
+    sort: Sort = Sort.TEACHES
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One line of the queue; decision, score, flag and note are the asking rater's own.
+
+    Attributes:
+        raters: people whose decision settles, the asking one included.
+        decision: None when the rater has done nothing yet; `skip` when nothing that settles.
+        seen: whether the rater has been shown authors, verdicts and survey.
+    """
+
+    key: ConflictKey
+    kind: ConflictKind
+    score_left: float
+    score_right: float
+    standing: Standing
+    raters: int
+    decision: Decision | None
+    score: float | None
+    flagged: bool
+    note: str
+    seen: bool
