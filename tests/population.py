@@ -163,7 +163,7 @@ def _traces(
         outcome = next(causes) if failed[i, sample] else Outcome.OK
         score = float(scores[i, sample]) if outcome is Outcome.OK else None
         text = _text(cell, score) if outcome.is_answer else None
-        key = _call(model, Purpose.DIRECT, cell, sample).key if outcome.is_answer else None
+        key = _call(model, Purpose.DIRECT, cell, sample).key
         traces.append(Trace(model, cell, sample, outcome, score, text, key))
     return traces
 
@@ -202,7 +202,7 @@ def _verdicts(
                 logical_consistency=True if ok else None,
                 score_fit=is_valid if ok else None,
                 justification=("The score follows." if is_valid else "The score does not follow.") if ok else None,
-                key=call.key if outcome.is_answer else None,
+                key=call.key,
             )
         )
     return verdicts

@@ -1,0 +1,186 @@
+"""What a report needs of traces, verdicts and answers, counted in the database: no text is read, no row is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import ColumnElement, Select, Subquery, Table, case, func, literal, select, union
+
+from auditor.domain import Outcome, Purpose, Ruling
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import AnswerRow, AttemptRow, TraceRow, VerdictRow
+
+T = TypeVar("T")
+
+
+class OutcomeTally(NamedTuple):
+    """How many traces of a model on a cell, or verdicts on them, ended in an outcome."""
+
+    model: str
+    country: str
+    topic: str
+    outcome: str
+    n: int
+
+
+class JudgeTally(NamedTuple):
+    """Verdicts of one judge on one model that ended in an outcome.
+
+    Attributes:
+        valid: those that say VALID.
+        cultural_accuracy, logical_consistency, score_fit: those that say yes to the aspect; each has beside it the number
+            that say yes or no, since an aspect may be missing.
+    """
+
+    judge: str
+    model: str
+    outcome: str
+    n: int
+    valid: int
+    cultural_accuracy: int
+    n_cultural_accuracy: int
+    logical_consistency: int
+    n_logical_consistency: int
+    score_fit: int
+    n_score_fit: int
+
+
+class RulingTally(NamedTuple):
+    """How many traces of a model on a cell were ruled VALID by `valid` judges and INVALID by `invalid`."""
+
+    model: str
+    country: str
+    topic: str
+    valid: int
+    invalid: int
+    n: int
+
+
+class CallTally(NamedTuple):
+    """Calls of one model for one purpose whose answers cost the same.
+
+    Attributes:
+        name: the model's name in the audit.
+        purpose: `direct` or `review`.
+        calls: distinct calls, answered or not.
+        cost_usd: of each; None where it is unknown, or where there is no answer.
+        answers: those with a recorded answer.
+        untold: recorded answers that do not say their tokens.
+    """
+
+    name: str
+    purpose: str
+    cost_usd: float | None
+    calls: int
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    untold: int
+
+
+class AttemptTally(NamedTuple):
+    """Requests that went out for one model and purpose."""
+
+    name: str
+    purpose: str
+    attempts: int
+
+
+def trace_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
+    """Traces of an audit by model, cell and outcome, in order."""
+    return _load(db, OutcomeTally._make, _by_cell(table_of(TraceRow), audit_id))
+
+
+def verdict_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
+    """Verdicts of an audit by the model they are about, cell and outcome, in order."""
+    return _load(db, OutcomeTally._make, _by_cell(table_of(VerdictRow), audit_id))
+
+
+def judge_tallies(db: Database, audit_id: int) -> list[JudgeTally]:
+    """Verdicts of an audit by judge, model and outcome, in order."""
+    t = table_of(VerdictRow)
+    group = (t.c.judge, t.c.model, t.c.outcome)
+    aspects = [
+        column
+        for name in ("cultural_accuracy", "logical_consistency", "score_fit")
+        for column in (_count_if(t.c[name].is_(True)), func.count(t.c[name]))
+    ]
+    columns = (*group, func.count(), _count_if(t.c.ruling == Ruling.VALID.value), *aspects)
+    query = select(*columns).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    return _load(db, JudgeTally._make, query)
+
+
+def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
+    """Traces of an audit by model, cell and how the judges' valid verdicts split, in order."""
+    t = table_of(VerdictRow)
+    valid = _count_if(t.c.ruling == Ruling.VALID.value).label("valid")
+    invalid = _count_if(t.c.ruling == Ruling.INVALID.value).label("invalid")
+    trace = (t.c.country, t.c.topic, t.c.model, t.c.sample)
+    split = (
+        select(*trace, valid, invalid)
+        .where(t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value)
+        .group_by(*trace)
+        .subquery()
+    )
+    group = (split.c.model, split.c.country, split.c.topic, split.c.valid, split.c.invalid)
+    return _load(db, RulingTally._make, select(*group, func.count()).group_by(*group).order_by(*group))
+
+
+def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
+    """Calls behind an audit's traces and verdicts by model, purpose and price, in order."""
+    answer = table_of(AnswerRow)
+    calls = _calls(audit_id)
+    group = (calls.c.name, calls.c.purpose, answer.c.cost_usd)
+    untold = _count_if(answer.c.key.is_not(None) & answer.c.completion_tokens.is_(None))
+    query = (
+        select(
+            *group,
+            func.count(),
+            func.count(answer.c.key),
+            func.coalesce(func.sum(answer.c.prompt_tokens), 0),
+            func.coalesce(func.sum(answer.c.completion_tokens), 0),
+            untold,
+        )
+        .select_from(calls.outerjoin(answer, answer.c.key == calls.c.key))
+        .group_by(*group)
+        .order_by(*group)
+    )
+    return _load(db, CallTally._make, query)
+
+
+def attempt_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
+    """Requests behind an audit's traces and verdicts by model and purpose, in order."""
+    attempt = table_of(AttemptRow)
+    calls = _calls(audit_id)
+    group = (calls.c.name, calls.c.purpose)
+    joined = calls.join(attempt, attempt.c.key == calls.c.key)
+    query = select(*group, func.count()).select_from(joined).group_by(*group).order_by(*group)
+    return _load(db, AttemptTally._make, query)
+
+
+def _calls(audit_id: int) -> Subquery:
+    """The distinct calls behind traces and verdicts: name, purpose, key."""
+    return union(
+        _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
+        _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
+    ).subquery()
+
+
+def _asked(t: Table, who: str, purpose: Purpose, audit_id: int) -> Select[Any]:
+    columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c.key)
+    return select(*columns).where(t.c.audit_id == audit_id, t.c.key.is_not(None))
+
+
+def _by_cell(t: Table, audit_id: int) -> Select[Any]:
+    group = (t.c.model, t.c.country, t.c.topic, t.c.outcome)
+    return select(*group, func.count()).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
+
+
+def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+
+def _load(db: Database, make: Callable[[Iterable[Any]], T], query: Select[Any]) -> list[T]:
+    with db.read() as connection:
+        return [make(row) for row in connection.execute(query)]

@@ -1,0 +1,82 @@
+"""What the database counts is what one counts from the rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Outcome, Ruling, Verdict
+from auditor.storage import ledger, results, tallies
+from auditor.storage.database import Database, open_database
+from tests.population import populate
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    path = tmp_path_factory.mktemp("tallies") / "audit.db"
+    with open_database(f"sqlite:///{Path(path)}") as db:
+        populate(db)
+        yield db
+
+
+AUDIT = 1
+
+
+def test_traces_and_verdicts_by_outcome(db: Database) -> None:
+    expected = Counter((t.model, *t.cell, t.outcome.value) for t in results.traces(db, AUDIT))
+    assert {tuple(row[:4]): row.n for row in tallies.trace_tallies(db, AUDIT)} == expected
+    expected = Counter((v.model, *v.cell, v.outcome.value) for v in results.verdicts(db, AUDIT))
+    assert {tuple(row[:4]): row.n for row in tallies.verdict_tallies(db, AUDIT)} == expected
+
+
+def test_judges(db: Database) -> None:
+    rows = tallies.judge_tallies(db, AUDIT)
+    for row in rows:
+        mine = [v for v in results.verdicts(db, AUDIT) if (v.judge, v.model, v.outcome) == row[:3]]
+        assert row.n == len(mine)
+        assert row.valid == sum(v.ruling is Ruling.VALID for v in mine)
+        assert row.score_fit == sum(v.score_fit is True for v in mine)
+        assert row.n_score_fit == sum(v.score_fit is not None for v in mine)
+        assert row.logical_consistency == row.n_logical_consistency == (row.n if row.outcome == "ok" else 0)
+    assert sum(r.n for r in rows) == len(results.verdicts(db, AUDIT))
+
+
+def test_how_rulings_split(db: Database) -> None:
+    by_trace: dict[tuple[str, ...], list[Verdict]] = {}
+    for v in results.verdicts(db, AUDIT):
+        if v.outcome is Outcome.OK:
+            by_trace.setdefault((v.model, *v.cell, str(v.sample)), []).append(v)
+    expected = Counter(
+        (*trace[:3], sum(v.ruling is Ruling.VALID for v in vs), sum(v.ruling is Ruling.INVALID for v in vs))
+        for trace, vs in by_trace.items()
+    )
+    assert {tuple(row[:5]): row.n for row in tallies.ruling_tallies(db, AUDIT)} == expected
+
+
+def test_calls_and_their_cost(db: Database) -> None:
+    rows = tallies.call_tallies(db, AUDIT)
+    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
+    answers = ledger.answers(db, [t.key for t in traces if t.key])
+    mine = [r for r in rows if (r.name, r.purpose) == ("alder", "direct")]
+    assert sum(r.calls for r in mine) == len(traces)
+    assert sum(r.answers for r in mine) == len(answers) < len(traces)
+    assert sum(r.prompt_tokens for r in mine) == sum(a.prompt_tokens or 0 for a in answers.values())
+    cost = math.fsum(r.answers * r.cost_usd for r in mine if r.cost_usd is not None)
+    assert cost == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers.values()))
+    assert {r.cost_usd for r in rows if r.name == "cedar"} == {None}
+
+
+def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
+    rows = {(r.name, r.purpose): r.attempts for r in tallies.attempt_tallies(db, AUDIT)}
+    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
+    twice = sum(t.sample == 0 and t.outcome.is_answer for t in traces)
+    assert rows["alder", "direct"] == len(traces) + twice
+
+
+@pytest.mark.parametrize("name", ["trace", "verdict", "judge", "ruling", "call", "attempt"])
+def test_another_audit_has_none_of_it(db: Database, name: str) -> None:
+    assert getattr(tallies, f"{name}_tallies")(db, AUDIT + 1) == []
