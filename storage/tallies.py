@@ -29,8 +29,8 @@ class JudgeTally(NamedTuple):
 
     Attributes:
         valid: those that say VALID.
-        cultural_accuracy, logical_consistency, score_fit: those that say yes to the aspect; each has beside it the number
-            that say yes or no, since an aspect may be missing.
+        cultural_accuracy, logical_consistency, score_fit: those that say yes to the aspect; each has beside it how
+            many say yes or no, since an aspect may be missing.
     """
 
     judge: str
