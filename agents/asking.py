@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from auditor.agents.context import Context, Interrupted
+from auditor.agents.context import Context
 from auditor.domain import Answer, Call
 from auditor.errors import AuditorError
 from auditor.storage import ledger
 
 
 async def ask(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
-    """Answers to all calls, by key, from the ledger or the models.
+    """Answers by key, from the ledger or the models.
 
     Each model has workers of its own, so that a slow one does not idle the rest. When a model turns out to be
-    unusable, or the run is asked to stop, no further call goes out, and what is in flight is awaited and recorded.
-
-    Raises:
-        Interrupted: the run was asked to stop.
-        ModelSetupError: a model cannot be used at all.
+    unusable, or the run is asked to stop, no further call goes out, what is in flight is awaited and recorded, and the
+    answers are incomplete: nothing is raised, since a branch that raises would cancel its siblings' requests.
     """
     unique = {call.key: call for call in calls}
     answers = await asyncio.to_thread(ledger.answers, context.db, unique)
@@ -28,25 +25,18 @@ async def ask(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, 
     lanes: dict[str, list[Call]] = {}
     for call in missing:
         lanes.setdefault(call.name, []).append(call)
-    trouble: list[AuditorError] = []
     await asyncio.gather(
         *(
-            _work(context, stage, queue, answers, trouble)
+            _work(context, stage, queue, answers)
             for name, lane in lanes.items()
             for queue in [iter(lane)]
             for _ in range(min(len(lane), context.config.model(name).concurrency))
         )
     )
-    if trouble:
-        raise trouble[0]
-    if len(answers) < len(unique):
-        raise Interrupted("the run was stopped.")
     return answers
 
 
-async def _work(
-    context: Context, stage: str, queue: Iterator[Call], answers: dict[str, Answer], trouble: list[AuditorError]
-) -> None:
+async def _work(context: Context, stage: str, queue: Iterator[Call], answers: dict[str, Answer]) -> None:
     """Take calls one by one until there are none, or no more may go out."""
     for call in queue:
         if context.stop.is_set():
@@ -54,7 +44,7 @@ async def _work(
         try:
             answer = await context.gateway.complete(call)
         except AuditorError as error:
-            trouble.append(error)
+            context.trouble.append(error)
             context.stop.set()
             return
         await ledger.record(context.db, call, answer)

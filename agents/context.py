@@ -81,6 +81,7 @@ class Context:
         cells: all cells of the audit, in order.
         encoder: returns the encoder, loaded on first use; None when self-consistency is not measured.
         stop: set when no further call may go out; what is in flight is awaited and recorded.
+        trouble: why the run stopped by itself.
     """
 
     config: AuditConfig
@@ -92,3 +93,16 @@ class Context:
     encoder: Callable[[], Encoder] | None
     progress: Progress = field(default_factory=Silent)
     stop: threading.Event = field(default_factory=threading.Event)
+    trouble: list[AuditorError] = field(default_factory=list)
+
+    def raise_if_stopped(self) -> None:
+        """End the run where it was told to stop.
+
+        Raises:
+            ModelSetupError: a model turned out to be unusable.
+            Interrupted: somebody asked for it.
+        """
+        if self.trouble:
+            raise self.trouble[0]
+        if self.stop.is_set():
+            raise Interrupted("the run was stopped; everything that arrived is saved.")

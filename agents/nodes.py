@@ -37,21 +37,25 @@ def route_elicit(state: State) -> list[Send]:
     return [Send("elicit", batch) for batch in _batches(state["cells"])]
 
 
-async def elicit(batch: Batch, runtime: Runtime[Context]) -> State:
+async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
     """Ask every model about every cell of the batch, k samples each."""
     context = runtime.context
     config = context.config
-    if batch["start"] == 0:
-        await _enter(context, "elicit")
+    if state["start"] == 0:
+        await _note(context, "elicit")
     asked = [
         (direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model in config.models
-        for cell in context.cells[batch["start"] : batch["stop"]]
+        for cell in context.cells[state["start"] : state["stop"]]
         for sample in range(config.probes.direct.samples)
     ]
     answers = await ask(context, "elicit", [call for call, *_ in asked])
     mode = config.probes.direct.mode
-    traces = [read_trace(answers[call.key], model, cell, sample, mode) for call, model, cell, sample in asked]
+    traces = [
+        read_trace(answers[call.key], model, cell, sample, mode)
+        for call, model, cell, sample in asked
+        if call.key in answers
+    ]
     await asyncio.to_thread(results.save_traces, context.db, context.audit_id, traces)
     return {}
 
@@ -88,13 +92,13 @@ def route_review(state: State, runtime: Runtime[Context]) -> list[Send] | Litera
     return [Send("review", batch) for batch in _batches(state["cells"])]
 
 
-async def review(batch: Batch, runtime: Runtime[Context]) -> State:
+async def review(state: Batch, runtime: Runtime[Context]) -> State:
     """Put each trace of the batch before every judge but its author."""
     context = runtime.context
     config = context.config
-    if batch["start"] == 0:
-        await _enter(context, "review")
-    cells = context.cells[batch["start"] : batch["stop"]]
+    if state["start"] == 0:
+        await _note(context, "review")
+    cells = context.cells[state["start"] : state["stop"]]
     traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
     asked = [
         (review_call(config, context.survey, judge, trace), judge.name, trace)
@@ -103,7 +107,9 @@ async def review(batch: Batch, runtime: Runtime[Context]) -> State:
     ]
     answers = await ask(context, "review", [call for call, _, _ in asked])
     words = config.probes.review.max_words
-    verdicts = [read_verdict(answers[call.key], judge, trace, words) for call, judge, trace in asked]
+    verdicts = [
+        read_verdict(answers[call.key], judge, trace, words) for call, judge, trace in asked if call.key in answers
+    ]
     await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
     return {}
 
@@ -154,6 +160,12 @@ async def report(state: State, runtime: Runtime[Context]) -> State:
 
 
 async def _enter(context: Context, stage: str) -> None:
+    """Note the stage; a run that was stopped ends here, where no sibling branch can lose what is in flight."""
+    context.raise_if_stopped()
+    await _note(context, stage)
+
+
+async def _note(context: Context, stage: str) -> None:
     context.progress.entered(stage)
     await asyncio.to_thread(audits.set_stage, context.db, context.audit_id, stage)
 

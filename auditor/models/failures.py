@@ -115,5 +115,5 @@ def _status(error: Exception) -> int | None:
 
 def _text(error: Exception, secrets: tuple[str, ...]) -> str:
     text = redact(str(getattr(error, "message", "") or error), secrets)
-    text = re.sub(r"^(litellm\.\w+: )+", "", text)
+    text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text)
     return " ".join(text.split())[:MAX_ERROR_CHARS]

@@ -23,7 +23,7 @@ from auditor.models.failures import Failure, classify, is_unreachable
 from auditor.models.limiter import Limiter, backoff
 from auditor.models.responses import read_response
 
-FIRST_CONTACT_ATTEMPTS = 2
+UNREACHABLE_AFTER = 2
 
 
 @dataclass(slots=True)
@@ -56,6 +56,7 @@ class Gateway:
             ConfigError: a key is not in the environment.
             ModelSetupError: an embedded model cannot be started.
         """
+        door.litellm()  # its import takes seconds, which are no part of any request
         self._limits = limits
         self._rng = random.Random(seed)
         self.budget = Budget(limits.budget_usd, spent_usd)
@@ -69,31 +70,26 @@ class Gateway:
                 a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
         """
         line = self._lines[call.name]
-        if not line.reached:
-            async with line.contact:
-                if not line.reached:
-                    return await self._first_contact(line, call)
-        return await self._ask(line, call, self._limits.max_attempts)
+        if line.reached:
+            return await self._ask(line, call)
+        async with line.contact:
+            if line.reached:
+                return await self._ask(line, call)
+            answer = await self._ask(line, call)
+            if line.blocked is not None:
+                raise _unusable(line, line.blocked)
+            line.reached = answer.outcome is not Outcome.OVER_BUDGET
+            return answer
 
     async def close(self) -> None:
         """Close the HTTP clients."""
         await door.close_clients()
 
-    async def _first_contact(self, line: _Line, call: Call) -> Answer:
-        answer = await self._ask(line, call, FIRST_CONTACT_ATTEMPTS)
-        if line.blocked is not None:
-            raise _unusable(line, line.blocked)
-        line.reached = answer.outcome is not Outcome.OVER_BUDGET
-        if answer.outcome.is_answer or answer.outcome is Outcome.OVER_BUDGET:
-            return answer
-        more = await self._ask(line, call, self._limits.max_attempts)
-        return replace(more, attempts=answer.attempts + more.attempts)
-
-    async def _ask(self, line: _Line, call: Call, max_attempts: int) -> Answer:
+    async def _ask(self, line: _Line, call: Call) -> Answer:
         deadline = time.monotonic() + self._limits.deadline_s
         attempts: list[Attempt] = []
         answer = Answer(call.key, Outcome.TIMEOUT)
-        while len(attempts) < max_attempts:
+        while len(attempts) < self._limits.max_attempts:
             if line.blocked is not None:
                 return replace(_failed(call, line.blocked), attempts=tuple(attempts))
             estimate = self.budget.estimate(call, line.endpoint.price)
@@ -135,7 +131,7 @@ class Gateway:
                 failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
         except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
             failure = classify(error, line.endpoint.secrets)
-            if failure.blocks or (is_unreachable(error) and not line.reached and number >= FIRST_CONTACT_ATTEMPTS):
+            if failure.blocks or (is_unreachable(error) and not line.reached and number >= UNREACHABLE_AFTER):
                 line.blocked = failure
             answer = _failed(call, failure)
         attempt = Attempt(

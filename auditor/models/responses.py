@@ -23,7 +23,7 @@ def read_response(call: Call, response: Any, price: tuple[float, float] | None) 
         return Answer(call.key, Outcome.SERVER_ERROR, error="the provider sent an answer without any choice")
     message, finish = choices[0].message, _finish_reason(choices[0])
     text = message.content if isinstance(message.content, str) else None
-    refusal = getattr(message, "refusal", None)
+    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
     prompt, completion = _usage(response)
     answer = Answer(
         key=call.key,

@@ -1,0 +1,259 @@
+"""Running an audit, and opening one that was run: what the command line and Python programs call."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor import bootstrap
+from auditor.config import AuditConfig, load_config
+from auditor.domain import Cell, Survey, canonical_hash
+from auditor.errors import ConfigError
+from auditor.storage import audits, ledger, results
+from auditor.storage.database import DEFAULT_URL, Database, open_database, run_lock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from auditor.agents.context import Encoder, Progress
+    from auditor.reports.model import Report
+
+STORAGE_VARIABLE = "AUDITOR_STORAGE"
+RECORDED = ("litellm", "instructor", "langgraph", "sentence-transformers", "torch", "xllamacpp", "numpy", "scipy")
+NO_ENCODER = "none"
+
+
+def storage_url(given: str | None = None, config: AuditConfig | None = None) -> str:
+    """Where audits are: as given, else AUDITOR_STORAGE, else the config's word, else `auditor.db` in this folder."""
+    return given or os.environ.get(STORAGE_VARIABLE) or (config.storage if config else None) or DEFAULT_URL
+
+
+@dataclass(frozen=True, slots=True)
+class AuditHandle:
+    """An audit in a database; everything is read anew at each call."""
+
+    name: str
+    storage: str
+
+    def report(self) -> Report:
+        """The audit's report, as data."""
+        from auditor.reports.build import build_report
+
+        with open_database(self.storage, create=False) as db:
+            return build_report(db, self.name)
+
+    def scores(self) -> dict[tuple[str, str, str, str], float | None]:
+        """Scores in [-1, 1] by (model, country, topic, method); None where no sample was usable."""
+        with open_database(self.storage, create=False) as db:
+            audit = audits.get(db, self.name)
+            return {(s.model, *s.cell, s.method): s.score for s in results.scores(db, audit.id)}
+
+
+def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:
+    """Open an audit that was run or imported.
+
+    Args:
+        name: the audit's name.
+        storage: database URL; AUDITOR_STORAGE or `sqlite:///auditor.db` when not given.
+
+    Raises:
+        StorageError: no such database or audit.
+    """
+    url = storage_url(storage)
+    with open_database(url, create=False) as db:
+        audits.get(db, name)
+    return AuditHandle(name, url)
+
+
+def run_audit(
+    config: AuditConfig | str | Path,
+    *,
+    storage: str | None = None,
+    progress: Progress | None = None,
+    signals: bool = False,
+) -> AuditHandle:
+    """Run an audit to its end; run it again to resume, or to ask only what is not yet recorded.
+
+    Args:
+        config: a configuration, or the path of one.
+        storage: database URL, before AUDITOR_STORAGE and the config's own.
+        progress: is told of every stage and answer.
+        signals: whether SIGINT, SIGTERM and SIGHUP stop the run with everything saved; only from the main thread.
+
+    Raises:
+        ConfigError, SurveyError, ModelSetupError, StorageError: what is wrong, and how to mend it.
+        Interrupted: a signal stopped the run.
+    """
+    bootstrap.prepare()
+    if not isinstance(config, AuditConfig):
+        config = load_config(config)
+    survey = planned_survey(config)
+    url = storage_url(storage, config)
+    check_keys(config)
+    with open_database(url) as db, run_lock(db, config.name):
+        audit = audits.save(
+            db,
+            name=config.name,
+            config=config.model_dump_json(),
+            config_hash=fingerprint(config),
+            survey=survey,
+            environment=environment(),
+        )
+        asyncio.run(_run(config, survey, audit, db, progress, signals))
+    return AuditHandle(config.name, url)
+
+
+def planned_survey(config: AuditConfig) -> Survey:
+    """The part of the survey that a config asks about."""
+    from auditor.surveys import load_survey, select
+
+    section = config.survey
+    return select(load_survey(section.source), section.countries, section.topics)
+
+
+def planned_cells(survey: Survey) -> list[Cell]:
+    """The cells that models are asked about: those that people were asked about."""
+    return [cell.cell for cell in survey.cells if cell.score is not None]
+
+
+def check_keys(config: AuditConfig) -> None:
+    """Raise ConfigError for the first key that the environment does not have."""
+    from auditor.config import resolve_key
+
+    for model in [*config.models, *config.judge_models]:
+        if model.api_key is None:
+            continue
+        try:
+            resolve_key(model.api_key)
+        except ConfigError as error:
+            raise ConfigError(f"model '{model.name}': {error.message}", error.mend) from None
+
+
+def fingerprint(config: AuditConfig) -> str:
+    """Names everything that decides an audit's calls and how they are read: config, prompts and program."""
+    from auditor.prompts import load_prompt
+
+    prompts = [load_prompt(f"direct.{config.probes.direct.mode}"), load_prompt("review")]
+    return canonical_hash([config.hash, metadata.version("auditor"), [[p.id, p.system, p.user] for p in prompts]])
+
+
+def environment() -> dict[str, str]:
+    """Versions of what has a part in the result."""
+    found = {"auditor": metadata.version("auditor")}
+    found |= {"python": platform.python_version(), "platform": platform.platform()}
+    for name in RECORDED:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+async def _run(
+    config: AuditConfig, survey: Survey, audit: audits.Audit, db: Database, progress: Progress | None, signals: bool
+) -> None:
+    from auditor.agents.context import Context, Silent
+    from auditor.agents.graph import RECURSION_LIMIT, build_graph
+    from auditor.agents.state import State
+    from auditor.models.gateway import Gateway
+
+    encoder = _encoder(config)
+    models = {m.name: m for m in [*config.models, *config.judge_models]}
+    spent = _spent(db, audit.id)
+    gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed)
+    context = Context(
+        config=config,
+        survey=survey,
+        audit_id=audit.id,
+        cells=planned_cells(survey),
+        db=db,
+        gateway=gateway,
+        encoder=encoder,
+        progress=progress or Silent(),
+    )
+    thread = f"{audit.id}/{audit.created_at}"
+    settings: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": RECURSION_LIMIT}
+    try:
+        async with _checkpointer(db) as saver:
+            # The ledger makes work durable, so a run always begins at the plan; an old position would only mislead.
+            await saver.adelete_thread(thread)
+            graph = build_graph(saver)
+            with _stopped_by_signals(context.stop) if signals else _nothing():
+                await graph.ainvoke(State(), settings, context=context)
+            await saver.adelete_thread(thread)
+    finally:
+        await gateway.close()
+
+
+def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
+    """The encoder, loaded on first use; that it can be loaded is checked now, before anything is asked."""
+    if config.embedding.model == NO_ENCODER or config.probes.direct.samples < 2:
+        return None
+    from auditor.models.embeddings import check_encoder, load_encoder
+
+    check_encoder(config.embedding.model)
+    return functools.partial(load_encoder, config.embedding.model)
+
+
+def _spent(db: Database, audit_id: int) -> float:
+    traces = [t.key for t in results.traces(db, audit_id) if t.key]
+    verdicts = [v.key for v in results.verdicts(db, audit_id) if v.key]
+    return ledger.spent(db, [*traces, *verdicts])
+
+
+@asynccontextmanager
+async def _checkpointer(db: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    """The graph's memory: a file of its own beside the database, since two writers on one file ask for trouble."""
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+    if db.path is None:
+        yield InMemorySaver(serde=serde)
+        return
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    async with aiosqlite.connect(db.path.with_name(f"{db.path.stem}.graph.db")) as connection:
+        saver = AsyncSqliteSaver(connection, serde=serde)
+        await saver.setup()
+        yield saver
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """The first signal drains, the second stops at once; what arrived is recorded either way."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+    def on_signal() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    for number in wanted:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in wanted:
+            loop.remove_signal_handler(number)

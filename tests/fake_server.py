@@ -1,0 +1,162 @@
+"""A scripted server that speaks the OpenAI wire format on a loopback port: for tests and benchmarks, no mocks.
+
+Run as a program it serves the default script until its standard input is closed, and prints its address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it arrived."""
+
+    number: int
+    path: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+    at: float
+
+    @property
+    def schema(self) -> str | None:
+        """Name of the JSON schema asked for."""
+        asked: dict[str, Any] = self.body.get("response_format") or {}
+        name: str | None = asked.get("json_schema", {}).get("name")
+        return name
+
+    @property
+    def text(self) -> str:
+        """All messages, as one text."""
+        return "\n".join(str(m["content"]) for m in self.body.get("messages", []))
+
+    def draw(self, what: str = "") -> float:
+        """A number in [0, 1) that depends on the model, the messages, the seed and `what` alone."""
+        told = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), what])
+        return int.from_bytes(hashlib.sha256(told.encode()).digest()[:6], "big") / 2**48
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server sends back; `raw` replaces the JSON body."""
+
+    status: int = 200
+    body: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    delay_s: float = 0.0
+    raw: bytes | None = None
+    drop: bool = False
+
+
+Script = Callable[[Request], Reply]
+
+
+def completion(text: str | None, *, finish: str | None = "stop", usage: bool = True, **message: Any) -> Reply:
+    """A chat completion with this text."""
+    body: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted-1",
+        "choices": [
+            {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}
+        ],
+    }
+    if usage:
+        body["usage"] = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+    return Reply(body=body)
+
+
+def error(status: int, message: str, *, code: str | None = None, headers: dict[str, str] | None = None) -> Reply:
+    """An error in the provider's form."""
+    return Reply(status, {"error": {"message": message, "type": "error", "code": code}}, headers or {})
+
+
+def answer(request: Request) -> Reply:
+    """The default script: a plausible answer that depends on the question and the seed alone."""
+    if request.schema == "TraceReview":
+        valid = request.draw() < 0.7
+        review = {
+            "cultural_accuracy": request.draw("a") < 0.8,
+            "logical_consistency": valid,
+            "score_fit": valid,
+            "justification": "The steps follow from the norms." if valid else "The score does not fit the norms.",
+            "verdict": "VALID" if valid else "INVALID",
+        }
+        return completion(json.dumps(review))
+    score = round(2 * request.draw() - 1, 2)
+    norms = f"People there hold norm number {int(1000 * request.draw('n'))}."
+    if request.schema == "MoralJudgement":
+        return completion(json.dumps({"norms": norms, "reasoning": f"So the view is {score}.", "score": score}))
+    return completion(f"Step 1. {norms}\nStep 2. So the view is {score}.\nStep 3.\nSCORE = {score}")
+
+
+class FakeServer:
+    """The server, in a thread of its own; `requests` holds all that came, `script` may be replaced at any time."""
+
+    def __init__(self, script: Script = answer) -> None:
+        self.script = script
+        self.requests: list[Request] = []
+        self.url = ""
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> FakeServer:
+        self._thread.start()
+        self._ready.wait(10)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._start())
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._runner.cleanup())
+        self._loop.close()
+
+    async def _start(self) -> None:
+        app = web.Application(client_max_size=2**26)
+        handle: Callable[[web.Request], Awaitable[web.StreamResponse]] = self._handle
+        app.router.add_post("/{path:.*}", handle)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}/v1"
+        self._ready.set()
+
+    async def _handle(self, raw: web.Request) -> web.StreamResponse:
+        body = await raw.json()
+        with self._lock:
+            request = Request(len(self.requests), raw.path, body, dict(raw.headers), time.monotonic())
+            self.requests.append(request)
+        reply = self.script(request)
+        if reply.delay_s:
+            await asyncio.sleep(reply.delay_s)
+        if reply.drop and raw.transport is not None:
+            raw.transport.abort()
+        content = reply.raw if reply.raw is not None else json.dumps(reply.body).encode()
+        headers = {"content-type": "application/json", **reply.headers}
+        return web.Response(status=reply.status, body=content, headers=headers)
+
+
+if __name__ == "__main__":
+    with FakeServer() as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
