@@ -1,0 +1,31 @@
+"""`python -m auditor` and the `auditor` script: run a command, and turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; never returns."""
+    from auditor.cli.app import app
+    from auditor.errors import AuditorError
+
+    try:
+        app()
+    except AuditorError as error:
+        if "--debug" in sys.argv:
+            raise
+        from auditor.cli.output import complain
+
+        complain(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("stopped.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

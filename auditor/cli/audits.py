@@ -1,0 +1,180 @@
+"""Commands about audits: run, status, report, review, graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import AsJson, Storage
+from auditor.cli.output import put, put_json, say, table
+
+if TYPE_CHECKING:
+    from auditor.cli.progress import RunProgress
+    from auditor.config import AuditConfig
+    from auditor.reports.model import Report
+
+FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (run, status, report, review, graph):
+        app.command()(command)
+
+
+def run(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")],
+    storage: Storage = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json or .md).")
+    ] = None,
+) -> None:
+    """Run an audit, or go on with one: what is recorded is never asked again.
+
+    Example: auditor run examples/quickstart.toml --report report.html
+    """
+    from auditor.agents.context import Interrupted
+    from auditor.cli.progress import RunProgress
+    from auditor.config import load_config
+    from auditor.run import planned_cells, planned_survey, run_audit
+
+    loaded = load_config(config)
+    format_ = _format_of(report, None) if report else None
+    cells = len(planned_cells(planned_survey(loaded)))
+    with RunProgress(judged=_expected_reviews(loaded, cells)) as progress:
+        try:
+            audit = run_audit(loaded, storage=storage, progress=progress, signals=True)
+        except Interrupted as error:
+            raise Interrupted(error.message, f"Go on with: auditor run {config}") from None
+    _summarise(audit.report(), progress)
+    if report and format_:
+        _write(audit.report(), report, format_)
+    elif report is None:
+        say(f"The report: auditor report {audit.name} -o {audit.name}.html")
+
+
+def _expected_reviews(config: AuditConfig, cells: int) -> int:
+    probes = config.probes
+    traces = (
+        probes.direct.samples if probes.review.traces == "all" else min(probes.review.traces, probes.direct.samples)
+    )
+    return cells * traces * sum(len(config.judges_of(m.name)) for m in config.models)
+
+
+def _summarise(report: Report, progress: RunProgress) -> None:
+    from auditor.reports.summary import summary_columns, summary_rows
+
+    table("", summary_columns(), summary_rows(report), data=False)
+    say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
+    for outcome, n in sorted(progress.outcomes.items()):
+        if outcome != "ok":
+            say(f"  {n} calls ended as {outcome}")
+
+
+def report(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help="html, json or markdown; else by the file's suffix.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    storage: Storage = None,
+) -> None:
+    """Make an audit's report: one HTML file with no need of a network, JSON, or Markdown.
+
+    HTML goes to AUDIT.html unless -o names a file; JSON and Markdown go to standard output.
+
+    Example: auditor report moral-alignment --format json
+    """
+    from auditor.reports.render import render
+    from auditor.run import open_audit
+
+    format_ = _format_of(output, format)
+    made = open_audit(audit, storage=storage).report()
+    if output is None and format_ != "html":
+        put(render(made, format_))
+        return
+    _write(made, output or Path(f"{audit}.html"), format_)
+
+
+def _format_of(output: Path | None, given: str | None) -> str:
+    from auditor.errors import UsageError
+
+    format_ = given or (FORMATS.get(output.suffix) if output else "html")
+    if format_ is None or format_ not in FORMATS.values():
+        what = f"'{given}'" if given else f"the suffix of '{output}'"
+        raise UsageError(f"{what} is no report format.", "Known are html, json and markdown (.html, .json, .md).")
+    return format_
+
+
+def _write(made: Report, path: Path, format_: str) -> None:
+    from auditor.reports.render import render, write_report
+
+    write_report(render(made, format_), path)
+    say(f"Report: {path.resolve()}")
+
+
+def status(
+    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="One audit; else all of them.")] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """How far audits have come: stage, coverage, open conflicts, cost.
+
+    Example: auditor status moral-alignment --json
+    """
+    from auditor.reports.status import status_of
+    from auditor.run import storage_url
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    with open_database(storage_url(storage), create=False) as db:
+        wanted = [audits.get(db, audit)] if audit else audits.all_audits(db)
+        found = [status_of(db, a) for a in wanted]
+    if as_json:
+        put_json(found)
+        return
+    columns = ["audit", "stage", "traces ok", "verdicts ok", "conflicts", "open", "cost (USD)", "updated"]
+    rows = [
+        [
+            s["audit"], s["stage"], f"{s['traces_ok']} of {s['traces']}", f"{s['verdicts_ok']} of {s['verdicts']}",
+            s["conflicts"], s["open"], _cost(s["cost_usd"], s["unpriced"]), s["updated_at"][:16].replace("T", " "),
+        ]
+        for s in found
+    ]  # fmt: skip
+    table("", columns, rows)
+
+
+def _cost(cost: float, unpriced: int) -> str:
+    return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
+
+
+def review(
+    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="Which to review; else choose.")] = None,
+    rater: Annotated[str | None, typer.Option("--rater", help="Who decides; your user name if not given.")] = None,
+    storage: Storage = None,
+) -> None:
+    """Settle by hand what the models could not, in a terminal app.
+
+    Example: auditor review moral-alignment --rater ada
+    """
+    import getpass
+
+    from auditor.run import storage_url
+    from auditor.tui.app import run_review
+
+    run_review(storage_url(storage), audit=audit, rater=rater or getpass.getuser())
+
+
+def graph() -> None:
+    """Print the audit's graph as Mermaid.
+
+    Example: auditor graph > graph.mmd
+    """
+    from auditor import bootstrap
+
+    bootstrap.prepare()
+    from auditor.agents.graph import mermaid
+
+    put(mermaid())

@@ -1,0 +1,54 @@
+"""What commands print: data to standard output, talk to standard error, and no text of others unsanitised."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from auditor.errors import AuditorError
+from auditor.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console(*, data: bool = False) -> Console:
+    """A console on standard error, or on standard output for data."""
+    from rich.console import Console
+
+    return Console(stderr=not data, highlight=False, soft_wrap=True)
+
+
+def say(text: str = "") -> None:
+    """Tell the person something."""
+    print(visible(text), file=sys.stderr)
+
+
+def put(text: str) -> None:
+    """Write data, byte for byte as it is."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def put_json(value: Any) -> None:
+    """Write data as JSON."""
+    put(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def complain(error: AuditorError) -> None:
+    """One line: what is wrong, and how to mend it."""
+    say(f"auditor: {' '.join(str(error).split())}")
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
+    """Print a table; None shows as a dash."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text("–" if value is None else visible(str(value))) for value in row))
+    console(data=data).print(shown)

@@ -1,0 +1,104 @@
+"""Commands about the surroundings: init, models, doctor."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.cli.options import AsJson, Storage
+from auditor.cli.output import put_json, say, table
+
+models_app = typer.Typer(name="models", help="Local models: list them, fetch their weights.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(init)
+    app.command()(doctor)
+    app.add_typer(models_app)
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path("audit.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a configuration to start from; it runs as it is.
+
+    Example: auditor init my-audit.toml
+    """
+    from auditor.errors import UsageError
+
+    if file.exists() and not force:
+        raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
+    if not file.parent.is_dir():
+        raise UsageError(f"the folder {file.parent} does not exist.", "Make it first.")
+    file.write_text((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    say(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+
+
+def doctor(
+    config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="Check what this audit needs too.")] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check each thing that a run needs, and say how to mend what is missing. No model is asked anything.
+
+    Example: auditor doctor examples/quickstart.toml
+    """
+    from auditor.cli.checks import check_all
+
+    checks = check_all(config, storage)
+    if as_json:
+        put_json([c._asdict() for c in checks])
+    else:
+        table("", ["", "check", "found", "mend"], [[c.state, c.name, c.found, c.mend] for c in checks])
+    if any(c.state == "FAIL" for c in checks):
+        raise typer.Exit(1)
+
+
+@models_app.command("list")
+def list_models(as_json: AsJson = False) -> None:
+    """List the local models and whether their weights are here.
+
+    Example: auditor models list
+    """
+    from auditor.models.weights import known_models
+
+    found = [
+        {
+            "name": status.weights.name,
+            "about": status.weights.about,
+            "license": status.weights.license,
+            "bytes": status.weights.size,
+            "state": status.state.value,
+            "path": str(status.path),
+        }
+        for status in known_models()
+    ]
+    if as_json:
+        put_json(found)
+        return
+    rows = [[m["name"], m["about"], m["license"], f"{int(str(m['bytes'])) / 1e6:.0f} MB", m["state"]] for m in found]
+    table("", ["model", "what it is", "license", "size", "weights"], rows)
+
+
+@models_app.command("pull")
+def pull_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A model of `auditor models list`.")],
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Take it from a file fetched by hand.")
+    ] = None,
+) -> None:
+    """Fetch a local model's weights into the user cache, check them, and go on where it stopped.
+
+    Example: auditor models pull smollm2-135m
+    """
+    from auditor.cli.progress import download_bar
+    from auditor.models.weights import pull
+
+    with download_bar(name) as progress:
+        path = pull(name, source=source, progress=progress)
+    say(f"{name}: {path}")
