@@ -1,0 +1,294 @@
+"""A reviewer's desk: one audit, one rater, the queue before them, and what they say of each conflict.
+
+Sides are shown in an order drawn for each rater and conflict, so that "left" says nothing about whose it is; `Item` and
+`decide` speak of the sides as shown, storage of the sides as stored. What blinding hides is not in an `Item` at all
+until the rater has decided the conflict, or asked to see it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from auditor.agents.blinding import blind
+from auditor.domain import Act, Decision, SurveyCell, Verdict, canonical_hash
+from auditor.errors import StorageError
+from auditor.storage import evidence, rating_log, reviews
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.storage.evidence import Sample
+from auditor.storage.rating_log import Entry, Saying
+from auditor.storage.standing import ConflictKey, QueueFilter, QueueRow, Standing
+
+SHOWN = "authors,survey,verdicts"
+"""What a rater who is not blind sees beside the cell, the reasoning and the scores."""
+SECOND_SHARE = 0.2
+MIRROR: dict[Any, Any] = {Decision.LEFT: Decision.RIGHT, Decision.RIGHT: Decision.LEFT}
+D = TypeVar("D", Decision, Decision | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side as shown; author is None and verdicts empty while blind."""
+
+    score: float
+    samples: tuple[Sample, ...]
+    author: str | None = None
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One conflict as shown to the rater.
+
+    Attributes:
+        question: the survey's wording about this cell.
+        decision: the rater's, of the sides as shown; None where nothing was ever said.
+        revealed: whether authors, verdicts and survey are in here.
+        first: the rater's first decision that settled, where it differs from the present one.
+        wants_second: whether one person has decided and another is asked too.
+        shown_at: monotonic time at which the item was put together.
+    """
+
+    key: ConflictKey
+    row: QueueRow
+    question: str
+    left: Side
+    right: Side
+    swapped: bool
+    decision: Decision | None
+    revealed: bool
+    survey: SurveyCell | None
+    first: Decision | None
+    wants_second: bool
+    shown_at: float
+
+    @property
+    def id(self) -> str:
+        """Short name of the conflict, as in the report."""
+        key = self.key
+        return canonical_hash([key.country, key.topic, key.left, key.right])[:10]
+
+
+class Desk:
+    """What a reviewer can see and do in one audit.
+
+    Args:
+        blind: whether authors, verdicts and survey stay hidden until the rater has decided.
+        second_share: share of the conflicts, in [0, 1], that are put to two raters; the same ones for everybody.
+        on_decided: called, in the caller's thread, when a decision has left no conflict open.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        audit: Audit,
+        rater: str,
+        *,
+        blind: bool = True,
+        second_share: float = SECOND_SHARE,
+        on_decided: Callable[[str], None] | None = None,
+    ) -> None:
+        self.db = db
+        self.audit = audit
+        self.rater = rater
+        self.blind = blind
+        self.second_share = second_share
+        self.decided = 0
+        self._on_decided = on_decided
+        self._queue = reviews.Queue(db, audit.id, rater, open_book=not blind)
+        self._survey = json.loads(audit.survey)
+        self._names = _author_names(audit)
+        self._ahead: list[ConflictKey] = []
+
+    # --- the queue
+
+    def keys(self, wanted: QueueFilter | None = None, limit: int | None = None) -> list[ConflictKey]:
+        """The conflicts that pass a filter, in its order."""
+        wanted = wanted or QueueFilter()
+        if wanted.todo is None:
+            return [key for key, _ in self._queue.keys(wanted, limit)]
+        if wanted.todo:
+            todo = [key for key, raters in self._queue.keys(wanted) if raters != 1 or self.wants_second(key)]
+            return todo[:limit]
+        still = set(self.keys(replace(wanted, todo=True)))
+        return [key for key, _ in self._queue.keys(replace(wanted, todo=None)) if key not in still][:limit]
+
+    def rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
+        """The queue's lines for some conflicts, scores and decisions as shown."""
+        return [self._turned(row) for row in self._queue.rows(keys)]
+
+    def counts(self) -> dict[Standing, int]:
+        """Conflicts of the audit by standing."""
+        return self._queue.counts()
+
+    def wants_second(self, key: ConflictKey) -> bool:
+        """Whether a conflict is among those that two raters are to decide."""
+        return _fraction("second", self.audit.name, *key) < self.second_share
+
+    def next_key(self, after: ConflictKey | None = None) -> ConflictKey | None:
+        """The undecided conflict that teaches most; None when nothing is left to do. See `look_ahead`."""
+        if not self._ahead:
+            self.look_ahead()
+        ahead = [key for key in self._ahead if key != after]
+        return ahead[0] if ahead else None
+
+    def look_ahead(self, n: int = 50) -> None:
+        """Work out what comes next, so that `next_key` answers at once; done after each decision."""
+        self._ahead = self.keys(QueueFilter(todo=True), limit=n)
+
+    # --- one conflict
+
+    def item(self, key: ConflictKey) -> Item:
+        """A conflict as the rater may see it now.
+
+        Raises:
+            StorageError: it is gone; the audit was run anew.
+        """
+        rows = self._queue.rows([key])
+        if not rows:
+            raise StorageError("this conflict is gone: the audit was run anew.", "Go back to the queue.")
+        row, swapped = rows[0], self._swaps(key)
+        if row.seen and not self.blind:
+            self._note_open_book(row, swapped)
+        samples = evidence.sides(self.db, self.audit.id, key)
+        left, right = Side(row.score_left, samples[0]), Side(row.score_right, samples[1])
+        survey = None
+        if row.seen:
+            hidden = evidence.hidden(self.db, self.audit.id, key)
+            left = replace(left, author=hidden.left, verdicts=hidden.verdicts_left)
+            right = replace(right, author=hidden.right, verdicts=hidden.verdicts_right)
+            survey = hidden.survey
+        else:
+            left, right = self._blinded(left), self._blinded(right)
+        return Item(
+            key=key,
+            row=self._turned(row),
+            question=self._question(key),
+            left=right if swapped else left,
+            right=left if swapped else right,
+            swapped=swapped,
+            decision=_turn(row.decision, swapped),
+            revealed=row.seen,
+            survey=survey,
+            first=self._first(key, row, swapped),
+            wants_second=row.raters == 1 and row.decision in (None, Decision.SKIP) and self.wants_second(key),
+            shown_at=time.monotonic(),
+        )
+
+    def decide(self, item: Item, decision: Decision, *, score: float | None = None, note: str | None = None) -> Entry:
+        """Store a decision about the sides as shown; durable when this returns.
+
+        Args:
+            score: in [-1, 1], with the decision `score` only.
+        """
+        if (decision is Decision.SCORE) != (score is not None) or not -1 <= (score or 0.0) <= 1:
+            raise ValueError("a score in [-1, 1] goes with the decision `score`, and with no other")
+        turned = _turn(decision, item.swapped)
+        entry = self._say(item, Saying(Act.DECIDE, decision=turned, score=score, note=note))
+        if decision.settles:
+            self._ahead = [key for key in self._ahead if key != item.key]
+            self.decided += 1
+            if self._on_decided and not self.is_anything_open():
+                self._on_decided(self.audit.name)
+        return entry
+
+    def note(self, item: Item, text: str) -> Entry:
+        """Store the rater's note on a conflict in place of the one before."""
+        return self._say(item, Saying(Act.NOTE, note=text))
+
+    def flag(self, item: Item) -> Entry:
+        """Mark a conflict for attention, or take the mark off."""
+        return self._say(item, Saying(Act.FLAG, flagged=not item.row.flagged))
+
+    def reveal(self, item: Item) -> Entry:
+        """Show what blinding hides before deciding; it goes into the log, since the decision is not blind any more."""
+        return self._say(item, Saying(Act.REVEAL), shown=SHOWN)
+
+    def undo(self) -> Entry | None:
+        """Take back the rater's last decision, note or flag; None when there is nothing to take back."""
+        self._ahead = []
+        return rating_log.undo(self.db, self.audit.id, self.rater)
+
+    def redo(self) -> Entry | None:
+        """Bring back what was last taken back; None when there is nothing to bring back."""
+        self._ahead = []
+        return rating_log.redo(self.db, self.audit.id, self.rater)
+
+    def history(self, key: ConflictKey) -> list[Entry]:
+        """All that the rater ever did to a conflict, oldest first, of the sides as shown."""
+        swapped = self._swaps(key)
+        return [
+            entry._replace(rating=replace(entry.rating, decision=_turn(entry.rating.decision, swapped)))
+            for entry in rating_log.entries(self.db, self.audit.id, rater=self.rater, key=key)
+        ]
+
+    def is_anything_open(self) -> bool:
+        """Whether any conflict is still without a settlement."""
+        return bool(self._queue.keys(QueueFilter(states=(Standing.OPEN, Standing.DISPUTED)), limit=1))
+
+    # --- inside
+
+    def _say(self, item: Item, saying: Saying, shown: str | None = None) -> Entry:
+        saying = replace(
+            saying,
+            shown=shown if shown is not None else SHOWN if item.revealed else "",
+            swapped=item.swapped,
+            duration_s=round(time.monotonic() - item.shown_at, 3),
+        )
+        return rating_log.append(self.db, self.audit.id, item.key, self.rater, saying)
+
+    def _note_open_book(self, row: QueueRow, swapped: bool) -> None:
+        """Opening a conflict with nothing hidden is a reveal, once: a later blind session must know of it."""
+        log = rating_log.entries(self.db, self.audit.id, rater=self.rater, key=row.key)
+        if not any(entry.rating.shown or entry.rating.decision.settles for entry in log):
+            saying = Saying(Act.REVEAL, shown=SHOWN, swapped=swapped)
+            rating_log.append(self.db, self.audit.id, row.key, self.rater, saying)
+
+    def _first(self, key: ConflictKey, row: QueueRow, swapped: bool) -> Decision | None:
+        if row.decision in (None, Decision.SKIP):
+            return None
+        log = rating_log.entries(self.db, self.audit.id, rater=self.rater, key=key)
+        first = next((e.rating.decision for e in log if e.rating.decision.settles), None)
+        return _turn(first, swapped) if first is not row.decision else None
+
+    def _blinded(self, side: Side) -> Side:
+        return replace(side, samples=tuple(replace(s, text=self._without_names(s.text)) for s in side.samples))
+
+    def _without_names(self, text: str | None) -> str | None:
+        return text and blind(text, country_words=(), topic_words=(), model_names=self._names)
+
+    def _question(self, key: ConflictKey) -> str:
+        wording: str = self._survey["wording"]
+        return wording.replace("{topic}", key.topic).replace("{country}", key.country)
+
+    def _swaps(self, key: ConflictKey) -> bool:
+        return _fraction("side", self.audit.name, self.rater, *key) < 0.5
+
+    def _turned(self, row: QueueRow) -> QueueRow:
+        if not self._swaps(row.key):
+            return row
+        return replace(
+            row, score_left=row.score_right, score_right=row.score_left, decision=_turn(row.decision, swapped=True)
+        )
+
+
+def _turn(decision: D, swapped: bool) -> D:
+    return MIRROR.get(decision, decision) if swapped else decision
+
+
+def _fraction(*parts: str) -> float:
+    """A number in [0, 1) that only depends on the parts."""
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def _author_names(audit: Audit) -> tuple[str, ...]:
+    """The names of an audit's models, and of what they run on, by which a text could give its author away."""
+    config = json.loads(audit.config) if audit.config else {"models": []}
+    names = [name for model in config["models"] for name in (model["name"], *model["model"].split("/"))]
+    return tuple(dict.fromkeys(name for name in names if len(name) > 1))

@@ -1,0 +1,27 @@
+"""Which words of two texts differ, so that a reader's eye goes to what only one side says."""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SHORT = 3
+
+
+def only_here(text: str, other: str) -> list[tuple[int, int]]:
+    """Spans of the words in `text` that `other` does not use at all, as (start, end) in characters.
+
+    Case and a plural's s do not count, and neither do words of up to three letters of a cased script, which carry
+    grammar more than content.
+    """
+    known = {_fold(m.group()) for m in _WORD.finditer(other)}
+    return [m.span() for m in _WORD.finditer(text) if _counts(m.group()) and _fold(m.group()) not in known]
+
+
+def _counts(word: str) -> bool:
+    return len(word) > _SHORT or word.isdigit() or word.lower() == word.upper()
+
+
+def _fold(word: str) -> str:
+    folded = word.casefold()
+    return folded[:-1] if len(folded) > _SHORT and folded.endswith("s") else folded

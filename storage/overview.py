@@ -1,0 +1,112 @@
+"""The audits of a database at a glance: how far each is, how much of it came back, what it cost, what is open."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select, union
+
+from auditor.domain import Outcome
+from auditor.storage.audits import DONE, Audit, all_audits
+from auditor.storage.database import Database, table_of
+from auditor.storage.reviews import Queue
+from auditor.storage.standing import Standing
+from auditor.storage.tables import AnswerRow, SurveyCellRow, TraceRow, VerdictRow
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One audit at a glance.
+
+    Attributes:
+        planned: samples that the config asks for; None for imported scores.
+        traces, verdicts: rows so far, and how many of them are `ok`.
+        cost_usd: of the answers whose price is known; None where no price is.
+        unpriced: answers whose price is not known.
+        conflicts: by standing, people's decisions included.
+    """
+
+    audit: Audit
+    title: str
+    models: int
+    planned: int | None
+    traces: int
+    traces_ok: int
+    verdicts: int
+    verdicts_ok: int
+    cost_usd: float | None
+    unpriced: int
+    conflicts: dict[Standing, int]
+
+    @property
+    def is_done(self) -> bool:
+        return self.audit.stage == DONE
+
+    @property
+    def progress(self) -> float | None:
+        """Share of the planned samples that are in, in [0, 1]; None where nothing was planned."""
+        return min(self.traces / self.planned, 1.0) if self.planned else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the samples taken that are usable, in [0, 1]; None where none was taken."""
+        return self.traces_ok / self.traces if self.traces else None
+
+    @property
+    def total(self) -> int:
+        """Conflicts in all."""
+        return sum(self.conflicts.values())
+
+
+def overviews(db: Database) -> list[Overview]:
+    """All audits, the newest first; only reads, so an audit that runs is not held up."""
+    return [_overview(db, audit) for audit in reversed(all_audits(db))]
+
+
+def _overview(db: Database, audit: Audit) -> Overview:
+    config = json.loads(audit.config) if audit.config else None
+    with db.read() as connection:
+        traces, traces_ok = _rows(connection, audit.id, TraceRow)
+        verdicts, verdicts_ok = _rows(connection, audit.id, VerdictRow)
+        cost, unpriced = _cost(connection, audit.id)
+        cells = _cells(connection, audit.id)
+    samples = config["probes"]["direct"]["samples"] if config else 0
+    return Overview(
+        audit=audit,
+        title=json.loads(audit.survey)["title"],
+        models=len(config["models"]) if config else 0,
+        planned=len(config["models"]) * cells * samples if config else None,
+        traces=traces,
+        traces_ok=traces_ok,
+        verdicts=verdicts,
+        verdicts_ok=verdicts_ok,
+        cost_usd=cost,
+        unpriced=unpriced,
+        conflicts=Queue(db, audit.id, rater="").counts(),
+    )
+
+
+def _rows(connection: Connection, audit_id: int, row: type[TraceRow] | type[VerdictRow]) -> tuple[int, int]:
+    c = table_of(row).c
+    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
+    found = {outcome: int(n) for outcome, n in connection.execute(query)}
+    return sum(found.values()), found.get(Outcome.OK.value, 0)
+
+
+def _cost(connection: Connection, audit_id: int) -> tuple[float | None, int]:
+    tables = [table_of(TraceRow).c, table_of(VerdictRow).c]
+    keys = union(*(select(c.key).where(c.audit_id == audit_id, c.key.is_not(None)) for c in tables)).subquery()
+    answer = table_of(AnswerRow)
+    known = func.count(answer.c.cost_usd)
+    query = select(func.sum(answer.c.cost_usd), func.count() - known).select_from(
+        answer.join(keys, answer.c.key == keys.c.key)
+    )
+    total, unpriced = connection.execute(query).one()
+    return total, int(unpriced)
+
+
+def _cells(connection: Connection, audit_id: int) -> int:
+    c = table_of(SurveyCellRow).c
+    query = select(func.count()).where(c.audit_id == audit_id, c.score.is_not(None))
+    return int(connection.execute(query).scalar_one())
