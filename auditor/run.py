@@ -9,11 +9,11 @@ import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor import bootstrap
 from auditor.config import AuditConfig, load_config
@@ -23,10 +23,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.database import DEFAULT_URL, Database, open_database, run_lock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from auditor.agents.context import Encoder, Progress
     from auditor.reports.model import Report
@@ -167,6 +164,7 @@ async def _run(
 ) -> None:
     from auditor.agents.context import Context, Silent
     from auditor.agents.graph import RECURSION_LIMIT, build_graph
+    from auditor.agents.memory import checkpointer
     from auditor.agents.state import State
     from auditor.models.gateway import Gateway
 
@@ -187,7 +185,7 @@ async def _run(
     thread = f"{audit.id}/{audit.created_at}"
     settings: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": RECURSION_LIMIT}
     try:
-        async with _checkpointer(db) as saver:
+        async with checkpointer(db.path) as saver:
             # The ledger makes work durable, so a run always begins at the plan; an old position would only mislead.
             await saver.adelete_thread(thread)
             graph = build_graph(saver)
@@ -212,25 +210,6 @@ def _spent(db: Database, audit_id: int) -> float:
     traces = [t.key for t in results.traces(db, audit_id) if t.key]
     verdicts = [v.key for v in results.verdicts(db, audit_id) if v.key]
     return ledger.spent(db, [*traces, *verdicts])
-
-
-@asynccontextmanager
-async def _checkpointer(db: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """The graph's memory: a file of its own beside the database, since two writers on one file ask for trouble."""
-    from langgraph.checkpoint.memory import InMemorySaver
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
-    serde = JsonPlusSerializer(allowed_msgpack_modules=None)
-    if db.path is None:
-        yield InMemorySaver(serde=serde)
-        return
-    import aiosqlite
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    async with aiosqlite.connect(db.path.with_name(f"{db.path.stem}.graph.db")) as connection:
-        saver = AsyncSqliteSaver(connection, serde=serde)
-        await saver.setup()
-        yield saver
 
 
 @contextmanager
