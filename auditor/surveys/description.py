@@ -1,0 +1,98 @@
+"""What a survey is beside its figures: title, source, wording, scale and the words that give its topics away.
+
+It stands in a TOML file beside the figures: `my.csv` and `my.survey.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from auditor.errors import SurveyError
+
+DATA = Path(__file__).parent / "data"
+SUFFIX = ".survey.toml"
+PLACEHOLDERS = {"topic", "country"}
+_SMALL_WORDS = re.compile(
+    "(?i:a|an|and|are|as|at|be|being|between|by|do|does|for|from|getting|has|have|having|her|his|in|is|it|its|man|no|not"
+    "|of|on|one|or|other|others|people|person|someone|that|the|their|there|they|this|to|using|which|with|without|woman"
+    "|you|your)"
+)
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Description(BaseModel):
+    """How the question was put to people, and where the figures come from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    title: Text
+    source: Text
+    """Who published the figures, as a citation."""
+    wording: Text = (
+        "Think of what most people in {country} would say of this: {topic}. "
+        "Is it always acceptable, never acceptable, or something in between?"
+    )
+    """What a model is asked about a topic, with the placeholders `{topic}` and `{country}`."""
+    scale: tuple[Text, Text] = ("never acceptable", "always acceptable")
+    """The meaning of -1 and of +1, in words."""
+    words: Mapping[str, tuple[Text, ...]] = Field(default_factory=dict)
+    """For each topic the words that give it away in a text."""
+
+    @field_validator("wording")
+    @classmethod
+    def _has_both_placeholders(cls, value: str) -> str:
+        try:
+            named = {name for _, name, _, _ in string.Formatter().parse(value) if name is not None}
+        except ValueError as error:
+            raise ValueError(f"braces do not close ({error})") from None
+        if named != PLACEHOLDERS:
+            raise ValueError("must hold {topic} and {country}, and no other braces")
+        return value
+
+
+def read_description(figures: Path) -> Description:
+    """The description beside a file of figures, or a plain one where there is none.
+
+    Raises:
+        SurveyError: the file is there and cannot be used; the message names the key.
+    """
+    path = figures.with_name(figures.stem + SUFFIX)
+    if not path.exists():
+        return Description(title=figures.stem, source=figures.name)
+    try:
+        return Description.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SurveyError(f"{path}: cannot be read: {error}.", "Mend the file.") from None
+    except pydantic.ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        message = re.sub(r"^Value error, ", "", problem["msg"])
+        raise SurveyError(f"{path}: '{key}': {message}.", "Mend that key.") from None
+
+
+def topic_words(topic: str, description: Description) -> tuple[str, ...]:
+    """Words that give a topic away: the survey's own list, a built-in survey's on the same topic, or its own words."""
+    if topic in description.words:
+        return description.words[topic]
+    own = [topic, *(w for w in re.findall(r"\w[\w'-]+", topic) if not _SMALL_WORDS.fullmatch(w))]
+    return _built_in_words().get(topic.casefold(), tuple(dict.fromkeys(own)))
+
+
+@cache
+def _built_in_words() -> dict[str, tuple[str, ...]]:
+    descriptions = [read_description(path) for path in sorted(DATA.glob("*.csv")) if _is_survey(path)]
+    return {topic.casefold(): words for d in descriptions for topic, words in d.words.items()}
+
+
+def _is_survey(path: Path) -> bool:
+    return path.with_name(path.stem + SUFFIX).exists()

@@ -1,0 +1,199 @@
+"""Surveys by name and from files; every file that cannot be used says where and how to mend it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Cell
+from auditor.errors import AuditorError, ImportFileError, SurveyError
+from auditor.surveys import builtin_surveys, load_survey
+
+HEADER = "country,topic,score\n"
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+# --- built in ---------------------------------------------------------------------------------------------------
+
+
+def test_built_in_surveys_have_every_cell_once() -> None:
+    assert builtin_surveys() == ("pew2013-sample", "wvs7-sample")
+    wvs, pew = load_survey("wvs7-sample"), load_survey("pew2013-sample")
+    assert (len(wvs.countries), len(wvs.topics), len(wvs.cells)) == (14, 19, 14 * 19)
+    assert (len(pew.countries), len(pew.topics), len(pew.cells)) == (16, 8, 16 * 8)
+
+
+def test_cells_of_the_wvs_that_were_not_asked_have_no_score() -> None:
+    survey = load_survey("wvs7-sample")
+    asked_nothing = {c.cell for c in survey.cells if c.score is None}
+    egypt = {"homosexuality", "prostitution", "sex before marriage", "having casual sex"}
+    turkey = {"terrorism as a political, ideological or religious mean", "political violence"}
+    assert asked_nothing == {Cell("Egypt", t) for t in egypt} | {Cell("Turkey", t) for t in turkey}
+    assert survey.scores[Cell("Germany", "homosexuality")] == 0.52
+    assert survey.scores[Cell("Nigeria", "parents beating children")] == 0.12
+
+
+def test_pew_scores_follow_from_the_shares() -> None:
+    for cell in load_survey("pew2013-sample").cells:
+        assert cell.acceptable is not None
+        assert cell.unacceptable is not None
+        assert cell.not_a_moral_issue is not None
+        assert cell.score == pytest.approx(cell.acceptable - cell.unacceptable, abs=1e-12)
+        total = cell.acceptable + cell.unacceptable + cell.not_a_moral_issue
+        assert cell.nonresponse == pytest.approx(1 - total, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pew2013-sample", "wvs7-sample"])
+def test_built_in_surveys_say_how_the_question_was_put_and_what_gives_topics_away(name: str) -> None:
+    survey = load_survey(name)
+    asked = survey.wording.format(topic="divorce", country="Japan")
+    assert "divorce" in asked
+    assert "Japan" in asked
+    assert "20" in survey.source
+    assert set(survey.words) == set(survey.topics)
+    assert min(map(len, survey.words.values())) >= 15
+    assert {"gay", "lesbian", "same-sex"} <= set(survey.words["homosexuality"])
+
+
+# --- files of one's own -----------------------------------------------------------------------------------------
+
+
+def test_a_file_of_ones_own_keeps_country_codes_that_look_like_no_value(tmp_path: Path) -> None:
+    path = write(tmp_path / "own.csv", HEADER + "NA,gambling,0.5\nNO,gambling,-0.25\nON,gambling,\n")
+    survey = load_survey(path)
+    assert survey.name == "own"
+    assert survey.countries == ("NA", "NO", "ON")
+    assert [c.score for c in survey.cells] == [0.5, -0.25, None]
+
+
+def test_csv_jsonl_and_parquet_give_the_same_survey(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"country": ["NO", "NA"], "topic": ["a, b", "c"], "score": [0.25, None], "n": [1000, 900]}
+    csv = write(tmp_path / "s.csv", '\ufeffcountry,topic,score,n\r\nNO,"a, b",0.25,1000\r\nNA,c,,900\r\n')
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    jsonl = write(tmp_path / "s.jsonl", "\n".join(map(json.dumps, rows)))
+    pq.write_table(pa.table(columns), tmp_path / "s.parquet")
+    cells = load_survey(csv).cells
+    assert [(c.cell, c.score, c.n) for c in cells] == [(("NO", "a, b"), 0.25, 1000), (("NA", "c"), None, 900)]
+    assert load_survey(jsonl).cells == cells
+    assert load_survey(tmp_path / "s.parquet").cells == cells
+
+
+def test_a_description_beside_the_file_is_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "own.csv", HEADER + "Norway,eating meat,0.5\nNorway,Divorce,0.5\n")
+    write(
+        tmp_path / "own.survey.toml",
+        'title = "T"\nsource = "S"\nwording = "{topic} in {country}?"\nscale = ["bad", "good"]\n'
+        '[words]\n"eating meat" = ["beef"]\n',
+    )
+    survey = load_survey(path)
+    assert (survey.title, survey.source, survey.scale) == ("T", "S", ("bad", "good"))
+    assert survey.wording == "{topic} in {country}?"
+    assert survey.words["eating meat"] == ("beef",)
+    assert survey.words["Divorce"] == load_survey("wvs7-sample").words["divorce"]
+
+
+def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> None:
+    survey = load_survey(write(tmp_path / "own.csv", HEADER + "Norway,the eating of meat,0.5\n"))
+    assert survey.words["the eating of meat"] == ("the eating of meat", "eating", "meat")
+    assert "{topic}" in survey.wording
+
+
+# --- bad input --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "column 'country' is missing"),
+        (HEADER, "the survey is empty"),
+        (HEADER + "Norway,gambling,\n", "not one cell has a score"),
+        ("country,topic\nNorway,gambling\n", "column 'score' is missing; there are: country, topic"),
+        ("country,topic,score,nonresponce\n", "unknown column 'nonresponce'. Did you mean 'nonresponse'?"),
+        ("country,topic,score,score\n", "column 'score' is there twice"),
+        ("country;topic;score\nNorway;gambling;0\n", "not separated by commas"),
+        (HEADER + "Norway,gambling,0.5\nNorway,divorce,high\n", "line 3, column 'score': 'high' is not a number"),
+        (HEADER + 'Norway,gambling,"0,5"\n', "Write 0.5, not 0,5"),
+        (HEADER + "Norway,gambling,nan\n", "line 2, column 'score': 'nan' is not a number"),
+        (HEADER + "Norway,gambling,1.01\n", "line 2, column 'score': 1.01 is outside [-1, 1]"),
+        (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling is there twice"),
+        (HEADER + "Turkey,gambling,0.5\nTürkiye,divorce,0.5\n", "'Turkey' and 'Türkiye' are the same country"),
+        (HEADER + "Norway,gambling\n", "line 2 has 2 fields where the header has 3"),
+        (HEADER + ",gambling,0.5\n", "line 2: the column 'country' is empty"),
+        (HEADER + 'Norway,"gambling,0.5\n', "is not CSV"),
+        ("country,topic,score,n\nNorway,gambling,0.5,10.5\n", "10.5 is not a whole number"),
+        ("country,topic,score,nonresponse\nNorway,gambling,0.5,12\n", "Write a share, not a percentage"),
+    ],
+)
+def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, says: str) -> None:
+    path = write(tmp_path / "bad.csv", text)
+    with pytest.raises(AuditorError) as caught:
+        load_survey(path)
+    assert says in str(caught.value)
+    assert path in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"country": "Norway",\n', "line 1 is not JSON"),
+        ("[1]\n", "line 1 is no JSON object"),
+        ('{"country": false, "topic": "gambling", "score": 0}\n', 'Put text in quotes: "NO", not NO'),
+        ('{"country": "Norway", "score": 0}\n', "column 'topic' is missing"),
+        ('{"country": "Norway", "topic": "gambling", "score": NaN}\n', "'nan' is not a number"),
+    ],
+)
+def test_a_jsonl_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ImportFileError) as caught:
+        load_survey(write(tmp_path / "bad.jsonl", text))
+    assert says in str(caught.value)
+
+
+def test_a_file_that_is_not_utf8_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes((HEADER + "Türkiye,gambling,0.5\n").encode("latin-1"))
+    with pytest.raises(ImportFileError, match="byte 22 is not UTF-8"):
+        load_survey(path)
+
+
+def test_a_file_that_is_not_what_its_suffix_says_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match="is not Parquet"):
+        load_survey(write(tmp_path / "bad.parquet", HEADER))
+    with pytest.raises(ImportFileError, match=r"the suffix '\.xlsx'.*\.csv, \.jsonl, \.parquet"):
+        load_survey(write(tmp_path / "bad.xlsx", HEADER))
+
+
+def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(SurveyError, match="Did you mean 'wvs7-sample'"):
+        load_survey("wvs7-smple")
+    with pytest.raises(SurveyError, match="Built in are pew2013-sample, wvs7-sample"):
+        load_survey("/nowhere/x")
+    with pytest.raises(SurveyError, match="is a folder"):
+        load_survey(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ('title = "T"', "'source'"),
+        ('title = "T"\nsource = "S"\nwording = "In {country}?"', "must hold {topic} and {country}"),
+        ('title = "T"\nsource = "S"\nwording = "{topic} {country} {"', "braces do not close"),
+        ('title = "T"\nsource = "S"\nwordin = "x"', "'wordin'"),
+        ("title =", "cannot be read"),
+    ],
+)
+def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: str, says: str) -> None:
+    write(tmp_path / "own.survey.toml", toml)
+    with pytest.raises(SurveyError) as caught:
+        load_survey(write(tmp_path / "own.csv", HEADER + "Norway,gambling,0.5\n"))
+    assert says in str(caught.value)
+    assert "own.survey.toml" in str(caught.value)
