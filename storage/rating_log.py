@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, insert, select
+from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import Act, Cell, Decision, Rating
 from auditor.errors import StorageError
 from auditor.storage.database import Database, table_of
 from auditor.storage.standing import PARTS, ConflictKey
 from auditor.storage.tables import ConflictRow, RatingRow
+from auditor.storage.writer import Job, T
 
 UNDOABLE = frozenset({Act.DECIDE, Act.NOTE, Act.FLAG})
 """What has been seen cannot be unseen, so a reveal is not among them."""
@@ -68,7 +70,7 @@ def append(db: Database, audit_id: int, key: ConflictKey, rater: str, saying: Sa
         before = _last(connection, audit_id, key, rater, scores)
         return _insert(connection, audit_id, _next(before, key, scores, rater, saying))
 
-    return db.write(job)
+    return _write(db, job)
 
 
 def undo(db: Database, audit_id: int, rater: str) -> Entry | None:
@@ -87,7 +89,7 @@ def undo(db: Database, audit_id: int, rater: str) -> Entry | None:
             _again(before or _nothing(taken.key, scores, rater), taken.rating, Act.UNDO, taken.id),
         )
 
-    return db.write(job)
+    return _write(db, job)
 
 
 def redo(db: Database, audit_id: int, rater: str) -> Entry | None:
@@ -100,7 +102,7 @@ def redo(db: Database, audit_id: int, rater: str) -> Entry | None:
         taken = _entry(connection, undone[-1])
         return _insert(connection, audit_id, _again(taken.rating, taken.rating, Act.REDO, taken.id))
 
-    return db.write(job)
+    return _write(db, job)
 
 
 def stacks(acts: Iterable[tuple[int, Act, int | None]]) -> tuple[list[int], list[int]]:
@@ -142,6 +144,13 @@ def raters(db: Database, audit_id: int) -> list[str]:
     query = select(column).where(table_of(RatingRow).c.audit_id == audit_id).distinct().order_by(column)
     with db.read() as connection:
         return list(connection.execute(query).scalars())
+
+
+def _write(db: Database, job: Job[T]) -> T:
+    try:
+        return db.write(job)
+    except DBAPIError as error:
+        raise StorageError(f"not saved: {error.orig}.", "Nothing was changed; try again.") from None
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------

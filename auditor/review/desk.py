@@ -11,16 +11,16 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from auditor.agents.blinding import blind
-from auditor.domain import Act, Decision, SurveyCell, Verdict, canonical_hash
+from auditor.domain import Act, Decision, Rating
 from auditor.errors import StorageError
+from auditor.review.item import Item, Side
 from auditor.storage import evidence, rating_log, reviews
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.evidence import Sample
 from auditor.storage.rating_log import Entry, Saying
 from auditor.storage.standing import ConflictKey, QueueFilter, QueueRow, Standing
 
@@ -29,49 +29,6 @@ SHOWN = "authors,survey,verdicts"
 SECOND_SHARE = 0.2
 MIRROR: dict[Any, Any] = {Decision.LEFT: Decision.RIGHT, Decision.RIGHT: Decision.LEFT}
 D = TypeVar("D", Decision, Decision | None)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One side as shown; author is None and verdicts empty while blind."""
-
-    score: float
-    samples: tuple[Sample, ...]
-    author: str | None = None
-    verdicts: tuple[Verdict, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One conflict as shown to the rater.
-
-    Attributes:
-        question: the survey's wording about this cell.
-        decision: the rater's, of the sides as shown; None where nothing was ever said.
-        revealed: whether authors, verdicts and survey are in here.
-        first: the rater's first decision that settled, where it differs from the present one.
-        wants_second: whether one person has decided and another is asked too.
-        shown_at: monotonic time at which the item was put together.
-    """
-
-    key: ConflictKey
-    row: QueueRow
-    question: str
-    left: Side
-    right: Side
-    swapped: bool
-    decision: Decision | None
-    revealed: bool
-    survey: SurveyCell | None
-    first: Decision | None
-    wants_second: bool
-    shown_at: float
-
-    @property
-    def id(self) -> str:
-        """Short name of the conflict, as in the report."""
-        key = self.key
-        return canonical_hash([key.country, key.topic, key.left, key.right])[:10]
 
 
 class Desk:
@@ -104,6 +61,7 @@ class Desk:
         self._survey = json.loads(audit.survey)
         self._names = _author_names(audit)
         self._ahead: list[ConflictKey] = []
+        self._passed: set[ConflictKey] = set()
 
     # --- the queue
 
@@ -132,10 +90,14 @@ class Desk:
 
     def next_key(self, after: ConflictKey | None = None) -> ConflictKey | None:
         """The undecided conflict that teaches most; None when nothing is left to do. See `look_ahead`."""
-        if not self._ahead:
-            self.look_ahead()
-        ahead = [key for key in self._ahead if key != after]
-        return ahead[0] if ahead else None
+        for anew in (False, True):
+            if anew:
+                self._passed.clear()
+                self.look_ahead()
+            for key in self._ahead:
+                if key != after and key not in self._passed:
+                    return key
+        return None
 
     def look_ahead(self, n: int = 50) -> None:
         """Work out what comes next, so that `next_key` answers at once; done after each decision."""
@@ -190,8 +152,8 @@ class Desk:
             raise ValueError("a score in [-1, 1] goes with the decision `score`, and with no other")
         turned = _turn(decision, item.swapped)
         entry = self._say(item, Saying(Act.DECIDE, decision=turned, score=score, note=note))
+        self._passed.add(item.key)
         if decision.settles:
-            self._ahead = [key for key in self._ahead if key != item.key]
             self.decided += 1
             if self._on_decided and not self.is_anything_open():
                 self._on_decided(self.audit.name)
@@ -211,27 +173,29 @@ class Desk:
 
     def undo(self) -> Entry | None:
         """Take back the rater's last decision, note or flag; None when there is nothing to take back."""
-        self._ahead = []
-        return rating_log.undo(self.db, self.audit.id, self.rater)
+        return self._taken_back(rating_log.undo(self.db, self.audit.id, self.rater))
 
     def redo(self) -> Entry | None:
         """Bring back what was last taken back; None when there is nothing to bring back."""
-        self._ahead = []
-        return rating_log.redo(self.db, self.audit.id, self.rater)
+        return self._taken_back(rating_log.redo(self.db, self.audit.id, self.rater))
 
     def history(self, key: ConflictKey) -> list[Entry]:
         """All that the rater ever did to a conflict, oldest first, of the sides as shown."""
-        swapped = self._swaps(key)
-        return [
-            entry._replace(rating=replace(entry.rating, decision=_turn(entry.rating.decision, swapped)))
-            for entry in rating_log.entries(self.db, self.audit.id, rater=self.rater, key=key)
-        ]
+        log = rating_log.entries(self.db, self.audit.id, rater=self.rater, key=key)
+        return [entry._replace(rating=self._as_shown(entry)) for entry in log]
 
     def is_anything_open(self) -> bool:
         """Whether any conflict is still without a settlement."""
         return bool(self._queue.keys(QueueFilter(states=(Standing.OPEN, Standing.DISPUTED)), limit=1))
 
     # --- inside
+
+    def _taken_back(self, entry: Entry | None) -> Entry | None:
+        self._ahead = []
+        return entry and entry._replace(rating=self._as_shown(entry))
+
+    def _as_shown(self, entry: Entry) -> Rating:
+        return replace(entry.rating, decision=_turn(entry.rating.decision, self._swaps(entry.key)))
 
     def _say(self, item: Item, saying: Saying, shown: str | None = None) -> Entry:
         saying = replace(

@@ -1,0 +1,52 @@
+"""One conflict as a rater may see it: the sides in the order in which they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.domain import Decision, SurveyCell, Verdict, canonical_hash
+from auditor.storage.evidence import Sample
+from auditor.storage.standing import ConflictKey, QueueRow
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side as shown; author is None and verdicts empty while blind."""
+
+    score: float
+    samples: tuple[Sample, ...]
+    author: str | None = None
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One conflict as shown to the rater.
+
+    Attributes:
+        question: the survey's wording about this cell.
+        decision: the rater's, of the sides as shown; None where nothing was ever said.
+        revealed: whether authors, verdicts and survey are in here.
+        first: the rater's first decision that settled, where it differs from the present one.
+        wants_second: whether one person has decided and another is asked too.
+        shown_at: monotonic time at which the item was put together.
+    """
+
+    key: ConflictKey
+    row: QueueRow
+    question: str
+    left: Side
+    right: Side
+    swapped: bool
+    decision: Decision | None
+    revealed: bool
+    survey: SurveyCell | None
+    first: Decision | None
+    wants_second: bool
+    shown_at: float
+
+    @property
+    def id(self) -> str:
+        """Short name of the conflict, as in the report."""
+        key = self.key
+        return canonical_hash([key.country, key.topic, key.left, key.right])[:10]

@@ -1,0 +1,131 @@
+"""Every action of the app, once: key bindings, footer, `?`, command palette and the plain twin are made of this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.binding import Binding, BindingType
+
+Where = Literal["everywhere", "home", "queue", "conflict", "people"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a person can do.
+
+    Attributes:
+        where: the screen it belongs to.
+        name: the method that does it, without its `action_`, and any arguments.
+        keys: default keys, as the terminal library names them, with commas between.
+        label: one or two words for the footer.
+        help: a sentence for `?` and the palette.
+        footer: whether the footer names it.
+        plain: the word that does the same without the screen; None for what only a screen needs.
+    """
+
+    where: Where
+    name: str
+    keys: str
+    label: str
+    help: str
+    footer: bool = False
+    plain: str | None = None
+
+    @property
+    def id(self) -> str:
+        """By this the keys can be changed, as in `"conflict.left" = "h"`."""
+        word = self.name.replace("('", ".").removesuffix("')")
+        return f"{self.where}.{word.removeprefix('decide.')}"
+
+    @property
+    def binding(self) -> Binding:
+        return Binding(self.keys, self.name, self.label, show=self.footer, id=self.id)
+
+
+ACTIONS = (
+    Action("everywhere", "help", "question_mark,f1", "help", "Show every key of this screen.", True, "help"),
+    Action("everywhere", "theme", "T", "theme", "Change between dark and light."),
+    Action("everywhere", "quit", "ctrl+q", "quit", "Leave; everything is saved already.", plain="quit"),
+    Action("home", "open", "enter", "open", "Open the audit's queue of conflicts.", True, "open"),
+    Action("home", "people", "a", "agreement", "How raters, and judges and people, agree.", True, "agreement"),
+    Action("home", "down", "j", "down", "Go down."),
+    Action("home", "up", "k", "up", "Go up."),
+    Action("home", "leave", "q,escape", "quit", "Leave; everything is saved already.", True, "quit"),
+    Action("queue", "open", "enter", "open", "Open the conflict.", True, "open"),
+    Action("queue", "best", "space", "best next", "Open the undecided conflict that teaches most.", True, "next"),
+    Action("queue", "filter", "slash", "filter", "Filter and search: kind:binary gap:>0.5 divorce", True, "filter"),
+    Action("queue", "sort", "o", "order", "Change the order.", True, "sort"),
+    Action("queue", "reverse", "O", "reverse", "Turn the order round.", plain="reverse"),
+    Action("queue", "filters", "F", "saved filters", "Choose, save or delete a filter.", plain="filters"),
+    Action("queue", "clear", "x", "clear filter", "Show all conflicts again.", plain="clear"),
+    Action("queue", "people", "a", "agreement", "How raters, and judges and people, agree.", True, "agreement"),
+    Action("queue", "undo", "u", "undo", "Take back your last decision, note or flag.", True, "undo"),
+    Action("queue", "redo", "r", "redo", "Bring back what was taken back.", plain="redo"),
+    Action("queue", "down", "j,down", "down", "Go down one line."),
+    Action("queue", "up", "k,up", "up", "Go up one line."),
+    Action("queue", "page_down", "pagedown,ctrl+d", "page down", "Go down one page."),
+    Action("queue", "page_up", "pageup,ctrl+u", "page up", "Go up one page."),
+    Action("queue", "first", "g,home", "first", "Go to the first line."),
+    Action("queue", "last", "G,end", "last", "Go to the last line."),
+    Action("queue", "reload", "R", "reload", "Read the queue anew.", plain="list"),
+    Action("queue", "leave", "q,escape", "back", "Back to the audits.", True, "audits"),
+    Action("conflict", "decide('left')", "1", "left", "The left side is right.", True, "left"),
+    Action("conflict", "decide('right')", "2", "right", "The right side is right.", True, "right"),
+    Action("conflict", "decide('both')", "3", "both", "Both sides are right.", True, "both"),
+    Action("conflict", "decide('neither')", "4", "neither", "Neither side is right.", True, "neither"),
+    Action("conflict", "score", "5,equals_sign", "score", "Give a score of your own, from -1 to 1.", True, "score"),
+    Action("conflict", "skip", "s", "skip", "Leave it undecided and go on.", True, "skip"),
+    Action("conflict", "best", "space,enter", "next", "Go to the undecided conflict that teaches most.", True, "next"),
+    Action("conflict", "undo", "u", "undo", "Take back your last decision, note or flag.", True, "undo"),
+    Action("conflict", "redo", "r", "redo", "Bring back what was taken back.", plain="redo"),
+    Action("conflict", "note", "n", "note", "Write a note on this conflict.", plain="note"),
+    Action("conflict", "flag", "f", "flag", "Mark the conflict for attention, or take the mark off.", plain="flag"),
+    Action("conflict", "reveal", "v", "reveal", "Show what is hidden before deciding; it is logged.", plain="reveal"),
+    Action("conflict", "history", "h", "history", "All that you did to this conflict.", plain="history"),
+    Action("conflict", "next_sample", "full_stop", "next sample", "Read both sides' next sample.", plain="sample"),
+    Action("conflict", "last_sample", "comma", "last sample", "Read both sides' sample before.", plain="sample"),
+    Action("conflict", "differences", "d", "differences", "Mark the words that only one side uses, or do not."),
+    Action("conflict", "following", "right_square_bracket", "following", "Go to the next in the queue.", plain="open"),
+    Action("conflict", "preceding", "left_square_bracket", "preceding", "Go to the one before it.", plain="open"),
+    Action("conflict", "down", "j,down", "down", "Scroll down."),
+    Action("conflict", "up", "k,up", "up", "Scroll up."),
+    Action("conflict", "page_down", "pagedown", "page down", "Scroll down one page."),
+    Action("conflict", "page_up", "pageup", "page up", "Scroll up one page."),
+    Action("conflict", "leave", "q,escape", "back", "Back to the queue.", plain="list"),
+    Action("people", "down", "j,down", "down", "Scroll down."),
+    Action("people", "up", "k,up", "up", "Scroll up."),
+    Action("people", "page_down", "pagedown,space", "page down", "Scroll down one page."),
+    Action("people", "page_up", "pageup", "page up", "Scroll up one page."),
+    Action("people", "disputed", "enter", "disputed", "Show the conflicts on which people disagree.", True, "disputed"),
+    Action("people", "leave", "q,escape", "back", "Back.", True, "list"),
+)
+
+NAMES = {
+    "question_mark": "?",
+    "slash": "/",
+    "equals_sign": "=",
+    "full_stop": ".",
+    "comma": ",",
+    "right_square_bracket": "]",
+    "left_square_bracket": "[",
+    "escape": "esc",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+}
+
+
+def of(where: Where) -> tuple[Action, ...]:
+    """The actions of one screen."""
+    return tuple(action for action in ACTIONS if action.where == where)
+
+
+def bindings(where: Where) -> list[BindingType]:
+    """The key bindings of one screen."""
+    return [action.binding for action in of(where)]
+
+
+def key_name(key: str) -> str:
+    """A key as a person would write it."""
+    key = key.strip()
+    return NAMES.get(key, key)

@@ -1,0 +1,210 @@
+"""Small windows over a screen: a line of text, a score, the saved filters, the history of a conflict, the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from auditor.storage.rating_log import Entry
+from auditor.tui.actions import Action
+from auditor.tui.paint import axis, content, line
+from auditor.tui.settings import Settings
+from auditor.tui.words import did
+
+STEP = 0.05
+
+
+class Ask(ModalScreen[str | None]):
+    """Ask for one line of text."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
+
+    def __init__(self, title: str, value: str, hint: str) -> None:
+        super().__init__()
+        self._title, self._value, self._hint = title, value, hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="window") as window:
+            window.border_title = Content(self._title)
+            window.border_subtitle = Content("enter saves · esc cancels")
+            yield Input(line(self._value), id="answer")
+            yield Static(Content.styled(self._hint, "$text-muted"))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip())
+
+
+class AskScore(ModalScreen[float | None]):
+    """Ask for a score in [-1, 1], by keys or by figures."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "cancel"),
+        Binding("up,right", f"step({STEP})", "more", priority=True),
+        Binding("down,left", f"step(-{STEP})", "less", priority=True),
+    ]
+
+    def __init__(self, start: float, left: float, right: float) -> None:
+        super().__init__()
+        self._start, self._left, self._right = round(start, 2), left, right
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="window") as window:
+            window.border_title = Content("Your own score")
+            window.border_subtitle = Content("arrows change it · enter saves · esc cancels")
+            yield Static(id="score-axis")
+            yield Input(f"{self._start:.2f}", id="answer", restrict=r"[-+0-9.]*", max_length=6)
+            yield Static(id="score-error")
+
+    def on_mount(self) -> None:
+        self._paint()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._paint)
+
+    @property
+    def value(self) -> float | None:
+        """The score typed; None while it is none."""
+        try:
+            score = float(self.query_one(Input).value)
+        except ValueError:
+            return None
+        return score if -1 <= score <= 1 else None
+
+    def action_step(self, by: float) -> None:
+        score = self.value
+        moved = max(-1.0, min(1.0, (self._start if score is None else score) + by))
+        self.query_one(Input).value = f"{moved:.2f}"
+
+    @on(Input.Changed)
+    def _paint(self) -> None:
+        score = self.value
+        width = max(self.query_one("#score-axis").size.width - 6, 3)
+        points = [(self._left, "◀"), (self._right, "▶")] + ([(score, "●")] if score is not None else [])
+        scale = Content.assemble(("−1 ", "$text-muted"), (axis(width, points), "$primary"), (" +1", "$text-muted"))
+        self.query_one("#score-axis", Static).update(scale)
+        words = "a number from -1 (never acceptable) to 1 (always acceptable)"
+        style = "$text-muted" if score is not None else "$text-error"
+        self.query_one("#score-error", Static).update(Content.styled(words, style))
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        if self.value is not None:
+            self.dismiss(self.value)
+
+
+class ChooseFilter(ModalScreen[str | None]):
+    """Choose among saved filters, save the present one, or delete one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "cancel"),
+        Binding("s", "save", "save the present one"),
+        Binding("d,delete", "delete", "delete"),
+        Binding("j", "down"),
+        Binding("k", "up"),
+    ]
+
+    def __init__(self, settings: Settings, present: str) -> None:
+        super().__init__()
+        self._settings, self._present = settings, present
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="window") as window:
+            window.border_title = Content("Saved filters")
+            window.border_subtitle = Content("enter uses · s saves the present one · d deletes · esc cancels")
+            yield OptionList(id="filters", markup=False)
+
+    def on_mount(self) -> None:
+        self._fill()
+
+    def _fill(self) -> None:
+        options = self.query_one(OptionList)
+        options.clear_options()
+        for name, text in self._settings.filters.items():
+            options.add_option(
+                Option(Content.assemble(content(line(name), "bold"), "  ", content(line(text))), id=name)
+            )
+        options.highlighted = 0 if self._settings.filters else None
+        options.focus()
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._settings.filters[str(event.option.id)])
+
+    def action_save(self) -> None:
+        def store(name: str | None) -> None:
+            if name:
+                self._settings.save_filter(name, self._present)
+                self._fill()
+
+        self.app.push_screen(Ask("Save the filter as", "", line(self._present) or "(no filter)"), store)
+
+    def action_delete(self) -> None:
+        options = self.query_one(OptionList)
+        if options.highlighted is not None:
+            self._settings.delete_filter(str(options.get_option_at_index(options.highlighted).id))
+            self._fill()
+
+    def action_down(self) -> None:
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(OptionList).action_cursor_up()
+
+
+class Reading(ModalScreen[None]):
+    """A window of text to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,f1,h", "dismiss(None)", "close"),
+        Binding("j,down", "scroll(1)"),
+        Binding("k,up", "scroll(-1)"),
+    ]
+
+    def __init__(self, title: str, text: Content) -> None:
+        super().__init__()
+        self._title, self._text = title, text
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="window", can_focus=False) as window:
+            window.border_title = Content(self._title)
+            window.border_subtitle = Content("esc closes")
+            yield Static(self._text)
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(".window").scroll_relative(y=by, animate=False)
+
+
+class History(Reading):
+    """All that the rater did to a conflict."""
+
+    def __init__(self, log: Sequence[Entry]) -> None:
+        lines = [content(did(entry)) for entry in log]
+        super().__init__("What you did here", Content("\n").join(lines) if lines else Content("Nothing yet."))
+
+
+class Keys(Reading):
+    """Every key of a screen, as they are set now."""
+
+    def __init__(self, title: str, groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]]) -> None:
+        lines: list[Content] = []
+        for name, rows in groups:
+            lines.append(Content.styled(name, "bold $text-accent"))
+            lines += [
+                Content.assemble(
+                    (f"{keys:>16}  ", "bold $text-primary"), action.help, (f"  {action.id}", "$text-muted")
+                )
+                for keys, action in rows
+            ]
+            lines.append(Content(""))
+        lines.append(Content.styled("Change keys in review.toml, by the name at the end of the line.", "$text-muted"))
+        super().__init__(title, Content("\n").join(lines))

@@ -1,0 +1,152 @@
+"""Home: the audits of the database, live while they run."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+from textual.worker import Worker, WorkerState
+
+from auditor.storage.overview import Overview, overviews
+from auditor.storage.standing import Standing
+from auditor.tui.actions import bindings
+from auditor.tui.chrome import Page
+from auditor.tui.paint import STANDINGS, bar, content, fit, line
+
+INTERVAL_S = 2.0
+BAR = 24
+
+
+class Home(Page):
+    """Choose an audit."""
+
+    where = "home"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("home")
+    REFRESH: ClassVar[str] = "overviews"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Overview] = []
+
+    def body(self) -> ComposeResult:
+        with Vertical(id="home"):
+            yield Static(id="home-head")
+            yield OptionList(id="audits", markup=False)
+
+    def on_mount(self) -> None:
+        self.read()
+        self.set_interval(INTERVAL_S, self.read)
+
+    def on_screen_resume(self) -> None:
+        self.read()
+
+    def refresh_bar(self) -> None:
+        self.set_bar("audits")
+        self._paint()
+
+    def read(self) -> None:
+        """Read the database in a thread; a run that writes is neither waited for nor held up."""
+        if self.is_current and not any(w.group == self.REFRESH and not w.is_finished for w in self.workers):
+            self.run_worker(lambda: overviews(self.review.db), thread=True, group=self.REFRESH, exit_on_error=False)
+
+    @on(Worker.StateChanged)
+    def _read(self, event: Worker.StateChanged) -> None:
+        if event.worker.group != self.REFRESH:
+            return
+        if event.state is WorkerState.SUCCESS:
+            self.found = event.worker.result or []
+            self._paint()
+        elif event.state is WorkerState.ERROR:
+            self.query_one("#home-head", Static).update(content(f"cannot be read: {event.worker.error}", "$text-error"))
+
+    def _paint(self) -> None:
+        head = self.query_one("#home-head", Static)
+        audits = self.query_one("#audits", OptionList)
+        if not self.found:
+            head.update(Content("No audit here yet. `auditor run CONFIG` makes one."))
+        else:
+            openings = sum(o.conflicts[Standing.OPEN] + o.conflicts[Standing.DISPUTED] for o in self.found)
+            head.update(
+                Content(f"{_count(len(self.found), 'audit')} · {_count(openings, 'conflict')} waiting for people")
+            )
+        width = max(audits.scrollable_content_region.width - 2, 40)
+        names = [o.audit.name for o in self.found]
+        if [option.id for option in audits.options] == names:
+            for overview in self.found:
+                audits.replace_option_prompt(overview.audit.name, card(overview, width))
+            return
+        audits.clear_options()
+        audits.add_options([Option(card(o, width), id=o.audit.name) for o in self.found])
+        audits.highlighted = 0 if self.found else None
+        audits.focus()
+
+    @property
+    def chosen(self) -> str | None:
+        """The audit under the cursor."""
+        audits = self.query_one("#audits", OptionList)
+        return None if audits.highlighted is None else audits.get_option_at_index(audits.highlighted).id
+
+    @on(OptionList.OptionSelected)
+    def _selected(self) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        if self.chosen:
+            self.review.open_queue(self.chosen)
+
+    def action_people(self) -> None:
+        if self.chosen:
+            self.review.open_people(self.chosen)
+
+    def action_down(self) -> None:
+        self.query_one("#audits", OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one("#audits", OptionList).action_cursor_up()
+
+    async def action_leave(self) -> None:
+        await self.app.action_quit()
+
+
+def card(overview: Overview, width: int) -> Content:
+    """Three lines about an audit."""
+    audit = overview.audit
+    state = ("✓ done", "$text-success") if overview.is_done else (f"▶ {line(audit.stage)}", "$text-warning")
+    name = fit(audit.name, max(width - len(state[0]) - 20, 12))
+    first = Content.assemble((name, "bold"), " ", (state[0], state[1]), "  ", (_when(audit.updated_at), "$text-muted"))
+    return Content("\n").join([first, _work(overview, width), _conflicts(overview), Content("")])
+
+
+def _work(overview: Overview, width: int) -> Content:
+    cost = "cost unknown" if overview.cost_usd is None else f"${overview.cost_usd:.2f}"
+    if overview.cost_usd is not None and overview.unpriced:
+        cost = f"at least {cost}"
+    usable = "" if overview.coverage is None else f" · {overview.coverage:.0%} usable"
+    planned = "" if overview.planned is None else f" of {overview.planned:,}"
+    what = f"  {overview.traces:,}{planned} samples{usable} · {overview.verdicts:,} verdicts · {cost}"
+    return Content.assemble((bar(overview.progress, BAR), "$primary"), fit(what, max(width - BAR, 20)))
+
+
+def _conflicts(overview: Overview) -> Content:
+    if not overview.total:
+        return Content.styled("no conflicts", "$text-muted")
+    pieces = [
+        Content.styled(f"{sign.glyph} {overview.conflicts[standing]:,} {sign.word}", sign.style)
+        for standing, sign in STANDINGS.items()
+        if overview.conflicts[standing]
+    ]
+    return Content("   ").join([*pieces, Content.styled(f"of {_count(overview.total, 'conflict')}", "$text-muted")])
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def _when(stamp: str) -> str:
+    return stamp[:16].replace("T", " ")

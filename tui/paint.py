@@ -1,0 +1,111 @@
+"""What is drawn, and the one door by which texts of unknown origin reach the screen.
+
+`prose` and `line` are the only ways from a stored string to a widget: they show what would act on a terminal, and
+`Content` takes the result as it stands, without markup. Every sign is a glyph with a word; colour only repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+
+from auditor.domain import Decision
+from auditor.storage.standing import Standing
+from auditor.text import visible
+
+ELLIPSIS = "…"
+
+
+class Sign(NamedTuple):
+    """A glyph, the word that says the same, and a style that repeats it."""
+
+    glyph: str
+    word: str
+    style: str
+
+    @property
+    def content(self) -> Content:
+        return Content.styled(f"{self.glyph} {self.word}", self.style)
+
+
+STANDINGS = {
+    Standing.OPEN: Sign("○", "open", "$text-warning"),
+    Standing.DISPUTED: Sign("≠", "disputed", "$text-error"),
+    Standing.MAJORITY: Sign("◆", "judges", "$text-secondary"),
+    Standing.PERSON: Sign("●", "people", "$text-success"),
+}
+DECISIONS = {
+    None: Sign("·", "", "$text-muted"),
+    Decision.LEFT: Sign("◀", "left", "$text-success"),
+    Decision.RIGHT: Sign("▶", "right", "$text-success"),
+    Decision.BOTH: Sign("◆", "both", "$text-success"),
+    Decision.NEITHER: Sign("✕", "neither", "$text-success"),
+    Decision.SCORE: Sign("±", "score", "$text-success"),
+    Decision.SKIP: Sign("–", "skipped", "$text-muted"),
+}
+
+
+def prose(text: str) -> str:
+    """A stored text as it may be shown on several lines."""
+    return visible(text).replace("\t", "    ")
+
+
+def line(text: str) -> str:
+    """A stored text as it may be shown on one line."""
+    return " ".join(visible(text).split())
+
+
+def fit(text: str, width: int) -> str:
+    """One line of exactly `width` columns; what is cut ends in an ellipsis."""
+    shown = line(text)
+    if cell_len(shown) <= width:
+        return set_cell_size(shown, width)
+    return set_cell_size(shown, max(width - 1, 0)) + ELLIPSIS[: max(width, 0)]
+
+
+def content(text: str, style: str = "") -> Content:
+    """A stored text as content for a widget."""
+    return Content.styled(prose(text), style) if style else Content(prose(text))
+
+
+def marked(text: str, spans: Iterable[tuple[int, int]], style: str) -> Content:
+    """A stored text with some spans of it, as characters of the text, in a style."""
+    pieces: list[Content] = []
+    end = 0
+    for start, stop in spans:
+        pieces += [content(text[end:start]), content(text[start:stop], style)]
+        end = stop
+    return Content("").join([*pieces, content(text[end:])])
+
+
+def signed(score: float) -> str:
+    """A score with its sign, as in +0.62."""
+    return f"{score:+.2f}".replace("-", "−")
+
+
+def bar(share: float | None, width: int) -> str:
+    """A bar of a share in [0, 1]; dots where there is none to show."""
+    if share is None:
+        return "·" * width
+    full = round(share * width)
+    return "█" * full + "░" * (width - full)
+
+
+def axis(width: int, points: Sequence[tuple[float, str]]) -> str:
+    """The scale from -1 to 1 on `width` columns, with its middle marked and each point's glyph where it lies.
+
+    Several points of one glyph in one place are counted there (2 to 9, then +); of different glyphs the last is seen.
+    """
+    if width < 3:
+        return ""
+    cells = ["─"] * width
+    cells[(width - 1) // 2] = "┼"
+    seen: dict[tuple[int, str], int] = {}
+    for value, glyph in points:
+        column = round((max(-1.0, min(1.0, value)) + 1) / 2 * (width - 1))
+        count = seen[column, glyph] = seen.get((column, glyph), 0) + 1
+        cells[column] = glyph if count == 1 else str(count) if count < 10 else "+"
+    return "".join(cells)

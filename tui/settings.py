@@ -1,0 +1,139 @@
+"""A reviewer's own settings: `review.toml`, which they write, and a file beside it in which the app remembers.
+
+```toml
+theme = "auditor-light"
+[keys]
+"conflict.left" = "h"
+[filters]
+wide = "gap:>1 is:todo"
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from auditor.errors import ConfigError, UsageError
+from auditor.review.filters import parse_filter
+from auditor.tui.actions import ACTIONS
+from auditor.tui.theme import DARK
+
+FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
+KNOWN = ("theme", "keys", "filters")
+
+
+@dataclass
+class Settings:
+    """What a reviewer set.
+
+    Attributes:
+        folder: where the files are.
+        keys: action id to key, where it is not the default.
+        filters: name to filter; those of `review.toml` first.
+    """
+
+    folder: Path
+    theme: str = DARK.name
+    keys: Mapping[str, str] = field(default_factory=dict)
+    filters: dict[str, str] = field(default_factory=dict)
+
+    def save_filter(self, name: str, text: str) -> None:
+        """Remember a filter under a name."""
+        self.filters[name] = text
+        self._remember()
+
+    def delete_filter(self, name: str) -> None:
+        """Forget a filter; one that stands in `review.toml` is back at the next start."""
+        self.filters.pop(name, None)
+        self._remember()
+
+    def save_theme(self, name: str) -> None:
+        """Remember the theme."""
+        self.theme = name
+        self._remember()
+
+    def _remember(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "review-state.json"
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), encoding="utf-8")
+        os.replace(fresh, path)
+
+
+def load_settings(folder: Path | None = None) -> Settings:
+    """Read a reviewer's settings; files that are not there are as good as empty.
+
+    Args:
+        folder: AUDITOR_REVIEW_DIR or the user's configuration folder when not given.
+
+    Raises:
+        ConfigError: `review.toml` cannot be read, or names an action, key or filter that does not exist.
+    """
+    folder = folder or Path(os.environ.get(FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
+    state = _state(folder / "review-state.json")
+    given = _given(folder / "review.toml")
+    keys = {str(k): str(v) for k, v in given.get("keys", {}).items()}
+    filters = {str(k): str(v) for k, v in given.get("filters", {}).items()}
+    _check_keys(keys)
+    for name, text in filters.items():
+        try:
+            parse_filter(text)
+        except UsageError as error:
+            raise ConfigError(f"review.toml: the filter '{name}': {error.message}", error.mend) from None
+    theme = str(given.get("theme") or state.get("theme") or DARK.name)
+    return Settings(folder, theme=theme, keys=keys, filters={**filters, **state.get("filters", {})})
+
+
+def _given(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}.", "Mend that line.") from None
+    for key in given:
+        if key not in KNOWN:
+            raise ConfigError(f"{path}: unknown key '{key}'.", _hint(key, KNOWN))
+    return given
+
+
+def _state(path: Path) -> dict[str, Any]:
+    """What the app remembered; a broken file is no reason not to start."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _check_keys(keys: Mapping[str, str]) -> None:
+    ids = {action.id: action for action in ACTIONS}
+    for name in keys:
+        if name not in ids:
+            raise ConfigError(f"review.toml: there is no action '{name}'.", _hint(name, ids))
+    for where in {action.where for action in ACTIONS}:
+        taken: dict[str, str] = {}
+        for action in ACTIONS:
+            if action.where not in (where, "everywhere"):
+                continue
+            for key in keys.get(action.id, action.keys).split(","):
+                other = taken.setdefault(key.strip(), action.id)
+                if other != action.id:
+                    raise ConfigError(
+                        f"review.toml: the key '{key.strip()}' is given to {other} and to {action.id}.",
+                        "Give one of them another key.",
+                    )
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.4)
+    return f"Did you mean '{near[0]}'?" if near else "`?` in the app shows the names."

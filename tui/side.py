@@ -1,0 +1,97 @@
+"""One side of a conflict: the samples behind its score on the scale, and their reasoning."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from auditor.domain import Outcome
+from auditor.review.item import Side
+from auditor.review.words import only_here
+from auditor.storage.evidence import Sample
+from auditor.tui.paint import axis, line, marked, signed
+
+SAMPLE, MEAN, TRUTH = "●", "▲", "◆"
+
+
+class Scale(Widget):
+    """The scale from -1 to 1 with the samples on it, the mean below, and the survey's score once it may be seen."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="scale")
+        self.samples: tuple[float, ...] = ()
+        self.mean = 0.0
+        self.truth: float | None = None
+
+    def show(self, samples: tuple[float, ...], mean: float, truth: float | None) -> None:
+        """Plot other points."""
+        self.samples, self.mean, self.truth = samples, mean, truth
+        self.refresh()
+
+    def render(self) -> Content:
+        width = max(self.size.width - 6, 3)
+        points = [(score, SAMPLE) for score in self.samples]
+        upper = axis(width, points)
+        marks = [(self.mean, MEAN)] + ([(self.truth, TRUTH)] if self.truth is not None else [])
+        lower = axis(width, marks).replace("─", " ").replace("┼", " ")
+        return Content.assemble(("−1 ", "$text-muted"), (upper, "$primary"), (" +1", "$text-muted"), "\n   ", lower)
+
+
+class SidePanel(VerticalScroll):
+    """What one side says."""
+
+    can_focus = False
+
+    def compose(self) -> ComposeResult:
+        yield Scale()
+        yield Static(classes="summary")
+        yield Static(classes="reasoning")
+
+    def show(self, name: str, side: Side, other: Side, sample: int, *, truth: float | None, marks: bool) -> None:
+        """Show a side; `marks` says whether the words that only it uses are marked."""
+        number = "1" if name == "left" else "2"
+        author = "" if side.author is None else f" · {line(side.author)}"
+        self.border_title = Content(f"{number} {name}{author} · {signed(side.score)}")
+        scores = tuple(s.score for s in side.samples if s.score is not None)
+        self.query_one(Scale).show(scores, side.score, truth)
+        self.query_one(".summary", Static).update(_summary(side, truth))
+        ordered, others = _ordered(side), _ordered(other)
+        n = len(ordered)
+        self.border_subtitle = Content(f"sample {sample % n + 1} of {n}" if n > 1 else "")
+        theirs = others[sample % len(others)] if others else None
+        turned = ordered[sample % n :] + ordered[: sample % n] if n else []
+        pieces = [_reasoning(mine, theirs, marks=marks) for mine in turned]
+        nothing = Content.styled("No sample is stored for this side.", "$text-muted")
+        self.query_one(".reasoning", Static).update(Content("\n\n").join(pieces) if pieces else nothing)
+
+
+def _summary(side: Side, truth: float | None) -> Content:
+    ok = sum(s.outcome is Outcome.OK for s in side.samples)
+    failed = len(side.samples) - ok
+    parts = [f"{ok} {SAMPLE}", f"mean {MEAN} {signed(side.score)}"]
+    if truth is not None:
+        parts.append(f"people {TRUTH} {signed(truth)}")
+    if failed:
+        parts.append(f"{failed} failed")
+    return Content.styled(" · ".join(parts), "$text-muted")
+
+
+def _ordered(side: Side) -> list[Sample]:
+    """The samples, the one nearest to the mean first and those without a score last."""
+    return sorted(side.samples, key=lambda s: (s.score is None, abs((s.score or 0.0) - side.score), s.number))
+
+
+def _reasoning(mine: Sample, theirs: Sample | None, *, marks: bool) -> Content:
+    score = mine.outcome.value if mine.score is None else signed(mine.score)
+    head = Content.assemble(
+        (f"{score} ", "bold $text-primary" if mine.score is not None else "bold $text-error"),
+        (f"sample {mine.number + 1}", "$text-muted"),
+        "\n",
+    )
+    if mine.text is None:
+        return head + Content.styled("no text came back", "$text-muted")
+    spans = only_here(mine.text, theirs.text) if marks and theirs and theirs.text else []
+    return head + marked(mine.text, spans, "underline $text-accent")
