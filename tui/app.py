@@ -30,6 +30,7 @@ from auditor.tui.theme import DARK, LIGHT, THEMES
 
 T = TypeVar("T")
 OnDecided = Callable[[str], None]
+BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
 
 
 class ReviewApp(App[None]):
@@ -44,7 +45,7 @@ class ReviewApp(App[None]):
 
     TITLE = "auditor review"
     CSS_PATH = "app.tcss"
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] | None = [(0, "-narrow"), (120, "-wide")]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings("everywhere")
 
