@@ -28,7 +28,9 @@ def taken_back(act: Act, entry: Entry | None) -> str:
         return f"Nothing to {act}."
     rating = entry.rating
     verb = "Undone" if act is Act.UNDO else "Redone"
-    return f"{verb}. {line(rating.cell.topic)} in {line(rating.cell.country)}: {said(rating.decision, rating.score)}."
+    now = [said(rating.decision, rating.score)]
+    now += ["flagged"] * rating.flagged + ["with a note"] * bool(rating.note)
+    return f"{verb}. {line(rating.cell.topic)} in {line(rating.cell.country)} is now: {', '.join(now)}."
 
 
 def did(entry: Entry) -> str:
@@ -43,5 +45,5 @@ def did(entry: Entry) -> str:
         Act.REDO: f"redone; now: {said(rating.decision, rating.score)}",
     }[rating.act]
     seen = "" if not rating.shown else " (not blind)"
-    took = "" if rating.duration_s is None else f" after {rating.duration_s:.0f} s"
+    took = "" if rating.duration_s is None or rating.duration_s < 1 else f" after {rating.duration_s:.0f} s"
     return f"{rating.decided_at:%Y-%m-%d %H:%M:%S} {what}{took}{seen}"

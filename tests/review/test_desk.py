@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.domain import Act, Decision
+from auditor.errors import StorageError
+from auditor.review.desk import SHOWN, Desk
+from auditor.review.item import Item
+from auditor.storage import rating_log, results
+from auditor.storage.database import Database
+from auditor.storage.standing import QueueFilter, Standing
+from tests.review_case import MODELS, review_case
+
+
+def text_of(value: Any) -> str:
+    """All that is inside a value, keys of conflicts by their `repr`."""
+    return repr(value)
+
+
+def desk_of(db: Database, rater: str = "ada", **options: Any) -> Desk:
+    from auditor.storage import audits
+
+    return Desk(db, audits.find(db, "moral") or review_case(db), rater, **options)
+
+
+def first(desk: Desk, **wanted: Any) -> Item:
+    return desk.item(desk.keys(QueueFilter(**wanted))[0])
+
+
+def test_a_blind_item_holds_no_author_verdict_or_survey_until_it_is_decided(db: Database) -> None:
+    desk = desk_of(db)
+    item = first(desk)
+
+    assert not any(name in text_of(item) for name in MODELS)
+    assert (item.left.author, item.left.verdicts, item.survey, item.revealed) == (None, (), None, False)
+
+    desk.decide(item, Decision.LEFT)
+    seen = desk.item(item.key)
+    assert {seen.left.author, seen.right.author} == {"alder", "birch"}
+    assert len(seen.left.verdicts) == 6
+    assert seen.survey is not None
+
+
+def test_the_queue_is_blind_too_and_cannot_be_searched_for_authors(db: Database) -> None:
+    desk = desk_of(db)
+
+    assert not any(name in text_of(desk.rows(desk.keys())) for name in MODELS)
+    assert desk.keys(QueueFilter(models=("alder",))) == []
+
+    item = first(desk)
+    desk.decide(item, Decision.LEFT)
+    assert desk.keys(QueueFilter(models=("alder",))) == [item.key]
+
+
+def test_names_of_models_and_makers_in_a_text_are_taken_out_while_blind(db: Database) -> None:
+    desk = desk_of(db)
+    key = desk.keys()[0]
+    traces = [
+        replace(t, text="As Alder, made by OpenAI, I think it is fine.")
+        for t in results.traces(db, desk.audit.id)
+        if t.cell == (key.country, key.topic)
+    ]
+    results.save_traces(db, desk.audit.id, traces)
+
+    blind = text_of(desk.item(key)).lower()
+    assert "alder" not in blind
+    assert "openai" not in blind
+
+    desk.reveal(desk.item(key))
+    assert "As Alder, made by OpenAI" in text_of(desk.item(key))
+
+
+def test_sides_are_drawn_for_each_rater_and_decisions_are_stored_as_the_sides_are_stored(db: Database) -> None:
+    desks = [desk_of(db, f"rater{i}") for i in range(8)]
+    key = desks[0].keys()[0]
+    swapped = {desk.item(key).swapped for desk in desks}
+    assert swapped == {True, False}
+
+    for desk in desks:
+        item = desk.item(key)
+        desk.decide(item, Decision.LEFT)
+        stored = rating_log.entries(db, desk.audit.id, rater=desk.rater)[-1].rating
+        assert stored.decision is (Decision.RIGHT if item.swapped else Decision.LEFT)
+        assert stored.swapped is item.swapped
+        again = desk.item(key)
+        assert again.decision is Decision.LEFT
+        assert desk.rows([key])[0].decision is Decision.LEFT
+        assert again.left.score == (stored.score_right if item.swapped else stored.score_left)
+        assert desk.history(key)[-1].rating.decision is Decision.LEFT
+
+
+def test_what_was_shown_and_how_long_it_took_is_stored(db: Database) -> None:
+    desk = desk_of(db)
+    item = first(desk)
+    desk.decide(replace(item, shown_at=item.shown_at - 12), Decision.BOTH)
+    desk.decide(desk.item(item.key), Decision.NEITHER)
+
+    blind, revised = (e.rating for e in rating_log.entries(db, desk.audit.id))
+    assert (blind.decision, blind.shown) == (Decision.BOTH, "")
+    assert blind.duration_s == pytest.approx(12, abs=1)
+    assert (revised.decision, revised.shown) == (Decision.NEITHER, SHOWN)
+    assert desk.item(item.key).first is Decision.BOTH
+
+
+def test_an_undone_decision_stays_seen(db: Database) -> None:
+    desk = desk_of(db)
+    item = first(desk)
+    desk.decide(item, Decision.LEFT)
+    desk.undo()
+
+    again = desk.item(item.key)
+    assert again.decision is Decision.SKIP
+    assert again.revealed
+    desk.decide(again, Decision.RIGHT)
+    assert rating_log.entries(db, desk.audit.id)[-1].rating.shown == SHOWN
+
+
+def test_asking_to_see_is_logged_and_cannot_be_undone(db: Database) -> None:
+    desk = desk_of(db)
+    item = first(desk)
+    desk.reveal(item)
+
+    assert desk.item(item.key).revealed
+    assert [e.rating.act for e in rating_log.entries(db, desk.audit.id)] == [Act.REVEAL]
+    assert desk.undo() is None
+
+
+def test_an_open_book_is_logged_once_so_that_a_later_blind_session_knows(db: Database) -> None:
+    open_book = desk_of(db, blind=False)
+    key = open_book.keys()[0]
+    assert open_book.item(key).left.author is not None
+    open_book.item(key)
+
+    assert [e.rating.act for e in rating_log.entries(db, open_book.audit.id)] == [Act.REVEAL]
+    assert desk_of(db).item(key).revealed
+    assert not desk_of(db, "grace").item(key).revealed
+
+
+def test_a_score_of_ones_own_is_kept_with_its_decision_only(db: Database) -> None:
+    desk = desk_of(db)
+    item = first(desk)
+    desk.decide(item, Decision.SCORE, score=-0.25)
+    assert desk.rows([item.key])[0].score == -0.25
+    desk.note(desk.item(item.key), "why")
+    assert desk.rows([item.key])[0].score == -0.25
+    desk.decide(desk.item(item.key), Decision.BOTH)
+    assert desk.rows([item.key])[0].score is None
+
+
+@pytest.mark.parametrize(("decision", "score"), [(Decision.SCORE, None), (Decision.LEFT, 0.5), (Decision.SCORE, 1.2)])
+def test_a_score_out_of_place_is_refused(db: Database, decision: Decision, score: float | None) -> None:
+    desk = desk_of(db)
+    with pytest.raises(ValueError, match="score"):
+        desk.decide(first(desk), decision, score=score)
+
+
+def test_next_goes_through_all_and_comes_back_to_what_was_skipped(db: Database) -> None:
+    desk = desk_of(db)
+    seen = []
+    while (key := desk.next_key()) is not None:
+        seen.append(key)
+        skips = len(seen) <= 2
+        desk.decide(desk.item(key), Decision.SKIP if skips else Decision.LEFT)
+
+    assert len(seen) == 22
+    assert len(set(seen)) == 20
+    assert set(seen[:2]) == set(seen[20:])
+
+
+def test_next_never_offers_what_is_open_now(db: Database) -> None:
+    desk = desk_of(db)
+    only = desk.keys()[0]
+    for key in desk.keys()[1:]:
+        desk.decide(desk.item(key), Decision.LEFT)
+    assert desk.next_key() == only
+    assert desk.next_key(after=only) is None
+
+
+def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(db: Database) -> None:
+    ada, grace, mary = (desk_of(db, name, second_share=0.5) for name in ("ada", "grace", "mary"))
+    everything = ada.keys()
+    for key in everything:
+        ada.decide(ada.item(key), Decision.BOTH)
+
+    shared = [key for key in everything if ada.wants_second(key)]
+    assert 4 <= len(shared) <= 16
+    assert set(grace.keys(QueueFilter(todo=True))) == set(shared)
+    assert set(grace.keys(QueueFilter(todo=False))) == set(everything) - set(shared)
+    assert grace.item(shared[0]).wants_second
+
+    grace.decide(grace.item(shared[0]), Decision.NEITHER)
+    grace.decide(grace.item(shared[1]), Decision.BOTH)
+    assert mary.counts()[Standing.DISPUTED] == 1
+    assert mary.next_key() == shared[0]
+    assert shared[1] not in mary.keys(QueueFilter(todo=True))
+
+    mary.decide(mary.item(shared[0]), Decision.NEITHER)
+    assert mary.counts()[Standing.DISPUTED] == 0
+    assert mary.rows([shared[0]])[0].raters == 3
+
+
+def test_the_last_open_conflict_is_told_of(db: Database) -> None:
+    review_case(db, conflicts=2)
+    told: list[str] = []
+    desk = desk_of(db, on_decided=told.append)
+    one, other = desk.keys()
+    desk.decide(desk.item(one), Decision.LEFT)
+    assert told == []
+    desk.decide(desk.item(other), Decision.SKIP)
+    assert told == []
+    desk.decide(desk.item(other), Decision.LEFT)
+    assert told == ["moral"]
+
+
+def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:
+    desk = desk_of(db)
+    item = first(desk)
+    results.replace_conflicts(db, desk.audit.id, [])
+
+    with pytest.raises(StorageError, match="gone"):
+        desk.decide(item, Decision.LEFT)
+    with pytest.raises(StorageError, match="gone"):
+        desk.item(item.key)
+
+
+def test_the_question_is_the_surveys(db: Database) -> None:
+    item = first(desk_of(db))
+    assert item.question == f"How justifiable is {item.key.topic} in {item.key.country}?"
+    assert dataclasses.is_dataclass(item)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.domain import ConflictKind
+from auditor.errors import UsageError
+from auditor.review.filters import format_filter, is_empty, next_sort, parse_filter
+from auditor.storage.standing import QueueFilter, Sort, Standing
+
+
+def test_every_key_is_read() -> None:
+    text = 'kind:binary kind:outlier state:disputed country:"United States" topic:divorce model:gpt rater:ada'
+    text += " gap:>0.5 gap:<=1.5 is:todo is:flagged sort:-gap clergy law"
+    assert parse_filter(text) == QueueFilter(
+        words=("clergy", "law"),
+        kinds=(ConflictKind.BINARY, ConflictKind.OUTLIER),
+        states=(Standing.DISPUTED,),
+        countries=("United States",),
+        topics=("divorce",),
+        models=("gpt",),
+        raters=("ada",),
+        least_gap=0.5,
+        most_gap=1.5,
+        flagged=True,
+        todo=True,
+        sort=Sort.GAP,
+        reverse=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("knd:binary", "Did you mean 'kind'"),
+        ("kind:binry", "Did you mean 'binary'"),
+        ("state:opne", "Did you mean 'open'"),
+        ("is:tood", "Did you mean 'todo'"),
+        ("gap:0.5", "gap:>0.5"),
+        ("gap:>wide", "gap:>0.5"),
+        ("gap:>nan", "gap:>0.5"),
+        ("gap:>3", "between 0 and 2"),
+        ("kind:", "no value"),
+        ('country:"Egypt', "quote"),
+        ("sort:size", "Known:"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_way_to_mend_it(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_filter(text)
+    assert says in str(caught.value)
+
+
+def test_a_web_address_and_a_time_are_words() -> None:
+    assert parse_filter("12:30").words == ("12:30",)
+
+
+names = st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+filters = st.builds(
+    QueueFilter,
+    words=st.just(()) | st.tuples(st.text("abc '\"\\", min_size=1)),
+    kinds=st.just(()) | st.tuples(st.sampled_from(ConflictKind)),
+    states=st.just(()) | st.tuples(st.sampled_from(Standing), st.sampled_from(Standing)),
+    countries=st.just(()) | names,
+    topics=st.just(()) | names,
+    least_gap=st.none() | st.sampled_from([0.0, 0.25, 2.0]),
+    most_gap=st.none() | st.sampled_from([0.5, 1.75]),
+    flagged=st.none() | st.booleans(),
+    todo=st.none() | st.booleans(),
+    sort=st.sampled_from(Sort),
+    reverse=st.booleans(),
+)
+
+
+@given(filters)
+def test_a_filter_survives_being_written_down(wanted: QueueFilter) -> None:
+    assert parse_filter(format_filter(wanted)) == wanted
+
+
+def test_orders_go_round_and_are_no_filter() -> None:
+    wanted = QueueFilter()
+    for _ in Sort:
+        wanted = next_sort(wanted)
+        assert is_empty(wanted)
+    assert wanted.sort is Sort.TEACHES
+    assert not is_empty(QueueFilter(todo=False))

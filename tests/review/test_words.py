@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.review.words import only_here
+
+
+def words(text: str, other: str) -> list[str]:
+    return [text[start:stop] for start, stop in only_here(text, other)]
+
+
+def test_words_of_one_side_only_are_found_whatever_their_case_or_number() -> None:
+    assert words("Courts tolerate Divorces today.", "the court forbids divorce") == ["tolerate", "today"]
+
+
+def test_short_words_of_grammar_are_left_out_but_figures_are_not() -> None:
+    assert words("it is 62 of all", "that was at a") == ["62"]
+
+
+def test_scripts_without_case_have_no_short_words() -> None:
+    assert words("离婚 合法", "离婚 违法") == ["合法"]
+
+
+def test_equal_texts_do_not_differ() -> None:
+    assert words("one and the same", "one and the same") == []
+
+
+@given(st.text(), st.text())
+def test_spans_lie_in_the_text_in_order_and_apart(text: str, other: str) -> None:
+    spans = only_here(text, other)
+    flat = [edge for span in spans for edge in span]
+    assert flat == sorted(flat)
+    assert all(0 <= start < stop <= len(text) for start, stop in spans)

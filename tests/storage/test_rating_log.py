@@ -1,0 +1,202 @@
+"""The log only grows; what holds, and what can be undone and redone, is read out of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from auditor.domain import Act, Decision
+from auditor.errors import StorageError
+from auditor.storage import rating_log, results, reviews
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from auditor.storage.rating_log import Saying, stacks
+from auditor.storage.standing import ConflictKey, QueueFilter, Standing
+from tests.review_case import review_case
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/audits.db") as database:
+        yield database
+
+
+@pytest.fixture
+def audit(db: Database) -> Audit:
+    return review_case(db, conflicts=4)
+
+
+def keys_of(db: Database, audit: Audit) -> list[ConflictKey]:
+    return [key for key, _ in reviews.Queue(db, audit.id, "ada").keys(QueueFilter())]
+
+
+def say(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
+    rating_log.append(db, audit.id, key, rater, Saying(Act.DECIDE, decision=decision))
+
+
+def standing(db: Database, audit: Audit, key: ConflictKey) -> Standing:
+    return reviews.Queue(db, audit.id, "ada").rows([key])[0].standing
+
+
+def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audit) -> None:
+    key = keys_of(db, audit)[0]
+    say(db, audit, key, Decision.LEFT)
+
+    with sqlite3.connect(str(db.path)) as other:
+        assert other.execute("select rater, decision, act from rating").fetchall() == [("ada", "left", "decide")]
+
+
+def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
+    key, other, *_ = keys_of(db, audit)
+    say(db, audit, key, Decision.LEFT)
+    say(db, audit, other, Decision.BOTH)
+    rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="odd"))
+    say(db, audit, key, Decision.RIGHT)
+
+    states = []
+    while (entry := rating_log.undo(db, audit.id, "ada")) is not None:
+        states.append((entry.key == key, entry.rating.decision, entry.rating.note))
+    assert states == [
+        (True, Decision.LEFT, "odd"),
+        (True, Decision.LEFT, ""),
+        (False, Decision.SKIP, ""),
+        (True, Decision.SKIP, ""),
+    ]
+    assert standing(db, audit, key) is Standing.OPEN
+
+    while rating_log.redo(db, audit.id, "ada"):
+        pass
+    last = rating_log.entries(db, audit.id, key=key)[-1].rating
+    assert (last.decision, last.note, last.act) == (Decision.RIGHT, "odd", Act.REDO)
+    ids = [e.id for e in rating_log.entries(db, audit.id)]
+    assert ids == sorted(ids)
+    assert len(ids) == 4 + 4 + 4
+
+
+def test_undo_is_each_raters_own(db: Database, audit: Audit) -> None:
+    key = keys_of(db, audit)[0]
+    say(db, audit, key, Decision.LEFT, "ada")
+    say(db, audit, key, Decision.LEFT, "grace")
+    assert rating_log.undo(db, audit.id, "ada")
+    assert rating_log.undo(db, audit.id, "ada") is None
+    assert [r.rater for r in (e.rating for e in rating_log.entries(db, audit.id)) if r.act is Act.UNDO] == ["ada"]
+    assert standing(db, audit, key) is Standing.PERSON
+
+
+def test_a_new_act_ends_what_could_be_redone(db: Database, audit: Audit) -> None:
+    key = keys_of(db, audit)[0]
+    say(db, audit, key, Decision.LEFT)
+    rating_log.undo(db, audit.id, "ada")
+    say(db, audit, key, Decision.BOTH)
+    assert rating_log.redo(db, audit.id, "ada") is None
+
+
+@given(st.lists(st.sampled_from(["do", "undo", "redo"]), max_size=40))
+def test_the_stacks_are_those_of_an_editor(acts: list[str]) -> None:
+    """Against the textbook's two stacks, kept in memory as one goes."""
+    log: list[tuple[int, Act, int | None]] = []
+    done: list[int] = []
+    undone: list[int] = []
+    for number, act in enumerate(acts):
+        if act == "do":
+            log.append((number, Act.DECIDE, None))
+            done.append(number)
+            undone = []
+        elif act == "undo" and done:
+            undone.append(done.pop())
+            log.append((number, Act.UNDO, undone[-1]))
+        elif act == "redo" and undone:
+            done.append(undone.pop())
+            log.append((number, Act.REDO, done[-1]))
+        log.append((100 + number, Act.REVEAL, None))
+        assert stacks(log) == (done, undone)
+
+
+def test_a_decision_holds_only_while_the_scores_stay(db: Database, audit: Audit) -> None:
+    key = keys_of(db, audit)[0]
+    say(db, audit, key, Decision.LEFT)
+    assert standing(db, audit, key) is Standing.PERSON
+
+    before = results.conflicts(db, audit.id)
+    table = "update conflict set score_left = score_left - 0.01 where country = :c and topic = :t"
+    db.write(lambda connection: connection.execute(text(table), {"c": key.country, "t": key.topic}))
+    assert standing(db, audit, key) is Standing.OPEN
+
+    results.replace_conflicts(db, audit.id, before)
+    assert standing(db, audit, key) is Standing.PERSON
+
+
+def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "audits.db"
+    with open_database(f"sqlite:///{path}") as db:
+        audit = review_case(db, conflicts=1)
+        key = keys_of(db, audit)[0]
+        db.write(lambda connection: connection.exec_driver_sql("PRAGMA busy_timeout=50"))
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageError, match="locked"):
+            say(db, audit, key, Decision.LEFT)
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert rating_log.entries(db, audit.id) == []
+        say(db, audit, key, Decision.LEFT)
+
+
+DECIDE = """
+import sys, time
+from auditor.domain import Act, Decision
+from auditor.storage import audits, rating_log, reviews
+from auditor.storage.database import open_database
+from auditor.storage.standing import QueueFilter
+
+with open_database(sys.argv[1], create=False) as db:
+    audit = audits.get(db, "moral")
+    keys = [key for key, _ in reviews.Queue(db, audit.id, sys.argv[2]).keys(QueueFilter())]
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for i in range(100):
+        saying = rating_log.Saying(Act.DECIDE, decision=Decision.LEFT, note=str(i))
+        print(rating_log.append(db, audit.id, keys[i % len(keys)], sys.argv[2], saying).id, flush=True)
+        time.sleep(0.003)  # a person takes longer: without it the first process is done before the other gets a turn
+"""
+
+
+def test_two_processes_that_decide_at_once_lose_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/audits.db"
+    with open_database(url) as db:
+        audit = review_case(db)
+    raters = ("ada", "grace")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", DECIDE, url, rater], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for rater in raters
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    said = []
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        out, _ = process.communicate(timeout=50)
+        said.append([int(row) for row in out.split()])
+        assert process.returncode == 0
+
+    with open_database(url) as db:
+        stored = {rater: rating_log.entries(db, audit.id, rater=rater) for rater in raters}
+    for rater, ids in zip(raters, said, strict=True):
+        assert [e.id for e in stored[rater]] == ids
+        assert [e.rating.note for e in stored[rater]] == [str(i) for i in range(100)]
+    assert max(said[0]) > min(said[1]), "the two did not run at the same time"
+    assert max(said[1]) > min(said[0])

@@ -1,0 +1,173 @@
+"""The queue in SQL against the same rules written out in Python over rows drawn at random."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from auditor.domain import Act, Conflict, ConflictKind, ConflictState, Decision, Rating
+from auditor.storage import rating_log, results, reviews
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from auditor.storage.rating_log import Saying
+from auditor.storage.standing import ConflictKey, QueueFilter, QueueRow, Sort, Standing
+from tests.population import populate
+
+RATERS = ("ada", "grace", "mary")
+Held = dict[ConflictKey, dict[str, Rating]]
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    path = tmp_path_factory.mktemp("reviews") / "audits.db"
+    with open_database(f"sqlite:///{path}") as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+def audit(db: Database) -> Audit:
+    populate(db, models=4, name="another")
+    audit = populate(db, models=5)
+    drawn = random.Random(5)
+    keys = [ConflictKey(*c.cell, c.left, c.right) for c in results.conflicts(db, audit.id)]
+    for _ in range(200):
+        rater = drawn.choice(RATERS)
+        saying = Saying(Act.DECIDE, decision=drawn.choice(list(Decision)), note=drawn.choice(["", "odd %_ one"]))
+        rating_log.append(db, audit.id, drawn.choice(keys[:60]), rater, saying)
+        if drawn.random() < 0.2:
+            rating_log.undo(db, audit.id, rater)
+    return audit
+
+
+def held(db: Database, audit: Audit) -> Held:
+    """Each rater's last row on each conflict, of its present scores."""
+    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.conflicts(db, audit.id)}
+    found: Held = {}
+    for entry in rating_log.entries(db, audit.id):
+        conflict = conflicts[entry.key]
+        if (entry.rating.score_left, entry.rating.score_right) == (conflict.score_left, conflict.score_right):
+            found.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
+    return found
+
+
+def standing(conflict: Conflict, ratings: dict[str, Rating]) -> Standing:
+    said = Counter(r.decision for r in ratings.values() if r.decision.settles)
+    if not said:
+        return Standing.MAJORITY if conflict.state is ConflictState.MAJORITY else Standing.OPEN
+    return Standing.PERSON if 2 * max(said.values()) > sum(said.values()) else Standing.DISPUTED
+
+
+def rows(db: Database, audit: Audit, rater: str, wanted: QueueFilter | None = None) -> list[QueueRow]:
+    queue = reviews.Queue(db, audit.id, rater)
+    return queue.rows([key for key, _ in queue.keys(wanted or QueueFilter())])
+
+
+@pytest.mark.parametrize("rater", [*RATERS, "nobody"])
+def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
+    said = held(db, audit)
+    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.conflicts(db, audit.id)}
+    found = {row.key: row for row in rows(db, audit, rater)}
+    assert set(found) == set(conflicts)
+    for key, conflict in conflicts.items():
+        row, here = found[key], said.get(key, {})
+        assert row.standing is standing(conflict, here)
+        assert row.raters == sum(r.decision.settles for r in here.values())
+        mine = here.get(rater)
+        assert row.decision is (mine and mine.decision)
+        assert row.note == (mine.note if mine else "")
+        assert (row.score_left, row.score_right, row.kind) == (conflict.score_left, conflict.score_right, conflict.kind)
+
+
+def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
+    counted = Counter(row.standing for row in rows(db, audit, "ada"))
+    counts = reviews.Queue(db, audit.id, "ada").counts()
+    assert {k: n for k, n in counts.items() if n} == counted
+    assert len(counted) == 4, "the drawn ratings leave a standing untested"
+
+
+FILTERS: dict[str, tuple[QueueFilter, Callable[[QueueRow], bool]]] = {
+    "kinds": (QueueFilter(kinds=(ConflictKind.BINARY,)), lambda r: r.kind is ConflictKind.BINARY),
+    "states": (
+        QueueFilter(states=(Standing.DISPUTED, Standing.PERSON)),
+        lambda r: r.standing in (Standing.DISPUTED, Standing.PERSON),
+    ),
+    "country": (QueueFilter(countries=("EGY",)), lambda r: r.key.country == "Egypt"),
+    "topic or topic": (QueueFilter(topics=("divorce", "abor")), lambda r: r.key.topic in ("divorce", "abortion")),
+    "words": (
+        QueueFilter(words=("a", "divorce")),
+        lambda r: r.key.topic == "divorce" and "a" in r.key.country.lower() + r.note,
+    ),
+    "note": (QueueFilter(words=("%_",)), lambda r: "%_" in r.note),
+    "gap": (QueueFilter(least_gap=0.5, most_gap=0.8), lambda r: 0.5 <= abs(r.score_left - r.score_right) <= 0.8),
+    "model": (QueueFilter(models=("alder",)), lambda r: r.seen and "alder" in (r.key.left, r.key.right)),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters(db: Database, audit: Audit, name: str) -> None:
+    wanted, passes = FILTERS[name]
+    everything = rows(db, audit, "ada")
+    expected = {row.key for row in everything if passes(row)}
+    assert {row.key for row in rows(db, audit, "ada", wanted)} == expected
+    assert 0 < len(expected) < len(everything)
+
+
+def test_todo_is_what_is_open_to_the_rater_disputed_or_decided_by_one_other(db: Database, audit: Audit) -> None:
+    expected = {
+        row.key
+        for row in rows(db, audit, "ada")
+        if not (row.decision and row.decision.settles)
+        and (row.standing in (Standing.OPEN, Standing.DISPUTED) or row.raters == 1)
+    }
+    assert {row.key for row in rows(db, audit, "ada", QueueFilter(todo=True))} == expected
+    done = {row.key for row in rows(db, audit, "ada", QueueFilter(todo=False))}
+    assert done | expected == {row.key for row in rows(db, audit, "ada")}
+    assert not done & expected
+
+
+def test_conflicts_of_a_rater(db: Database, audit: Audit) -> None:
+    expected = {k for k, said in held(db, audit).items() if "mary" in said and said["mary"].decision.settles}
+    assert {row.key for row in rows(db, audit, "ada", QueueFilter(raters=("mary",)))} == expected
+
+
+def teaches(conflict: Conflict, rows_of_rater: list[QueueRow], row: QueueRow) -> float:
+    """As documented: gap / 2 x (1 + evenness of the votes) x (newness of topic + of country) x 2 if disputed."""
+    votes = conflict.votes_left + conflict.votes_right
+    even = 1 - abs(conflict.votes_left - conflict.votes_right) / votes if votes else 1.0
+    done = [r.key for r in rows_of_rater if r.decision and r.decision.settles]
+    topic = 1 / (1 + sum(k.topic == row.key.topic for k in done))
+    country = 1 / (1 + sum(k.country == row.key.country for k in done))
+    weight = 2 if row.standing is Standing.DISPUTED else 1
+    return abs(conflict.difference) / 2 * (1 + even) * (topic + country) * weight
+
+
+def test_the_order_of_what_teaches_most(db: Database, audit: Audit) -> None:
+    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.conflicts(db, audit.id)}
+    ordered = rows(db, audit, "ada")
+    undecided = [row for row in ordered if row.decision is None]
+    values = [teaches(conflicts[row.key], ordered, row) for row in undecided]
+    assert values == pytest.approx(sorted(values, reverse=True))
+    assert len(set(values)) > 20
+    assert ordered[: len(undecided)] == undecided, "what was decided or skipped comes last"
+
+
+def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
+    gaps = [abs(r.score_left - r.score_right) for r in rows(db, audit, "ada", QueueFilter(sort=Sort.GAP))]
+    assert gaps == sorted(gaps, reverse=True)
+    countries = [r.key.country for r in rows(db, audit, "ada", QueueFilter(sort=Sort.COUNTRY, reverse=True))]
+    assert countries == sorted(countries, reverse=True)
+
+
+def test_lines_come_in_the_order_asked_and_what_is_gone_is_left_out(db: Database, audit: Audit) -> None:
+    queue = reviews.Queue(db, audit.id, "ada")
+    keys = [key for key, _ in queue.keys(QueueFilter())]
+    gone = ConflictKey("Atlantis", "divorce", "alder", "birch")
+    assert [row.key for row in queue.rows([keys[3], gone, keys[1]])] == [keys[3], keys[1]]
+    assert [row.key for row in queue.rows(keys)] == keys
+
+
+def test_a_key_keeps_its_authors_to_itself() -> None:
+    assert "alder" not in f"{ConflictKey('Egypt', 'divorce', 'alder', 'birch')!r}"
