@@ -1,17 +1,36 @@
-"""Ground truth: surveys of what people find morally acceptable, and the countries they come from."""
+"""Ground truth: surveys of what people find morally acceptable, and the countries they come from.
+
+Importing official files is in `auditor.surveys.importing`, which needs numpy.
+"""
 
 from __future__ import annotations
 
+from auditor.surveys.baselines import baselines, country_mean, regional_mean, topic_mean
+from auditor.surveys.checks import check_survey
 from auditor.surveys.countries import country_code, demonyms, groupings, region_of
+from auditor.surveys.facts import SurveyFacts, load_facts, treated
 from auditor.surveys.loading import builtin_surveys, load_survey
+from auditor.surveys.mapping import builtin_mappings, load_mapping
 from auditor.surveys.selection import select
+from auditor.surveys.writing import write_survey
 
 __all__ = [
+    "SurveyFacts",
+    "baselines",
+    "builtin_mappings",
     "builtin_surveys",
+    "check_survey",
     "country_code",
+    "country_mean",
     "demonyms",
     "groupings",
+    "load_facts",
+    "load_mapping",
     "load_survey",
     "region_of",
+    "regional_mean",
     "select",
+    "topic_mean",
+    "treated",
+    "write_survey",
 ]

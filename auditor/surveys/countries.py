@@ -18,6 +18,8 @@ from auditor.errors import SurveyError
 
 DATA = Path(__file__).parent / "data"
 GROUPING_SUFFIX = ".grouping.toml"
+# Codes that surveys use and ISO 3166 does not have.
+_OTHER_CODES = {"nir": "XNI", "gb nir": "XNI", "909": "XNI", "xk": "XKX", "rks": "XKX", "915": "XKX"}
 _SAME_IN_PLURAL = ("s", "sh", "ch", "ese", "hman", "woman", "men")
 
 
@@ -42,6 +44,14 @@ def country_code(name: str) -> str | None:
         The code, or None where the name is no country we know (`East Germany`, say).
     """
     return _code(name)
+
+
+def country_name(code: str) -> str | None:
+    """The English name behind an ISO 3166 code, alphabetic or numeric; None where it is none, or not a code."""
+    found = country_code(code.zfill(3) if code.isdecimal() else code)
+    if found is None or len(code) > 3:
+        return None
+    return _table()[found].name if found in _table() else _iso_names(found)[0]
 
 
 def region_of(country: str, grouping: str = "western") -> str | None:
@@ -107,7 +117,8 @@ def _split(text: str) -> tuple[str, ...]:
 
 @cache
 def _codes_by_name() -> dict[str, str]:
-    return {_plain(name): c.code for c in _table().values() for name in (c.name, *c.other_names, c.code)}
+    names = {_plain(name): c.code for c in _table().values() for name in (c.name, *c.other_names, c.code)}
+    return names | _OTHER_CODES
 
 
 @cache

@@ -39,7 +39,7 @@ def load_survey(source: str | Path) -> Survey:
         SurveyError: there is no such survey, it has no score at all, or its description cannot be used.
         ImportFileError: the file cannot be used; the message names line and column.
     """
-    path = _locate(str(source))
+    path = locate(str(source))
     description = read_description(path)
     cells = [_cell(row) for row in read_rows(path, REQUIRED, OPTIONAL)]
     if not cells:
@@ -59,7 +59,12 @@ def load_survey(source: str | Path) -> Survey:
     return dataclasses.replace(survey, words=words)
 
 
-def _locate(source: str) -> Path:
+def locate(source: str) -> Path:
+    """The file of figures behind a built-in survey's name, or the path itself.
+
+    Raises:
+        SurveyError: there is neither.
+    """
     names = builtin_surveys()
     if source in names:
         return DATA / f"{source}.csv"

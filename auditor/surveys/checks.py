@@ -1,0 +1,155 @@
+"""What is odd in a survey: nothing here is an error, all of it is worth a look before an audit is built on it."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import statistics
+from collections.abc import Iterator, Sequence
+
+from auditor.domain import Survey, SurveyCell
+from auditor.surveys.countries import country_code, region_of
+from auditor.surveys.facts import SurveyFacts
+
+FEW_RESPONDENTS = 100
+MUCH_NONRESPONSE = 0.3
+FAR = 5.0
+"""Robust standard deviations from a topic's median at which a country stands out."""
+ROUNDING = 0.011
+"""Three shares rounded to whole percent may miss their sum by so much."""
+LOW_RELIABILITY = 0.9
+SHOWN = 5
+
+
+def check_survey(survey: Survey, facts: SurveyFacts | None = None) -> list[str]:
+    """Odd things in a survey, one line each; an empty list is a survey with nothing odd.
+
+    Args:
+        facts: what only the microdata tell, if there is any.
+    """
+    checks = (_places, _names_alike, _gaps, _scale, _outliers, _respondents, _shares, _words)
+    found = [line for check in checks for line in check(survey)]
+    return found + (list(_facts(facts)) if facts is not None else [])
+
+
+def _places(survey: Survey) -> Iterator[str]:
+    unknown = [c for c in survey.countries if country_code(c) is None]
+    if unknown:
+        yield f"{_listed(unknown)}: no country of ISO 3166, so it has no region and only its own name is blinded."
+    homeless = [c for c in survey.countries if c not in unknown and region_of(c) is None]
+    if homeless:
+        yield f"{_listed(homeless)}: in no region of the grouping 'western'."
+
+
+def _names_alike(survey: Survey) -> Iterator[str]:
+    for kind, names in (("topics", survey.topics), ("countries", survey.countries)):
+        for one, other in itertools.combinations(names, 2):
+            if difflib.SequenceMatcher(None, one.casefold(), other.casefold()).ratio() > 0.92:
+                yield f"the {kind} '{one}' and '{other}' are spelt almost alike: are they one?"
+
+
+def _gaps(survey: Survey) -> Iterator[str]:
+    scored = set(survey.scores)
+    for kind, names, place in (("country", survey.countries, 0), ("topic", survey.topics, 1)):
+        have = {name: sum(1 for cell in scored if cell[place] == name) for name in names}
+        few = [name for name in names if have[name] < 0.5 * max(have.values(), default=0)]
+        if few:
+            yield f"{_listed(few)}: the {kind} has a score in fewer than half as many cells as the fullest one."
+
+
+def _scale(survey: Survey) -> Iterator[str]:
+    scores = list(survey.scores.values())
+    if len(scores) >= 3 and min(scores) >= 0:
+        yield "no score is below 0: is the scale from 0 to 1, and not from -1 (never acceptable) to +1 (always)?"
+    extreme = [f"{c.country} × {c.topic}" for c, s in survey.scores.items() if abs(s) == 1]
+    if extreme:
+        yield f"{_listed(extreme)}: the score is exactly -1 or +1, as if all people said the same."
+    for topic, cells in _by_topic(survey).items():
+        if len(cells) >= 3 and len({c.score for c in cells}) == 1:
+            yield f"'{topic}': all countries have the same score."
+
+
+def _outliers(survey: Survey) -> Iterator[str]:
+    for topic, cells in _by_topic(survey).items():
+        scores = [c.score for c in cells if c.score is not None]
+        if len(scores) < 8:
+            continue
+        median = statistics.median(scores)
+        # 1.4826 makes the median absolute deviation a standard deviation where scores are normal.
+        spread = 1.4826 * statistics.median(abs(s - median) for s in scores)
+        for cell in cells:
+            if cell.score is not None and spread > 0 and abs(cell.score - median) > max(FAR * spread, 0.5):
+                yield f"{cell.cell.country} × {topic}: {cell.score:.2f} is far from the other countries ({median:.2f})."
+
+
+def _respondents(survey: Survey) -> Iterator[str]:
+    scored = [c for c in survey.cells if c.score is not None]
+    few = [f"{_name(c)} ({c.n})" for c in scored if c.n is not None and c.n < FEW_RESPONDENTS]
+    if few:
+        yield f"{_listed(few)}: fewer than {FEW_RESPONDENTS} respondents."
+    silent = [
+        f"{_name(c)} ({c.nonresponse:.0%})"
+        for c in scored
+        if c.nonresponse is not None and c.nonresponse > MUCH_NONRESPONSE
+    ]
+    if silent:
+        yield f"{_listed(silent)}: more than {MUCH_NONRESPONSE:.0%} gave no answer."
+
+
+def _shares(survey: Survey) -> Iterator[str]:
+    over, apart = [], []
+    for cell in survey.cells:
+        parts = (cell.acceptable, cell.not_a_moral_issue, cell.unacceptable)
+        if cell.score is None or None in parts:
+            continue
+        acceptable, neither, unacceptable = (p or 0.0 for p in parts)
+        answered = acceptable + neither + unacceptable
+        if answered + (cell.nonresponse or 0.0) > 1 + ROUNDING:
+            over.append(_name(cell))
+        # The score may be of all people asked, or of those who answered.
+        ways = [acceptable - unacceptable] + ([(acceptable - unacceptable) / answered] if answered else [])
+        if min(abs(cell.score - way) for way in ways) > ROUNDING:
+            apart.append(_name(cell))
+    if over:
+        yield f"{_listed(over)}: the shares add up to more than 1."
+    if apart:
+        yield f"{_listed(apart)}: the score is not what the shares give."
+
+
+def _words(survey: Survey) -> Iterator[str]:
+    bare = [topic for topic in survey.topics if len(survey.words.get(topic, ())) < 2]
+    if bare:
+        yield f"{_listed(bare)}: no list of words that give the topic away, so reviewers may recognise it."
+
+
+def _facts(facts: SurveyFacts) -> Iterator[str]:
+    for reason, count in facts.left_out.items():
+        yield f"{count} rows of the file could not be used: {reason}."
+    yield from facts.notes
+    whole = facts.reliability.reliability
+    if whole is None:
+        yield f"no split-half reliability: {facts.reliability.reason}."
+    elif whole < LOW_RELIABILITY:
+        ceiling = facts.reliability.ceiling
+        yield f"split-half reliability is {whole:.2f}: no model can be expected to reach r above {ceiling:.2f}."
+    moved = [
+        f"{c.country} × {c.topic} ({c.low:.2f} to {c.high:.2f})"
+        for c in facts.cells
+        if c.low is not None and c.high is not None and c.low < 0 < c.high and c.high - c.low > MUCH_NONRESPONSE
+    ]
+    if moved:
+        yield f"{_listed(moved)}: people without an answer could turn the score's sign."
+
+
+def _by_topic(survey: Survey) -> dict[str, list[SurveyCell]]:
+    scored = [c for c in survey.cells if c.score is not None]
+    return {topic: [c for c in scored if c.cell.topic == topic] for topic in survey.topics}
+
+
+def _name(cell: SurveyCell) -> str:
+    return f"{cell.cell.country} × {cell.cell.topic}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

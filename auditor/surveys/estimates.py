@@ -1,0 +1,82 @@
+"""Weighted means of answers, their errors, and what nonresponse may do to them. Pure functions on numpy arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """A weighted mean.
+
+    Attributes:
+        mean: the weighted mean; None where there is no answer.
+        standard_error: of a weighted mean, the weights' sum taken as the sample size, which is what statsmodels'
+            `DescrStatsW.std_mean` gives; it counts a respondent of weight 2 as two people. None with too few.
+        design_error: the same by Taylor linearisation, which holds whatever the weights' size and lets unequal
+            weights cost precision; R's `survey::svymean` without strata and clusters. None with fewer than two.
+        n: respondents with an answer, unweighted.
+        n_effective: Kish's effective sample size, at most n; 0 where n is.
+    """
+
+    mean: float | None
+    standard_error: float | None
+    design_error: float | None
+    n: int
+    n_effective: float
+
+
+def weighted_mean(x: Floats, weight: Floats) -> Estimate:
+    """Weighted mean of answers, with two standard errors.
+
+    With W the sum of weights w and m the mean: the standard error is sqrt(sum w (x - m)^2 / W / (W - 1)), and the
+    design error sqrt(n / (n - 1) * sum w^2 (x - m)^2) / W (Lohr, Sampling: Design and Analysis, ch. 9).
+    The effective size is W^2 / sum w^2 (Kish 1965).
+
+    Args:
+        x: shape (n,); nan is left out.
+        weight: shape (n,), above 0.
+    """
+    there = ~np.isnan(x)
+    x, weight = x[there], weight[there]
+    n, total = x.size, float(weight.sum())
+    if n == 0:
+        return Estimate(None, None, None, 0, 0.0)
+    mean = float(weight @ x) / total
+    squares = weight * (x - mean) ** 2
+    standard = math.sqrt(float(squares.sum()) / total / (total - 1)) if n > 1 and total > 1 else None
+    design = math.sqrt(n / (n - 1) * float(weight @ squares)) / total if n > 1 else None
+    return Estimate(mean, standard, design, n, total**2 / float(weight @ weight))
+
+
+def share(mask: NDArray[np.bool_], weight: Floats) -> float | None:
+    """Weighted share of respondents for whom `mask` holds, in [0, 1]; None where there is nobody."""
+    total = float(weight.sum())
+    return float(weight[mask].sum()) / total if total > 0 else None
+
+
+def neutral(x: Floats, weight: Floats) -> Estimate:
+    """The mean if everybody without an answer were neutral: nan counts as 0, as EvalMORAAL has it.
+
+    Give only respondents who were asked. All nan is nothing known: no mean.
+    """
+    return weighted_mean(x if np.isnan(x).all() else np.nan_to_num(x, nan=0.0), weight)
+
+
+def bounds(x: Floats, weight: Floats) -> tuple[float, float] | None:
+    """The lowest and highest mean possible: everybody without an answer at -1, or at +1 (Manski 1989).
+
+    Give only respondents who were asked.
+
+    Returns:
+        Lower and upper bound, or None where nobody answered.
+    """
+    if np.isnan(x).all():
+        return None
+    low, high = (weighted_mean(np.nan_to_num(x, nan=end), weight).mean for end in (-1.0, 1.0))
+    return (low, high) if low is not None and high is not None else None

@@ -1,0 +1,136 @@
+"""Multiple imputation of missing answers within a country, and Rubin's rules. Pure functions on numpy arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.surveys.estimates import weighted_mean
+
+Floats = NDArray[np.float64]
+DONORS = 5
+"""Donors among whom an answer is drawn."""
+
+
+class Pooled(NamedTuple):
+    """An estimate over several imputations.
+
+    Attributes:
+        mean: mean of the estimates; None where there was nothing to impute from.
+        standard_error: within and between imputations; None with fewer than two imputations or no errors.
+        missing_information: share of the variance that is between imputations, in [0, 1]; None where unknown.
+        imputations: how many were pooled.
+    """
+
+    mean: float | None
+    standard_error: float | None
+    missing_information: float | None
+    imputations: int
+
+
+def pool(means: Sequence[float], errors: Sequence[float | None]) -> Pooled:
+    """Rubin's rules: T = U + (1 + 1/m) B (Rubin 1987, eq. 3.1.2 to 3.1.5).
+
+    U is the mean squared standard error within imputations, B the sample variance of the means between them.
+    """
+    m = len(means)
+    if m == 0:
+        return Pooled(None, None, None, 0)
+    mean = float(np.mean(means))
+    known = [e for e in errors if e is not None]
+    if m < 2 or len(known) != m:
+        return Pooled(mean, None, None, m)
+    within = float(np.mean(np.square(known)))
+    between = (1 + 1 / m) * float(np.var(means, ddof=1))
+    total = within + between
+    return Pooled(mean, math.sqrt(total), between / total if total > 0 else 0.0, m)
+
+
+def impute(answers: Floats, asked: NDArray[np.bool_], rng: np.random.Generator, times: int) -> Floats:
+    """Complete the answers of one country, several times over.
+
+    A missing answer is drawn from respondents whose answers to the other topics are alike on average: the nearest
+    `DONORS` in the mean of their answers, among a bootstrap sample of those who answered, which carries the
+    uncertainty about the donors (approximate Bayesian bootstrap, Rubin & Schenker 1986; hot deck, Andridge & Little
+    2010). A respondent with no answer at all is taken to be average. It assumes that nonresponse depends on nothing
+    but country and those answers.
+
+    Args:
+        answers: shape (respondents, topics), nan where there is no answer.
+        asked: shape (respondents, topics); what was not asked stays nan, and so does a topic that nobody answered.
+        times: how many completed copies.
+
+    Returns:
+        Shape (times, respondents, topics).
+    """
+    there = ~np.isnan(answers)
+    leaning = _leaning(answers, there)
+    completed = np.repeat(answers[None], times, axis=0)
+    for topic in range(answers.shape[1]):
+        donors = np.flatnonzero(there[:, topic])
+        missing = np.flatnonzero(~there[:, topic] & asked[:, topic])
+        if missing.size and donors.size:
+            # Equals are in random order, so that none of them is preferred.
+            donors = donors[np.lexsort((rng.random(donors.size), leaning[donors, topic]))]
+            drawn = _draw(leaning[donors, topic], leaning[missing, topic], rng, times)
+            completed[:, missing, topic] = answers[donors, topic][drawn]
+    return completed
+
+
+def _leaning(answers: Floats, there: NDArray[np.bool_]) -> Floats:
+    """Each respondent's mean answer to all topics but one, for each topic; 0 is average.
+
+    It is taken from each topic's own mean, so that nobody looks lenient for having skipped the strictest topics.
+    """
+    filled = np.where(there, answers, 0.0)
+    people = there.sum(axis=0)
+    centre = np.divide(filled.sum(axis=0), people, out=np.zeros(people.size), where=people > 0)
+    deviation = np.where(there, answers - centre, 0.0)
+    others = there.sum(axis=1, keepdims=True) - there
+    total = deviation.sum(axis=1, keepdims=True) - deviation
+    leaning: Floats = np.divide(total, others, out=np.zeros_like(answers), where=others > 0)
+    return leaning
+
+
+def _draw(donors: Floats, seekers: Floats, rng: np.random.Generator, times: int) -> NDArray[np.intp]:
+    """For each seeker, in each of several bootstrap samples of the sorted donors, one of the nearest `DONORS`.
+
+    Returns:
+        Shape (times, seekers): positions among the donors.
+    """
+    n, width = donors.size, min(DONORS, donors.size)
+    offset = n * np.arange(times)[:, None]
+    taken = np.bincount((rng.integers(0, n, (times, n)) + offset).ravel(), minlength=times * n).reshape(times, n)
+    upto = np.cumsum(taken, axis=1)
+    below = np.hstack([np.zeros((times, 1), upto.dtype), upto])
+    left, right = (below[:, np.searchsorted(donors, seekers, side)] for side in ("left", "right"))
+    # Where many donors are equal to the seeker, any of them may be the middle.
+    middle = left + (rng.random(left.shape) * (right - left + 1)).astype(np.intp)
+    place = np.clip(middle - (width + 1) // 2, 0, n - width) + rng.integers(0, width, left.shape)
+    positions: NDArray[np.intp] = np.searchsorted((upto + offset).ravel(), place + offset, side="right") - offset
+    return positions
+
+
+def imputed_means(
+    answers: Floats, asked: NDArray[np.bool_], weight: Floats, rng: np.random.Generator, times: int
+) -> list[Pooled]:
+    """The weighted mean of each topic of one country over several imputations, by Rubin's rules.
+
+    Args:
+        answers, asked: as in `impute`.
+        weight: shape (respondents,), above 0.
+
+    Returns:
+        One estimate a topic.
+    """
+    completed = impute(answers, asked, rng, times)
+    pooled = []
+    for topic in range(answers.shape[1]):
+        estimates = [weighted_mean(copy, weight) for copy in completed[:, :, topic]]
+        means = [e.mean for e in estimates if e.mean is not None]
+        pooled.append(pool(means, [e.standard_error for e in estimates]))
+    return pooled

@@ -1,0 +1,155 @@
+"""How an official data file is read: which column is which topic, what its codes mean. Data, so that no code is needed.
+
+A mapping is a TOML file; `data/*.mapping.toml` are examples. Beside the keys of a description (title, source,
+wording, scale, words) it has `[columns]`, `[topics]`, `[nonresponse]`, and one of `[answers]` and `[choices]`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping as Map
+from pathlib import Path
+from typing import Annotated, Self
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from auditor.errors import SurveyError
+from auditor.surveys.description import DATA, Description, Text
+
+SUFFIX = ".mapping.toml"
+BLANK = "missing"
+"""The kind of nonresponse that an empty field counts as, whatever else the mapping calls by that name."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Columns(_Section):
+    """Columns that are no topic; their case does not matter."""
+
+    country: Annotated[tuple[Text, ...], Field(min_length=1)]
+    """The respondent's country: the first of these that the file has. ISO 3166 codes, names or value labels."""
+    weight: Text | None = None
+    """The analysis weight; without it every respondent counts once."""
+
+
+class Scale(_Section):
+    """Numbers from `low` to `high`, read as -1 to +1."""
+
+    low: int
+    """The code of the end that means never acceptable."""
+    high: int
+    low_label: Text | None = None
+    """How the label of that end begins; where a file labels its codes, its labels say which end is which."""
+    high_label: Text | None = None
+
+    @model_validator(mode="after")
+    def _has_two_ends(self) -> Self:
+        if self.low == self.high:
+            raise ValueError("'low' and 'high' must differ")
+        return self
+
+
+class Coded(_Section):
+    """Codes that mean one thing; labels win over codes where a file has them."""
+
+    codes: tuple[int, ...] = ()
+    labels: tuple[Text, ...] = ()
+    """How the labels begin, in any case."""
+
+    def has_label(self, label: str) -> bool:
+        """Whether a label begins like one of these."""
+        return any(begins(label, prefix) for prefix in self.labels)
+
+
+class Choice(Coded):
+    """An answer out of a few."""
+
+    score: Annotated[float, Field(ge=-1, le=1)]
+
+
+class Kind(Coded):
+    """A kind of nonresponse."""
+
+    asked: bool = True
+    """Whether the question was put: people who were never asked are no nonrespondents."""
+
+
+class Mapping(Description):
+    """How a file is read."""
+
+    columns: Columns
+    topics: Annotated[Map[str, Text], Field(min_length=1)]
+    """Topic by column."""
+    answers: Scale | None = None
+    choices: Map[str, Choice] | None = None
+    """Answers by name; the names `acceptable`, `not_a_moral_issue` and `unacceptable` give the survey's shares."""
+    nonresponse: Map[str, Kind] = Field(default_factory=dict)
+    keep: Map[str, tuple[int | str, ...]] = Field(default_factory=dict)
+    """Only rows whose column has one of these values, such as one wave of a file with several."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if (self.answers is None) == (self.choices is None):
+            raise ValueError("give either [answers], a scale, or [choices], and not both")
+        coded: list[Coded] = [*self.nonresponse.values(), *(self.choices or {}).values()]
+        codes = [code for c in coded for code in c.codes]
+        if self.answers is not None:
+            ends = sorted((self.answers.low, self.answers.high))
+            codes += range(ends[0], ends[1] + 1)
+        twice = sorted({c for c in codes if codes.count(c) > 1})
+        if twice:
+            raise ValueError(f"the code {twice[0]} means two things")
+        topics = list(self.topics.values())
+        again = next((t for t in topics if topics.count(t) > 1), None)
+        if again is not None:
+            raise ValueError(f"two columns are the topic '{again}'")
+        return self
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Kinds of nonresponse, with one for empty fields."""
+        return dict(self.nonresponse) if BLANK in self.nonresponse else {**self.nonresponse, BLANK: Kind()}
+
+
+def plain(text: str) -> str:
+    """A label without case, doubled spaces and the many forms of an apostrophe."""
+    return re.sub(r"\s+", " ", re.sub(r"[’‘´`]", "'", text)).strip().casefold()
+
+
+def begins(label: str, prefix: str) -> bool:
+    """Whether a label begins with these words; a word is never cut."""
+    rest = plain(label).removeprefix(plain(prefix))
+    return len(rest) < len(plain(label)) and not rest[:1].isalnum()
+
+
+def builtin_mappings() -> tuple[str, ...]:
+    """Names of the mappings that come with the package."""
+    return tuple(sorted(p.name.removesuffix(SUFFIX) for p in DATA.glob(f"*{SUFFIX}")))
+
+
+def load_mapping(source: str | Path) -> Mapping:
+    """A mapping by built-in name or path.
+
+    Raises:
+        SurveyError: there is no such mapping, or it cannot be used; the message names the key.
+    """
+    name = str(source)
+    path = DATA / f"{name}{SUFFIX}" if name in builtin_mappings() else Path(name)
+    try:
+        return Mapping.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        near = difflib.get_close_matches(name, builtin_mappings(), n=1, cutoff=0.5)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Built in are {', '.join(builtin_mappings())}."
+        raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SurveyError(f"{path}: cannot be read: {error}.", "Mend the file.") from None
+    except pydantic.ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        message = re.sub(r"^Value error, ", "", problem["msg"])
+        raise SurveyError(f"{path}: {f'{key!r}: ' if key else ''}{message}.", "Mend the mapping.") from None

@@ -1,0 +1,66 @@
+"""How long the import of a file as large as the World Values Survey's wave 7 takes, and how much memory.
+
+    python benchmarks/bench_surveys.py [--rows 94000] [--columns 600] [--format csv]
+
+Prints JSON: seconds and peak memory of a process of its own, and both as shares of what is allowed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ALLOWED_SECONDS = 10.0
+ALLOWED_MB = 500.0
+MAKE = Path(__file__).with_name("make_wvs_file.py")
+
+
+def measure(path: Path) -> dict[str, float | int | str]:
+    """Import a file in this process."""
+    started = time.perf_counter()
+    from auditor.surveys.importing import import_survey
+
+    imported = import_survey(path, "wvs7")
+    seconds = time.perf_counter() - started
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    return {
+        "file_mb": round(path.stat().st_size / 1e6, 1),
+        "respondents": imported.facts.respondents,
+        "cells": len(imported.survey.scores),
+        "seconds": round(seconds, 2),
+        "peak_mb": round(peak_mb, 1),
+        "seconds_of_allowed": round(seconds / ALLOWED_SECONDS, 3),
+        "memory_of_allowed": round(peak_mb / ALLOWED_MB, 3),
+        "cores": os.cpu_count() or 0,
+    }
+
+
+def main() -> None:
+    """Make a file, import it in a fresh process, print what that took."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=94_000)
+    parser.add_argument("--columns", type=int, default=600)
+    parser.add_argument("--format", choices=["csv", "sav"], default="csv")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"wvs7.{options.format}"
+        size = ["--rows", str(options.rows), "--columns", str(options.columns)]
+        subprocess.run([sys.executable, str(MAKE), str(file), *size], check=True)
+        subprocess.run([sys.executable, __file__, "--measure", str(file)], check=True)
+
+
+if __name__ == "__main__":
+    main()
