@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.metrics.correlation import dependent_correlation_difference, pearson, spearman
+
+
+@pytest.fixture(params=range(5))
+def data(request: pytest.FixtureRequest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng = np.random.default_rng(request.param)
+    x = rng.normal(size=(4, 7, 30, 400, 50)[request.param])
+    return x, np.round(0.4 * x + rng.normal(size=x.size), 1)
+
+
+def test_pearson_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
+    got, want = pearson(*data), stats.pearsonr(*data)
+    interval = want.confidence_interval()
+    assert got.r == pytest.approx(want.statistic, abs=1e-12)
+    assert got.p_value == pytest.approx(want.pvalue, rel=1e-9)
+    assert (got.ci_low, got.ci_high) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+def test_spearman_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
+    got, want = spearman(*data), stats.spearmanr(*data)
+    assert got.r == pytest.approx(want.statistic, abs=1e-12)
+    assert got.p_value == pytest.approx(want.pvalue, rel=1e-9)
+
+
+def test_spearman_interval_by_hand() -> None:
+    # Ranks 1..7 against 2 1 4 3 6 5 7: sum d² = 6, rho = 1 - 36 / 336 = 25/28.
+    got = spearman(np.arange(7), [2, 1, 4, 3, 6, 5, 7])
+    rho = 25 / 28
+    half = 1.959963985 * np.sqrt((1 + rho**2 / 2) / 4)
+    assert got.r == pytest.approx(rho, abs=1e-14)
+    assert got.ci_low == pytest.approx(np.tanh(np.arctanh(rho) - half), abs=1e-9)
+    assert got.ci_high == pytest.approx(np.tanh(np.arctanh(rho) + half), abs=1e-9)
+
+
+def test_pairs_with_a_gap_are_dropped_and_counted() -> None:
+    nan = float("nan")
+    got = pearson([1, 2, nan, 4, 5, 7], [2, nan, 1, 3, 5, 4])
+    assert (got.n, got.n_dropped) == (4, 2)
+    assert got.r == pytest.approx(stats.pearsonr([1, 4, 5, 7], [2, 3, 5, 4]).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize("correlate", [pearson, spearman])
+def test_degenerate_input_has_a_reason(correlate: object) -> None:
+    f = pearson if correlate is pearson else spearman
+    assert f([1, 2], [3, 4]).reason == "fewer than 3 pairs (2)"
+    assert f([], []).n == 0
+    flat = f([0.1 + 0.2, 0.3, 0.3], [1, 2, 3])
+    if f is pearson:  # ranks see the rounding error, the values must not
+        assert (flat.r, flat.p_value, flat.reason) == (None, None, "x constant")
+    assert f([0, 0, 0], [5, 5, 5]).reason == "x and y constant"
+    three = f([1, 2, 3], [1, 3, 2])
+    assert three.r == pytest.approx(0.5)
+    assert (three.ci_low, three.ci_high) == (None, None)
+    perfect = f([1, 2, 3, 4], [2, 4, 6, 8])
+    assert perfect.r == pytest.approx(1)
+    assert perfect.ci_low is None
+    assert perfect.reason is not None
+
+
+def test_tiny_values_are_not_constant() -> None:
+    assert pearson(np.array([1, 2, 3, 5]) * 1e-200, [1, 2, 3, 5]).r == pytest.approx(1)
+
+
+@pytest.mark.parametrize("bad", [([1, 2], [1, 2, 3]), ([1, 2, np.inf], [1, 2, 3]), ([[1, 2]], [[1, 2]])])
+def test_malformed_input_raises(bad: tuple[list[float], list[float]]) -> None:
+    with pytest.raises(ValueError, match="columns must be"):
+        pearson(*bad)
+
+
+def _with_correlations(r: list[list[float]], n: int) -> NDArray[np.float64]:
+    """Columns whose sample correlations are exactly these."""
+    raw = np.random.default_rng(0).normal(size=(n, 3))
+    q, _ = np.linalg.qr(raw - raw.mean(axis=0))
+    columns: NDArray[np.float64] = (q @ np.linalg.cholesky(np.array(r)).T).T
+    return columns
+
+
+def test_williams_known_case() -> None:
+    # r12 = .4, r13 = .5, r23 = .1, n = 103: t = -0.89, p = 0.37 in the manual of R's psych::r.test.
+    got = dependent_correlation_difference(*_with_correlations([[1, 0.4, 0.5], [0.4, 1, 0.1], [0.5, 0.1, 1]], 103))
+    assert got.difference == pytest.approx(-0.1)
+    assert got.t == pytest.approx(-0.89, abs=0.005)
+    assert got.p_value == pytest.approx(0.37, abs=0.006)
+    assert got.ci_low is not None
+    assert got.ci_high is not None
+    assert got.ci_low < -0.1 < got.ci_high
+    assert got.ci_high > 0
+
+
+def test_difference_interval_covers_and_test_holds_its_level() -> None:
+    rng = np.random.default_rng(3)
+    spread = np.linalg.cholesky(np.array([[1, 0.6, 0.4], [0.6, 1, 0.5], [0.4, 0.5, 1]]))
+    same = np.linalg.cholesky(np.array([[1, 0.5, 0.5], [0.5, 1, 0.7], [0.5, 0.7, 1]]))
+    runs, covered, rejected = 600, 0, 0
+    for _ in range(runs):
+        got = dependent_correlation_difference(*(spread @ rng.normal(size=(3, 60))))
+        assert got.ci_low is not None
+        assert got.ci_high is not None
+        covered += got.ci_low <= 0.2 <= got.ci_high
+        p = dependent_correlation_difference(*(same @ rng.normal(size=(3, 60)))).p_value
+        assert p is not None
+        rejected += p < 0.05
+    assert 0.92 < covered / runs < 0.98
+    assert 0.02 < rejected / runs < 0.08
+
+
+def test_difference_degenerate() -> None:
+    x = np.arange(6.0)
+    assert dependent_correlation_difference(x[:3], x[:3], x[:3]).reason == "fewer than 4 rows (3)"
+    assert dependent_correlation_difference(x, np.ones(6), x**2).reason == "a column is constant"
+    twice = dependent_correlation_difference(x, [1, 3, 2, 5, 4, 6], [1, 3, 2, 5, 4, 6])
+    assert twice.difference == pytest.approx(0)
+    assert twice.p_value is None
+    assert twice.reason is not None
