@@ -1,0 +1,39 @@
+"""Shares with their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+from auditor.metrics._pairs import Z_95
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """A share of `n`, with its 95% Wilson interval; all None when there was nothing to count."""
+
+    value: float | None
+    n: int
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
+
+
+def proportion(part: int, whole: int) -> Proportion:
+    """Share of `part` in `whole` with the score interval of Wilson (JASA 22, 1927, 209-212).
+
+    It stays in [0, 1] and has a width even when all or none were counted.
+
+    Raises:
+        ValueError: not 0 <= part <= whole.
+    """
+    if not 0 <= part <= whole:
+        raise ValueError(f"a part must be between 0 and the whole, but got {part} of {whole}")
+    if whole == 0:
+        return Proportion(None, 0, None, None, "nothing to count")
+    p, z2 = part / whole, Z_95**2
+    centre = (p + z2 / (2 * whole)) / (1 + z2 / whole)
+    half = Z_95 * sqrt(p * (1 - p) / whole + z2 / (4 * whole**2)) / (1 + z2 / whole)
+    low = 0.0 if part == 0 else centre - half
+    high = 1.0 if part == whole else centre + half
+    return Proportion(p, whole, low, high)
