@@ -1,0 +1,78 @@
+"""How far scores are from the truth, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from auditor.metrics._pairs import Floats, complete, is_constant
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over `n` complete pairs with a 95% interval; `reason` says why something is None."""
+
+    value: float | None
+    n: int
+    n_dropped: int
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
+
+
+def mae(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Mean absolute difference, in the units of the scores, with Student's interval for a mean, cut at 0.
+
+    The interval takes the pairs for independent; where cells share countries and topics, see `crossed_interval`.
+
+    Args:
+        x, y: shape (n,); pairs with nan on either side are dropped and counted.
+
+    Returns:
+        At least 0; None with a reason for no pairs. No interval for one pair, or when all differences are equal.
+
+    Raises:
+        ValueError: shapes differ, or a value is infinite.
+    """
+    (a, b), keep = complete(x, y)
+    return _mean(np.abs(a - b), int((~keep).sum()), floor=0.0)
+
+
+def rmse(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Root of the mean squared difference, in the units of the scores.
+
+    Its interval is Student's for the mean of the squares, cut at 0, with the root taken of both ends: the root is
+    monotone, so it covers as often as that one does. With heavy tails and few pairs that is less than 95%.
+
+    Args, Returns, Raises: as `mae`.
+    """
+    (a, b), keep = complete(x, y)
+    square = _mean((a - b) ** 2, int((~keep).sum()), floor=0.0)
+    roots = (None if v is None else float(np.sqrt(v)) for v in (square.value, square.ci_low, square.ci_high))
+    value, low, high = roots
+    return Estimate(value, square.n, square.n_dropped, low, high, square.reason)
+
+
+def bias(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Mean of x - y, with Student's interval: above 0 where x is the more permissive.
+
+    Args, Returns, Raises: as `mae`, but of either sign.
+    """
+    (a, b), keep = complete(x, y)
+    return _mean(a - b, int((~keep).sum()), floor=-np.inf)
+
+
+def _mean(values: Floats, dropped: int, floor: float) -> Estimate:
+    n = len(values)
+    if n == 0:
+        return Estimate(None, 0, dropped, None, None, "no pairs")
+    value = float(values.mean())
+    if n == 1:
+        return Estimate(value, n, dropped, None, None, "an interval needs 2 pairs")
+    if is_constant(values):
+        return Estimate(value, n, dropped, None, None, "all differences are equal: no interval")
+    half = float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
+    return Estimate(value, n, dropped, max(floor, value - half), value + half)
