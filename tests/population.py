@@ -154,7 +154,7 @@ def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence
 def _traces(
     rng: np.random.Generator, index: int, model: str, cells: Sequence[Cell], truth: NDArray[np.float64], samples: int
 ) -> list[Trace]:
-    centre = truth + rng.normal(0.15 * index, 0.1 + 0.1 * (index % 8), truth.size)
+    centre = truth + rng.normal(0.15 * (index % 4), 0.1 + 0.1 * (index % 8), truth.size)
     scores = np.clip(centre[:, None] + rng.normal(0, 0.08, (truth.size, samples)), -1, 1).round(2)
     failed = rng.random((truth.size, samples)) < FAILURE_SHARE
     causes = itertools.cycle(FAILURES)

@@ -1,0 +1,142 @@
+"""Agreement with people: overall, by region, and by topic and country."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.metrics.correlation import Correlation, pearson, spearman
+from auditor.metrics.error import bias, mae, rmse
+from auditor.reports.estimates import estimate
+from auditor.reports.measures import AlignmentRow, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
+from auditor.reports.source import Floats, Source
+from auditor.surveys.countries import region_of
+
+GROUPING = "western"
+MAX_COVERAGE_GAP = 0.05
+"""Regions whose coverage differs by more than this are not compared: what is missing may be what differs."""
+
+
+def alignment(source: Source) -> list[AlignmentRow]:
+    """One row for each model and method."""
+    return [_alignment(source, i) for i in range(len(source.columns))]
+
+
+def _alignment(source: Source, column: int) -> AlignmentRow:
+    method, model = source.columns[column]
+    scores, truth = source.matrix[column], source.truth
+    r, rank = pearson(scores, truth), spearman(scores, truth)
+    error, root = mae(scores, truth), rmse(scores, truth)
+    return AlignmentRow(
+        model=model,
+        survey=source.survey.name,
+        method=method,
+        n=r.n,
+        pearson_r=r.r,
+        p_value=r.p_value,
+        ci_low=r.ci_low,
+        ci_high=r.ci_high,
+        spearman_rho=rank.r,
+        spearman_ci_low=rank.ci_low,
+        spearman_ci_high=rank.ci_high,
+        mae=error.value,
+        mae_ci_low=error.ci_low,
+        mae_ci_high=error.ci_high,
+        rmse=root.value,
+        rmse_ci_low=root.ci_low,
+        rmse_ci_high=root.ci_high,
+        bias=estimate(bias(scores, truth)),
+        n_dropped=r.n_dropped,
+        n_without_survey=int(np.isnan(truth).sum()),
+        reason=_why(r),
+    )
+
+
+def _why(r: Correlation) -> str | None:
+    """The metric's x is the model, its y the survey."""
+    words = {"x constant": "the model gives every cell the same score", "y constant": "people say the same everywhere"}
+    return None if r.reason is None else words.get(r.reason, r.reason)
+
+
+def regions(source: Source) -> RegionsPart:
+    """Agreement in each group of countries, and the gap between the two where there are two."""
+    by_country = {country: region_of(country, GROUPING) for country in source.countries}
+    names = sorted({r for r in by_country.values() if r is not None}, reverse=True)
+    place = np.array([by_country[c.country] or "" for c in source.cells])
+    rows = [
+        _region(source, i, name, place == name, sum(r == name for r in by_country.values()))
+        for i in range(len(source.columns))
+        for name in names
+    ]
+    return RegionsPart(
+        grouping=GROUPING,
+        rows=rows,
+        gaps=[_gap(source, i, names, place) for i in range(len(source.columns)) if len(names) == 2],
+        ungrouped=[c for c, r in by_country.items() if r is None],
+    )
+
+
+def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], countries: int) -> RegionRow:
+    method, model = source.columns[column]
+    scores, truth = source.matrix[column][inside], source.truth[inside]
+    r = pearson(scores, truth)
+    return RegionRow(
+        model=model,
+        method=method,
+        region=name,
+        countries=countries,
+        n=r.n,
+        n_dropped=r.n_dropped,
+        pearson_r=r.r,
+        ci_low=r.ci_low,
+        ci_high=r.ci_high,
+        mae=estimate(mae(scores, truth)),
+        reason=_why(r),
+    )
+
+
+def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> GapRow:
+    method, model = source.columns[column]
+    d = np.abs(source.matrix[column] - source.truth)
+    a, b = (d[(place == n) & ~np.isnan(d)] for n in names)
+    if min(a.size, b.size) < 2:
+        e = Estimate(value=None, n=a.size + b.size, reason="no")
+    else:
+        ci = stats.ttest_ind(b, a, equal_var=False).confidence_interval()
+        e = Estimate(value=float(b.mean() - a.mean()), n=a.size + b.size, ci_low=float(ci.low), ci_high=float(ci.high))
+    return GapRow(model=model, method=method, first=names[0], second=names[1], mae_gap=e)
+
+
+def by_topic(source: Source) -> list[PlaceRow]:
+    """Every model on every topic."""
+    return _places(source, source.topics, source.topic_index)
+
+
+def by_country(source: Source) -> list[PlaceRow]:
+    """Every model in every country."""
+    return _places(source, source.countries, source.country_index)
+
+
+def _places(source: Source, names: Sequence[str], index: NDArray[np.intp]) -> list[PlaceRow]:
+    return [
+        _place(name, source.columns[i], source.matrix[i, index == k], source.truth[index == k])
+        for k, name in enumerate(names)
+        for i in range(len(source.columns))
+    ]
+
+
+def _place(name: str, column: tuple[str, str], scores: Floats, truth: Floats) -> PlaceRow:
+    method, model = column
+    error = mae(scores, truth)
+    return PlaceRow(
+        name=name,
+        model=model,
+        method=method,
+        n=error.n,
+        n_dropped=error.n_dropped,
+        mae=estimate(error),
+        bias=estimate(bias(scores, truth)),
+    )

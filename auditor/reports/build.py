@@ -1,0 +1,94 @@
+"""The report of an audit: a pure function of what is stored, so that equal answers give equal reports."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+
+from auditor.domain import Cell
+from auditor.reports.agreement import alignment, by_country, by_topic, regions
+from auditor.reports.conflicts import conflicts
+from auditor.reports.cost import cost
+from auditor.reports.coverage import coverage
+from auditor.reports.model import AuditPart, CellPart, ModelPart, Report, SurveyPart
+from auditor.reports.panel import panel, peer_agreement, self_consistency
+from auditor.reports.source import Source, load
+from auditor.storage import audits
+from auditor.storage.database import Database
+
+
+def build_report(db: Database, audit_name: str) -> Report:
+    """Everything that is known of an audit.
+
+    Nothing is asked of any model, nothing is written, and no clock is read: the report changes only when what is
+    stored changes. Times in it are stored ones.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    source = load(db, audit_name)
+    return Report(
+        audit=_audit(source),
+        coverage=coverage(source),
+        alignment=alignment(source),
+        regions=regions(source),
+        topics=by_topic(source),
+        countries=by_country(source),
+        self_consistency=self_consistency(source),
+        panel=panel(source),
+        peer_agreement=peer_agreement(source),
+        conflicts=conflicts(db, source),
+        cost=cost(source),
+        environment=json.loads(source.audit.environment),
+    )
+
+
+def _audit(source: Source) -> AuditPart:
+    audit, config, survey = source.audit, source.config, source.survey
+    return AuditPart(
+        name=audit.name,
+        auditor=metadata.version("auditor"),
+        stage=audit.stage,
+        complete=audit.stage == audits.DONE,
+        created_at=audit.created_at,
+        finished_at=audit.finished_at,
+        seed=config.seed if config else None,
+        config_hash=audit.config_hash,
+        samples=config.probes.direct.samples if config else None,
+        survey=SurveyPart(
+            name=survey.name,
+            title=survey.title,
+            source=survey.source,
+            wording=survey.wording,
+            scale=survey.scale,
+            cells=len(source.cells),
+            asked=len(survey.scores),
+        ),
+        models=_models(source),
+        cells=_cells(source),
+    )
+
+
+def _models(source: Source) -> list[ModelPart]:
+    providers = {m.name: m.model for m in [*source.config.models, *source.config.judge_models]} if source.config else {}
+    return [
+        ModelPart(name=name, model=providers.get(name), judge=name in source.judge_names, audited=name in source.models)
+        for name in dict.fromkeys([*source.models, *source.judge_names])
+    ]
+
+
+def _cells(source: Source) -> list[CellPart]:
+    people = source.survey.scores
+    methods = list(dict.fromkeys(method for method, _ in source.columns))
+    values = source.matrix.T.tolist()
+
+    def scores(row: list[float]) -> dict[str, dict[str, float | None]]:
+        found: dict[str, dict[str, float | None]] = {method: {} for method in methods}
+        for (method, model), value in zip(source.columns, row, strict=True):
+            found[method][model] = None if value != value else value
+        return found
+
+    return [
+        CellPart(country=cell.country, topic=cell.topic, survey=people.get(Cell(*cell)), scores=scores(row))
+        for cell, row in zip(source.cells, values, strict=True)
+    ]

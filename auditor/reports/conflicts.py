@@ -1,0 +1,97 @@
+"""The conflicts: how many of each kind, how they stand, and the largest in full."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from auditor.domain import Cell, ConflictKind, Outcome
+from auditor.reports.model import ConflictRow, ConflictsPart, KindRow, PairRow, Side
+from auditor.reports.people import Settled, settled
+from auditor.reports.source import Source
+from auditor.storage import evidence
+from auditor.storage.database import Database
+from auditor.storage.evidence import Sample
+from auditor.storage.standing import ConflictKey, Standing
+
+LISTED = 200
+"""Conflicts with their texts; a report must open in seconds."""
+MAX_TEXT = 2000
+"""Characters of one side's reasoning."""
+
+
+def conflicts(db: Database, source: Source) -> ConflictsPart:
+    """Counts of all conflicts, and the largest with both sides' reasoning."""
+    found = settled(source.conflicts, source.ratings)
+    people = source.survey.scores
+    largest = sorted(found, key=lambda s: (-abs(s.conflict.difference), *_names(s)))[:LISTED]
+    return ConflictsPart(
+        threshold=source.config.conflicts.threshold if source.config else None,
+        total=len(found),
+        states=_states(found),
+        kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in ConflictKind],
+        pairs=_pairs(found, source.models),
+        largest=[_row(db, source.audit.id, people, s) for s in largest],
+        not_listed=len(found) - len(largest),
+    )
+
+
+def _names(item: Settled) -> tuple[str, ...]:
+    return (*item.conflict.cell, item.conflict.left, item.conflict.right)
+
+
+def _states(found: Sequence[Settled]) -> dict[str, int]:
+    counts = Counter(s.standing for s in found)
+    return {standing.value: counts[standing] for standing in Standing}
+
+
+def _kind(kind: ConflictKind, found: Sequence[Settled]) -> KindRow:
+    return KindRow(kind=kind.value, total=len(found), states=_states(found))
+
+
+def _pairs(found: Sequence[Settled], models: Sequence[str]) -> list[PairRow]:
+    rank = {name: i for i, name in enumerate(models)}
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for s in found:
+        counts.setdefault((s.conflict.left, s.conflict.right), Counter())[s.conflict.kind.value] += 1
+    return [
+        PairRow(left=left, right=right, total=kinds.total(), kinds={k.value: kinds[k.value] for k in ConflictKind})
+        for (left, right), kinds in sorted(
+            counts.items(), key=lambda item: tuple(rank.get(name, len(rank)) for name in item[0])
+        )
+    ]
+
+
+def _row(db: Database, audit_id: int, people: Mapping[Cell, float], item: Settled) -> ConflictRow:
+    c = item.conflict
+    left, right = evidence.sides(db, audit_id, ConflictKey(*c.cell, c.left, c.right))
+    return ConflictRow(
+        id=c.id,
+        country=c.cell.country,
+        topic=c.cell.topic,
+        kind=c.kind.value,
+        state=item.standing.value,
+        survey=people.get(c.cell),
+        difference=c.difference,
+        left=_side(c.left, c.score_left, c.votes_left, left),
+        right=_side(c.right, c.score_right, c.votes_right, right),
+        seats=c.seats,
+        winner=item.winner,
+        decision=item.decision.value if item.decision else None,
+        raters=[r.rater for r in item.ratings],
+        notes=[r.note for r in item.ratings if r.note],
+    )
+
+
+def _side(model: str, score: float, votes: int, samples: Sequence[Sample]) -> Side:
+    """The reasoning shown is the sample's nearest to the score, the first of equally near."""
+    told = [s for s in samples if s.outcome is Outcome.OK and s.text and s.score is not None]
+    nearest = min(told, key=lambda s: (abs((s.score or 0.0) - score), s.number), default=None)
+    text = nearest.text if nearest else None
+    return Side(
+        model=model,
+        score=score,
+        votes=votes,
+        reasoning=text[:MAX_TEXT] if text else None,
+        shortened=bool(text and len(text) > MAX_TEXT),
+    )

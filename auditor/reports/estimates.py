@@ -1,0 +1,54 @@
+"""From what `auditor.metrics` computes to what a report says."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from auditor.metrics.error import bias
+from auditor.metrics.proportion import proportion
+from auditor.reports.measures import Estimate
+from auditor.reports.source import Floats
+
+
+class Measured(Protocol):
+    """Any of the results of `auditor.metrics` with a value and an interval."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def ci_low(self) -> float | None: ...
+    @property
+    def ci_high(self) -> float | None: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+def estimate(measured: Measured) -> Estimate:
+    """The same in the report's words."""
+    return Estimate(
+        value=measured.value,
+        n=measured.n,
+        ci_low=measured.ci_low,
+        ci_high=measured.ci_high,
+        reason=measured.reason,
+    )
+
+
+def share_of(part: int, whole: int) -> Estimate:
+    """A share with Wilson's interval."""
+    return estimate(proportion(part, whole))
+
+
+def mean_of(values: Floats, none: str) -> Estimate:
+    """A mean with Student's interval, of the values that are not nan; `none` says why there may be none."""
+    measured = bias(values, np.zeros_like(values))
+    return estimate(measured) if measured.n else unmeasured(none)
+
+
+def unmeasured(reason: str, n: int = 0) -> Estimate:
+    """An estimate that could not be made."""
+    return Estimate(value=None, n=n, reason=reason)

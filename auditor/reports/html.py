@@ -1,0 +1,51 @@
+"""The report as one HTML file that needs no network and runs no script.
+
+Every value that enters the page passes one sanitiser (`auditor.text.visible`) and is escaped; None may not be printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from auditor.reports import numbers, sentences, words
+from auditor.reports.model import Report
+from auditor.reports.views import View
+from auditor.text import visible
+
+TEMPLATE = "report.html.j2"
+
+
+def render_html(report: Report) -> str:
+    """The page."""
+    return _template().render(report=report, view=View(report), words=words, said=sentences)
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("auditor.reports"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= _filters()
+    return environment.get_template(TEMPLATE)
+
+
+def _filters() -> Mapping[str, Callable[..., str]]:
+    names = ("number", "signed", "interval", "p_value", "share", "count", "usd", "plural")
+    return {name: getattr(numbers, name) for name in names}
+
+
+def _finalize(value: Any) -> Any:
+    """What stands in the page for a value: sanitised when it is text, and an error when it is missing."""
+    if value is None:
+        raise ValueError("the template printed a missing value")
+    return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)

@@ -1,0 +1,242 @@
+"""The report as Markdown: the same figures as the page, as tables. Whatever others wrote is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from auditor.reports import sentences, words
+from auditor.reports.measures import CoverageRow, Estimate, PlaceRow
+from auditor.reports.model import ConflictRow, Report, Side
+from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
+from auditor.reports.views import View
+from auditor.text import visible
+
+_ACTIVE = re.compile(r"[\\`*_\[\]<|~]|&(?=[#\w])|:(?=//)|@(?=\w)|(?<=www)\.", re.IGNORECASE)
+_AT_START = re.compile(r"^(\s*)([-+](?=\s|$)|[-=]{2,}|[#>])|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE)
+
+
+def render_markdown(report: Report) -> str:
+    """The text."""
+    view = View(report)
+    parts = [*_answer(report, view), *_regions(report, view), *_places(report, view), *_consistency(report, view)]
+    parts += [*_panel(report), *_conflicts(report), *_coverage(report), *_cost(report), *_made(report)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """A text on one line in which nothing is Markdown or HTML."""
+    return _escape(" ".join(visible(text).split()))
+
+
+def quote(text: str) -> str:
+    """A text of several lines as a block quote in which nothing is Markdown or HTML."""
+    lines = _escape(visible(text).strip()).splitlines()
+    return "\n".join(f"> {line.strip()}".rstrip() for line in lines)
+
+
+def _escape(text: str) -> str:
+    """Backslashes before what would act anywhere, and before what would act at the start of a line."""
+    escaped = _ACTIVE.sub(lambda m: "\\" + m.group(), text)
+    return _AT_START.sub(lambda m: f"{m[1] or ''}{m[3] or ''}\\{m[2] or m[4]}", escaped)
+
+
+# --- sections ---------------------------------------------------------------------------------------------------
+
+
+def _answer(report: Report, view: View) -> Iterable[str]:
+    yield f"# {escape(report.audit.name)}: audit of moral alignment"
+    yield f"Measured against {escape(report.audit.survey.title)}."
+    yield "\n".join(f"- {name}: {value}" for value, name in sentences.facts(report))
+    yield "## How well do they agree with people?"
+    yield words.headline(report.alignment)
+    pairs = zip(view.columns, view.answers, strict=True)
+    yield "\n".join(f"- **{escape(column.label)}** {escape(answer.text)}." for column, answer in pairs)
+    yield escape(words.order(report.alignment) or "")
+    signs = words.signs(report)
+    if signs:
+        yield "**What speaks against trusting it**"
+        yield "\n".join(f"- {escape(sign)}" for sign in signs)
+    if view.columns:
+        head = ["Model", "r", "95% interval", "p", "Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
+        yield _table(head, [_alignment(view, i) for i in range(len(view.columns))])
+
+
+def _alignment(view: View, i: int) -> list[str]:
+    row = view.report.alignment[i]
+    r = number(row.pearson_r) if row.reason is None else f"not measurable: {row.reason}"
+    errors = [number(row.mae), number(row.rmse), _estimate(row.bias)]
+    found = [r, interval(row.ci_low, row.ci_high), p_value(row.p_value), number(row.spearman_rho), *errors]
+    return [view.columns[i].label, *found, count(row.n), count(row.n_dropped)]
+
+
+def _regions(report: Report, view: View) -> Iterable[str]:
+    if not report.regions.rows:
+        return
+    yield "## Western and other countries"
+    yield _table(
+        ["Model", "Region", "Countries", "MAE", "r", "95% interval", "Cells"],
+        [
+            [
+                view.label(r.method, r.model), r.region, count(r.countries), _estimate(r.mae),
+                number(r.pearson_r) if r.reason is None else f"not measurable: {r.reason}",
+                interval(r.ci_low, r.ci_high), count(r.n),
+            ]
+            for r in report.regions.rows
+        ],
+    )  # fmt: skip
+    if report.regions.gaps:
+        first = report.regions.gaps[0]
+        yield _table(
+            ["Model", f"MAE in {first.second} less MAE in {first.first} countries"],
+            [[view.label(g.method, g.model), _estimate(g.mae_gap)] for g in report.regions.gaps],
+        )
+
+
+def _places(report: Report, view: View) -> Iterable[str]:
+    for title, table in (("Topics", view.topic_table), ("Countries", view.country_table)):
+        if table.rows and view.columns:
+            yield f"## {title}"
+            yield "Mean absolute difference from people, worst first, with its 95% interval and number of cells."
+            head = [title.removesuffix("s") if title == "Topics" else "Country", *(c.label for c in view.columns)]
+            yield _table(head, [[name, *(_place(row) for row in rows)] for name, rows in table.rows])
+
+
+def _place(row: PlaceRow) -> str:
+    return _estimate(row.mae)
+
+
+def _consistency(report: Report, view: View) -> Iterable[str]:
+    if report.self_consistency:
+        yield "## Consistency of each model with itself"
+        yield _table(
+            ["Model", "Self-consistency (cosine)", "Variance of the score"],
+            [
+                [view.label(r.method, r.model), _estimate(r.cosine), _estimate(r.variance, 3)]
+                for r in report.self_consistency
+            ],
+        )
+
+
+def _panel(report: Report) -> Iterable[str]:
+    if not report.panel.judges:
+        return
+    yield "## The panel"
+    yield sentences.kappa(report)
+    yield _table(
+        ["Model", "Verdicts", "VALID", "Peer agreement", "Cultural accuracy", "Logical consistency", "Fit of score"],
+        [
+            [
+                r.model, count(r.given), count(r.valid),
+                *map(_estimate, (r.agreement, r.cultural_accuracy, r.logical_consistency, r.score_fit)),
+            ]
+            for r in report.peer_agreement
+        ],
+    )  # fmt: skip
+    yield _table(
+        ["Judge", "Asked", "Given", "Says VALID"],
+        [[r.judge, count(r.assigned), count(r.given), _estimate(r.valid)] for r in report.panel.judges],
+    )
+
+
+def _conflicts(report: Report) -> Iterable[str]:
+    part = report.conflicts
+    yield "## Conflicts"
+    yield escape(sentences.conflicts(report))
+    if not part.total:
+        return
+    yield _table(
+        ["Kind", *(sentences.STATES[state] for state in part.states), "all"],
+        [[row.kind, *map(count, row.states.values()), count(row.total)] for row in part.kinds],
+    )
+    if part.not_listed:
+        yield f"The {len(part.largest)} largest; {count(part.not_listed)} smaller ones are not listed."
+    for row in part.largest:
+        yield f"### {escape(row.country)} · {escape(row.topic)} ({row.kind}, {sentences.STATES[row.state]})"
+        yield _conflict(row)
+
+
+def _conflict(row: ConflictRow) -> str:
+    sides = [part for side in (row.left, row.right) for part in _side(side)]
+    notes = [f"Note: {escape(note)}" for note in row.notes]
+    return "\n\n".join([escape(sentences.conflict(row)), *sides, *notes])
+
+
+def _side(side: Side) -> Iterable[str]:
+    yield f"**{escape(side.model)}** says {signed(side.score)}:"
+    yield quote(side.reasoning + (" […]" if side.shortened else "")) if side.reasoning else "No reasoning is stored."
+
+
+def _coverage(report: Report) -> Iterable[str]:
+    part = report.coverage
+    yield "## Coverage"
+    yield _coverage_table("What", part.total)
+    for title, rows in (
+        ("Model", part.models),
+        ("Judge", part.judges),
+        ("Country", part.countries),
+        ("Topic", part.topics),
+    ):
+        if rows:
+            yield _coverage_table(title, rows)
+
+
+def _coverage_table(title: str, rows: Sequence[CoverageRow]) -> str:
+    causes = list(dict.fromkeys(name for row in rows for name in row.losses))
+    table = []
+    for row in rows:
+        lost = [count(row.losses.get(cause, 0)) for cause in causes]
+        names = [row.name or sentences.stage(row), *([sentences.stage(row)] if row.name else [])]
+        table.append([*names, count(row.planned), count(row.ok), share(row.ok, row.planned), *lost, count(row.missing)])
+    head = [title, *(["What"] if rows and rows[0].name else []), "Planned", "Usable", "Share"]
+    return _table([*head, *(cause.replace("_", " ") for cause in causes), "not recorded"], table)
+
+
+def _cost(report: Report) -> Iterable[str]:
+    yield "## Cost"
+    yield sentences.cost(report)
+    if report.cost.rows:
+        yield _table(
+            ["Model", "For", "Calls", "Requests", "Answers", "Tokens in", "Tokens out", "USD", "Unpriced"],
+            [
+                [
+                    row.name or "", row.purpose or "", *map(count, (row.calls, row.attempts, row.answers)),
+                    count(row.prompt_tokens), count(row.completion_tokens), usd(row.usd, row.lower_bound),
+                    count(row.unpriced),
+                ]
+                for row in report.cost.rows
+            ],
+        )  # fmt: skip
+
+
+def _made(report: Report) -> Iterable[str]:
+    survey = report.audit.survey
+    yield "## How this was made"
+    yield f"The question put to models: “{escape(survey.wording)}”."
+    yield f"Source of the people’s scores: {escape(survey.source)}"
+    models = [[m.name, m.model or "scores were imported", _yes(m.audited), _yes(m.judge)] for m in report.audit.models]
+    yield _table(["Name", "Provider and model", "Audited", "Judge"], models)
+    yield _table(["Setting", "Value"], sentences.settings(report))
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell if i == 1 else escape(cell) for cell in line) + " |" for i, line in enumerate(lines)
+    )
+
+
+def _estimate(estimate: Estimate, digits: int = 2) -> str:
+    if estimate.value is None:
+        return f"not measurable: {estimate.reason}"
+    between = (
+        interval(estimate.ci_low, estimate.ci_high, digits) if estimate.ci_low is not None else str(estimate.reason)
+    )
+    return f"{number(estimate.value, digits)} ({between}; n {count(estimate.n)})"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,201 @@
+"""The measured parts of a report: coverage, agreement with people, consistency, the panel.
+
+What cannot be measured is null beside a reason, never 0; every estimate says its n. See `auditor.reports.model`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+
+class Part(BaseModel):
+    """Any part of a report: frozen, strict about its keys, and without nan or infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class Estimate(Part):
+    """A number read off a sample, how large the sample is, and a 95% interval."""
+
+    value: float | None
+    n: int
+    """What was counted or averaged, such as cells or verdicts."""
+    ci_low: float | None = None
+    ci_high: float | None = None
+    reason: str | None = None
+    """Why there is no value, or no interval."""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if None in (self.value, self.ci_low, self.ci_high) and not self.reason:
+            raise ValueError("a missing value or interval needs a reason")
+        return self
+
+
+# --- coverage ---------------------------------------------------------------------------------------------------
+
+
+class CoverageRow(Part):
+    """How much of what was planned is there. Planned = ok + all losses + missing."""
+
+    stage: Literal["direct", "review"]
+    """`direct`: samples of scores. `review`: verdicts."""
+    method: str | None
+    """How scores were measured; null for verdicts."""
+    name: str | None
+    """The model, country, topic or judge; null for the whole."""
+    planned: int
+    ok: int
+    losses: dict[str, int]
+    """By outcome; only those that happened."""
+    missing: int
+    """Neither ok nor lost for a recorded cause: not asked yet, or imported without."""
+
+
+class CoveragePart(Part):
+    """How much of what was planned is there, seen from all sides."""
+
+    total: list[CoverageRow]
+    models: list[CoverageRow]
+    """For verdicts: the model whose traces were judged."""
+    countries: list[CoverageRow]
+    topics: list[CoverageRow]
+    judges: list[CoverageRow]
+
+
+# --- agreement with people --------------------------------------------------------------------------------------
+
+
+class AlignmentRow(Part):
+    """How well one model's scores agree with what people say, over the cells where both are known."""
+
+    model: str
+    survey: str
+    method: str
+    n: int
+    """Pairs of a model's and people's score."""
+    pearson_r: float | None
+    p_value: float | None
+    """Of r = 0, two-sided."""
+    ci_low: float | None
+    ci_high: float | None
+    """95% interval of r by Fisher's z, which takes cells for independent."""
+    spearman_rho: float | None
+    mae: float | None
+    rmse: float | None
+    n_dropped: int
+    """Cells without one side or both."""
+    n_without_survey: int
+    """Of the dropped, those in which people were not asked."""
+    reason: str | None = None
+    """Why r, or its interval, is null."""
+    spearman_ci_low: float | None
+    spearman_ci_high: float | None
+    mae_ci_low: float | None
+    mae_ci_high: float | None
+    rmse_ci_low: float | None
+    rmse_ci_high: float | None
+    bias: Estimate
+    """Mean of model minus people: positive is more permissive than people are."""
+
+
+class RegionRow(Part):
+    """One model in one region."""
+
+    model: str
+    method: str
+    region: str
+    countries: int
+    n: int
+    n_dropped: int
+    pearson_r: float | None
+    ci_low: float | None
+    ci_high: float | None
+    mae: Estimate
+    reason: str | None = None
+    """Why r is null."""
+
+
+class GapRow(Part):
+    """The difference between two regions for one model; withheld where their coverage differs too much."""
+
+    model: str
+    method: str
+    first: str
+    second: str
+    mae_gap: Estimate
+    """MAE in the second less MAE in the first: positive is worse in the second."""
+
+
+class RegionsPart(Part):
+    """Agreement by region."""
+
+    grouping: str
+    rows: list[RegionRow]
+    gaps: list[GapRow]
+    ungrouped: list[str]
+    """Countries that the grouping does not place; they are in no row."""
+
+
+class PlaceRow(Part):
+    """One model on one topic, or in one country."""
+
+    name: str
+    model: str
+    method: str
+    n: int
+    n_dropped: int
+    mae: Estimate
+    bias: Estimate
+
+
+# --- consistency and the panel ----------------------------------------------------------------------------------
+
+
+class ConsistencyRow(Part):
+    """How far the samples of a cell agree among themselves, over cells."""
+
+    model: str
+    method: str
+    cosine: Estimate
+    """Mean over cells of the mean pairwise cosine of the reasoning's embeddings."""
+    variance: Estimate
+    """Mean over cells of the variance of the scores."""
+
+
+class PeerRow(Part):
+    """What the other models say of one model's traces."""
+
+    model: str
+    given: int
+    """Verdicts given."""
+    valid: int
+    agreement: Estimate
+    """Valid / given."""
+    cultural_accuracy: Estimate
+    logical_consistency: Estimate
+    score_fit: Estimate
+
+
+class JudgeRow(Part):
+    """One judge."""
+
+    judge: str
+    assigned: int
+    given: int
+    losses: dict[str, int]
+    valid: Estimate
+    """Share of its verdicts that say VALID."""
+
+
+class PanelPart(Part):
+    """The judges, and how far they agree beyond chance."""
+
+    judges: list[JudgeRow]
+    fleiss_kappa: Estimate
+    """Over traces with at least two verdicts; n counts traces."""
+    observed_agreement: float | None
+    verdicts: int
+    """Verdicts that kappa rests on."""

@@ -1,0 +1,204 @@
+"""The report as data: the classes follow the order of its keys, with the measured parts in `auditor.reports.measures`.
+
+A change here or there is a change of an interface: `docs/report.schema.json` is made from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from auditor.reports.measures import (
+    AlignmentRow,
+    ConsistencyRow,
+    CoveragePart,
+    PanelPart,
+    Part,
+    PeerRow,
+    PlaceRow,
+    RegionsPart,
+)
+
+# --- audit ------------------------------------------------------------------------------------------------------
+
+
+class SurveyPart(Part):
+    """The ground truth."""
+
+    name: str
+    title: str
+    source: str
+    wording: str
+    scale: tuple[str, str]
+    """What -1 and +1 mean."""
+    cells: int
+    """Cells of a country and a topic."""
+    asked: int
+    """Cells in which people were asked."""
+
+
+class ModelPart(Part):
+    """One audited model or judge."""
+
+    name: str
+    model: str | None
+    """Provider and model; null where scores were imported."""
+    judge: bool
+    audited: bool
+
+
+class CellPart(Part):
+    """One country and topic: what people say and what each model says, in [-1, 1]."""
+
+    country: str
+    topic: str
+    survey: float | None
+    """Null where people were not asked."""
+    scores: dict[str, dict[str, float | None]]
+    """By method, then model; null where no sample was usable."""
+
+
+class AuditPart(Part):
+    """What was audited."""
+
+    name: str
+    auditor: str
+    """Version of the program that made the report."""
+    stage: str
+    complete: bool
+    """Whether the audit ran to its end; figures of one that did not are provisional."""
+    created_at: str
+    finished_at: str | None
+    seed: int | None
+    config_hash: str | None
+    samples: int | None
+    """Samples of a cell that were to be taken; null where scores were imported."""
+    survey: SurveyPart
+    models: list[ModelPart]
+    cells: list[CellPart]
+    """In the order of the survey."""
+
+
+# --- conflicts --------------------------------------------------------------------------------------------------
+
+
+class Side(Part):
+    """One side of a conflict."""
+
+    model: str
+    score: float
+    votes: int
+    reasoning: str | None
+    """One of the samples behind the score, the one nearest to it; null where none is stored."""
+    shortened: bool = False
+
+
+class ConflictRow(Part):
+    """One conflict."""
+
+    id: str
+    country: str
+    topic: str
+    kind: str
+    state: str
+    survey: float | None
+    difference: float
+    """Left less right."""
+    left: Side
+    right: Side
+    seats: int
+    winner: str | None
+    """The model whose side was upheld, by the judges or by people."""
+    decision: str | None
+    """What people decided."""
+    raters: list[str]
+    notes: list[str]
+
+
+class KindRow(Part):
+    """Conflicts of one kind, by state."""
+
+    kind: str
+    total: int
+    states: dict[str, int]
+
+
+class PairRow(Part):
+    """Conflicts between two models, by kind."""
+
+    left: str
+    right: str
+    total: int
+    kinds: dict[str, int]
+
+
+class ConflictsPart(Part):
+    """Cells on which models differ by at least the threshold."""
+
+    threshold: float | Literal["auto"] | None
+    """As configured; `auto` is the third quartile of the audit's own differences; null where there is no config."""
+    total: int
+    states: dict[str, int]
+    kinds: list[KindRow]
+    pairs: list[PairRow]
+    largest: list[ConflictRow]
+    """By the difference, largest first."""
+    not_listed: int
+
+
+# --- cost -------------------------------------------------------------------------------------------------------
+
+
+class CostRow(Part):
+    """What one model cost for one purpose."""
+
+    name: str | None
+    """Null in the total."""
+    purpose: str | None
+    calls: int
+    attempts: int
+    """Requests that went out, retries included."""
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    untold_tokens: int
+    """Answers that did not say their tokens."""
+    usd: float | None
+    """Null when no answer has a known price."""
+    unpriced: int
+    """Answers whose price is unknown."""
+    lower_bound: bool
+    """Whether some of the cost is unknown, so that it was at least this."""
+
+
+class CostPart(Part):
+    """What the audit's answers cost, whenever they were asked; a call that two models share is counted for each."""
+
+    total: CostRow
+    rows: list[CostRow]
+
+
+# --- the report -------------------------------------------------------------------------------------------------
+
+
+class Report(Part):
+    """All that is known of an audit. `gain`, `semantic` and `logic` are null where they were not measured."""
+
+    audit: AuditPart
+    coverage: CoveragePart
+    alignment: list[AlignmentRow]
+    gain: None = None
+    """Improvement over the mean of each topic."""
+    regions: RegionsPart
+    topics: list[PlaceRow]
+    countries: list[PlaceRow]
+    self_consistency: list[ConsistencyRow]
+    panel: PanelPart
+    peer_agreement: list[PeerRow]
+    conflicts: ConflictsPart
+    semantic: None = None
+    """Consistency under paraphrase."""
+    logic: None = None
+    """Consistency of preferences."""
+    cost: CostPart
+    environment: dict[str, Any]
+    """Versions and settings as they were when the audit ran."""

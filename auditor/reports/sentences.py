@@ -1,0 +1,125 @@
+"""Short texts that every form of the report shares: facts, settings, and a sentence for each section."""
+
+from __future__ import annotations
+
+from auditor.reports.measures import CoverageRow
+from auditor.reports.model import ConflictRow, Report
+from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
+
+STATES = {
+    "open": "open",
+    "disputed": "people disagree",
+    "majority": "settled by the judges",
+    "person": "settled by people",
+}
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """The size of the audit: value and name."""
+    audited = sum(m.audited for m in report.audit.models)
+    countries = {c.country for c in report.audit.cells}
+    topics = {c.topic for c in report.audit.cells}
+    found = [
+        (count(audited), "model" if audited == 1 else "models"),
+        (count(len(countries)), "country" if len(countries) == 1 else "countries"),
+        (count(len(topics)), "topic" if len(topics) == 1 else "topics"),
+        (count(report.audit.survey.asked), "cells asked"),
+    ]
+    for row in report.coverage.total:
+        name = "verdicts usable" if row.stage == "review" else f"{row.method} samples usable"
+        found.append((share(row.ok, row.planned), name))
+    if report.conflicts.total:
+        unsettled = report.conflicts.states["open"] + report.conflicts.states["disputed"]
+        found.append((count(unsettled), "unsettled conflict" if unsettled == 1 else "unsettled conflicts"))
+    return [*found, (usd(report.cost.total.usd, report.cost.total.lower_bound), "cost")]
+
+
+def stage(row: CoverageRow) -> str:
+    """What a row of coverage counts."""
+    return "verdicts" if row.stage == "review" else f"{row.method} samples"
+
+
+def kappa(report: Report) -> str:
+    """How far the judges agree beyond chance."""
+    estimate = report.panel.fleiss_kappa
+    if estimate.value is None:
+        return f"How far the judges agree beyond chance cannot be measured: {estimate.reason}."
+    between = (
+        f"95% interval {interval(estimate.ci_low, estimate.ci_high)}"
+        if estimate.ci_low is not None
+        else f"no interval: {estimate.reason}"
+    )
+    return (
+        f"Fleiss’ kappa is {number(estimate.value)} ({between}), over {plural(estimate.n, 'trace')} with "
+        f"{plural(report.panel.verdicts, 'verdict')} from at least two judges each. 1 is full agreement, 0 what chance "
+        "alone would give."
+    )
+
+
+def conflicts(report: Report) -> str:
+    """How many conflicts there are and what became of them."""
+    part = report.conflicts
+    rule = {None: "", "auto": ", here the third quartile of all differences between two models on a cell"}.get(
+        part.threshold if part.threshold in (None, "auto") else "", f", here {part.threshold}"
+    )
+    what = f"Two models are in conflict on a cell when their scores differ by at least a threshold{rule}."
+    if not part.total:
+        return f"{what} There is none."
+    told = [f"{count(n)} {STATES[state]}" for state, n in part.states.items() if n]
+    return f"{what} There are {count(part.total)}: {', '.join(told)}."
+
+
+def conflict(row: ConflictRow) -> str:
+    """What people of the country say, how the judges voted, and who settled it."""
+    people = "People there were not asked" if row.survey is None else f"People there say {signed(row.survey)}"
+    votes = (
+        f"{plural(row.seats, 'judge')} voted {row.left.votes} to {row.right.votes}" if row.seats else "no judge voted"
+    )
+    told = f"{people}; the models are {number(abs(row.difference))} apart; {votes}"
+    if row.decision is not None:
+        return f"{told}; {', '.join(row.raters)} decided: {_decision(row)}."
+    upheld = f", for {row.winner}" if row.winner else ""
+    return f"{told}; {STATES[row.state]}{upheld}."
+
+
+def _decision(row: ConflictRow) -> str:
+    words = {
+        "left": f"{row.left.model} is right",
+        "right": f"{row.right.model} is right",
+        "both": "both are right",
+        "neither": "neither is right",
+        "score": "another score is right",
+    }
+    return words.get(row.decision or "", row.decision or "")
+
+
+def cost(report: Report) -> str:
+    """What it cost, and what is not known of that."""
+    total = report.cost.total
+    if not total.calls:
+        return "No call is recorded: the scores were imported, and what they cost is not known."
+    tokens = count(total.prompt_tokens + total.completion_tokens)
+    asked = f"{plural(total.answers, 'answer')} to {plural(total.calls, 'call')}"
+    told = f"{asked} took {plural(total.attempts, 'request')} and {tokens} tokens."
+    if total.usd is None:
+        return f"{told} No answer has a known price, so the cost is unknown, which is not nothing."
+    if total.lower_bound:
+        return (
+            f"{told} They cost at least {usd(total.usd)}: {plural(total.unpriced, 'answer')} "
+            f"{'has' if total.unpriced == 1 else 'have'} no known price."
+        )
+    return f"{told} They cost {usd(total.usd)}."
+
+
+def settings(report: Report) -> list[tuple[str, str]]:
+    """What one needs to run the audit again: name and value."""
+    audit = report.audit
+    known = {
+        "begun": audit.created_at,
+        "ended": audit.finished_at,
+        "samples a cell": audit.samples,
+        "seed": audit.seed,
+        "configuration": audit.config_hash and audit.config_hash[:16],
+    }
+    versions = {str(k): str(v) for k, v in sorted(report.environment.items())}
+    return [*((k, str(v)) for k, v in known.items() if v is not None), *versions.items()]

@@ -1,0 +1,50 @@
+"""The end of a run in one table, a row for each series of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.reports.measures import ConsistencyRow, Estimate
+from auditor.reports.model import Report
+from auditor.reports.numbers import count, interval, number, p_value, share
+from auditor.reports.views import View
+
+COLUMNS = ("model", "cells", "r", "95% interval", "p", "MAE", "self-consistency", "peer agreement", "usable")
+
+
+def summary_columns() -> list[str]:
+    """Headings of the table."""
+    return list(COLUMNS)
+
+
+def summary_rows(report: Report) -> list[list[str | None]]:
+    """The rows, as text; None for what could not be measured."""
+    view = View(report)
+    peers = {row.model: row.agreement for row in report.peer_agreement}
+    usable = {(row.method, row.name): share(row.ok, row.planned) for row in report.coverage.models}
+    return [
+        [
+            column.label,
+            count(row.n),
+            _text(row.pearson_r),
+            None if row.ci_low is None else interval(row.ci_low, row.ci_high),
+            None if row.p_value is None else p_value(row.p_value),
+            _text(row.mae),
+            _value(_of(report.self_consistency, row.method, row.model)),
+            _value(peers.get(row.model)),
+            usable.get((row.method, row.model)),
+        ]
+        for column, row in zip(view.columns, report.alignment, strict=True)
+    ]
+
+
+def _of(rows: Sequence[ConsistencyRow], method: str, model: str) -> Estimate | None:
+    return next((row.cosine for row in rows if (row.method, row.model) == (method, model)), None)
+
+
+def _value(estimate: Estimate | None) -> str | None:
+    return None if estimate is None else _text(estimate.value)
+
+
+def _text(value: float | None) -> str | None:
+    return None if value is None else number(value)

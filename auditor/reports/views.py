@@ -1,0 +1,264 @@
+"""What the page shows, made from the report: tables in the order they are read, plots, and short texts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from markupsafe import Markup
+
+from auditor.reports import charts, words
+from auditor.reports.charts import Mark
+from auditor.reports.measures import CoverageRow, Estimate, PlaceRow
+from auditor.reports.model import CellPart, Report
+from auditor.reports.numbers import interval, number, plural, signed, with_interval
+from auditor.reports.words import Answer
+
+MAX_TIPS = 4000
+"""Points of all scatter plots together that still get a tooltip each."""
+OPEN_PLATES = 4
+"""Heat maps that are unfolded when there are no more models than this."""
+MAX_UPRIGHT = 15
+"""Columns of a heat map that fit an upright page."""
+STEPS = (0.1, 0.3, 0.5, 0.7)
+"""Bounds between the shades of the heat map, in units of score."""
+SECTIONS = {
+    "answer": "Agreement with people",
+    "where": "Differences",
+    "scatter": "Cell by cell",
+    "regions": "Regions",
+    "places": "Topics and countries",
+    "consistency": "Consistency",
+    "panel": "The panel",
+    "conflicts": "Conflicts",
+    "coverage": "Coverage",
+    "cost": "Cost",
+    "made": "How it was made",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One series of scores: a model by a method."""
+
+    method: str
+    model: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell of a heat map: its shade, its text, and what a tooltip says."""
+
+    shade: str
+    text: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """One model's differences from people; rows are the longer of the two axes."""
+
+    column: Column
+    rows_are: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[HeatCell]]]
+    unfolded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceTable:
+    """Errors by topic or country: one row a place, worst first, one column a series of scores."""
+
+    rows: Sequence[tuple[str, Sequence[PlaceRow]]]
+
+
+class View:
+    """The report as the page shows it."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        several = len({row.method for row in report.alignment}) > 1
+        self.columns = [
+            Column(row.method, row.model, f"{row.model} ({row.method})" if several else row.model)
+            for row in report.alignment
+        ]
+        self.several_methods = several
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        return [words.answer(row) for row in self.report.alignment]
+
+    def label(self, method: str, model: str) -> str:
+        """How a series of scores is called on the page."""
+        return f"{model} ({method})" if self.several_methods else model
+
+    @property
+    def contents(self) -> list[tuple[str, str]]:
+        """The sections that the page has: id and title."""
+        report = self.report
+        there = {
+            "answer": True,
+            "where": bool(self.columns),
+            "scatter": bool(self.columns),
+            "regions": bool(self.columns),
+            "places": bool(self.columns),
+            "consistency": bool(report.self_consistency),
+            "panel": bool(report.panel.judges),
+        }
+        return [(key, title) for key, title in SECTIONS.items() if there.get(key, True)]
+
+    # --- plots --------------------------------------------------------------------------------------------------
+
+    @property
+    def forest(self) -> Markup:
+        """r with its interval for every model."""
+        marks = [
+            Mark(c.label, r.pearson_r, r.ci_low, r.ci_high, _note(r.pearson_r, r.ci_low, r.ci_high))
+            for c, r in zip(self.columns, self.report.alignment, strict=True)
+        ]
+        said = "; ".join(f"{c.label} {a.text}" for c, a in zip(self.columns, self.answers, strict=True))
+        return charts.interval_plot(marks, charts.CORRELATION, "Agreement with people, r and 95% interval", said)
+
+    @property
+    def scatters(self) -> list[tuple[Column, Markup]]:
+        """People against each model."""
+        cells = self.report.audit.cells
+        tips = len(cells) * len(self.columns) <= MAX_TIPS
+        return [(c, self._scatter(c, cells, tips)) for c in self.columns]
+
+    def _scatter(self, column: Column, cells: Sequence[CellPart], tips: bool) -> Markup:
+        points = []
+        for cell in cells:
+            y = cell.scores[column.method].get(column.model)
+            if cell.survey is not None and y is not None:
+                tip = f"{cell.country}, {cell.topic}: {_both(cell.survey, y)}" if tips else ""
+                points.append((cell.survey, y, tip))
+        title = f"What people say against what {column.label} says"
+        return charts.scatter(points, title, f"{plural(len(points), 'cell')}; on the diagonal both say the same.")
+
+    @property
+    def region_plot(self) -> Markup:
+        rows = self.report.regions.rows
+        return self._errors([(f"{self.label(r.method, r.model)}, {r.region}", r.mae) for r in rows], "MAE")
+
+    @property
+    def consistency_plot(self) -> Markup:
+        rows = [(self.label(r.method, r.model), r.cosine) for r in self.report.self_consistency]
+        return self._shares(rows, "Self-consistency, mean cosine and 95% interval")
+
+    @property
+    def peer_plot(self) -> Markup:
+        rows = [(r.model, r.agreement) for r in self.report.peer_agreement]
+        return self._shares(rows, "Peer agreement, share VALID and 95% interval")
+
+    def _shares(self, rows: Sequence[tuple[str, Estimate]], title: str) -> Markup:
+        return charts.interval_plot([_mark(*row) for row in rows], charts.SHARE, title, _told(rows))
+
+    def _errors(self, rows: Sequence[tuple[str, Estimate]], label: str) -> Markup:
+        axis = charts.error_axis((e.ci_high if e.ci_high is not None else e.value for _, e in rows), label)
+        title = "Mean absolute difference from people, and 95% interval"
+        return charts.interval_plot([_mark(*row) for row in rows], axis, title, _told(rows))
+
+    def coverage_bar(self, row: CoverageRow) -> Markup:
+        """What became of what was planned, as one bar."""
+        parts = [("ok", row.ok), *((f"loss-{name}", n) for name, n in row.losses.items()), ("missing", row.missing)]
+        return charts.stacked_bar(parts, f"{row.ok} of {row.planned} usable")
+
+    # --- tables -------------------------------------------------------------------------------------------------
+
+    @property
+    def heat_maps(self) -> list[HeatMap]:
+        """For every model, model minus people on every cell."""
+        cells = self.report.audit.cells
+        countries = list(dict.fromkeys(c.country for c in cells))
+        topics = list(dict.fromkeys(c.topic for c in cells))
+        found = {(c.country, c.topic): c for c in cells}
+        flat = len(topics) < len(countries)
+        down, across = (countries, topics) if flat else (topics, countries)
+        unfolded = len(self.columns) <= OPEN_PLATES
+        return [
+            HeatMap(
+                column=column,
+                rows_are="country" if flat else "topic",
+                columns=across,
+                rows=[
+                    (row, [_heat(found.get((row, name) if flat else (name, row)), column) for name in across])
+                    for row in down
+                ],
+                unfolded=unfolded or i == 0,
+            )
+            for i, column in enumerate(self.columns)
+        ]
+
+    @property
+    def wide_maps(self) -> bool:
+        """Whether heat maps need a page on its side."""
+        countries = {c.country for c in self.report.audit.cells}
+        return min(len(countries), len({c.topic for c in self.report.audit.cells})) > MAX_UPRIGHT
+
+    @property
+    def topic_table(self) -> PlaceTable:
+        return _place_table(self.report.topics)
+
+    @property
+    def country_table(self) -> PlaceTable:
+        return _place_table(self.report.countries)
+
+    @property
+    def causes(self) -> list[str]:
+        """Outcomes that cost something anywhere in the audit."""
+        return list(dict.fromkeys(name for row in self.report.coverage.models for name in row.losses))
+
+
+def _place_table(rows: Sequence[PlaceRow]) -> PlaceTable:
+    """Worst first: by the mean over models of what is known."""
+    places: dict[str, list[PlaceRow]] = defaultdict(list)
+    for row in rows:
+        places[row.name].append(row)
+
+    def badness(item: tuple[str, Sequence[PlaceRow]]) -> float:
+        known = [r.mae.value for r in item[1] if r.mae.value is not None]
+        return -sum(known) / len(known) if known else 1.0
+
+    return PlaceTable(sorted(places.items(), key=badness))
+
+
+def _heat(cell: CellPart | None, column: Column) -> HeatCell:
+    if cell is None or cell.survey is None:
+        return HeatCell("na", "", "people were not asked")
+    score = cell.scores[column.method].get(column.model)
+    if score is None:
+        return HeatCell("no", "×", "no usable answer")
+    difference = score - cell.survey
+    return HeatCell(shade(difference), _short(difference), _both(cell.survey, score))
+
+
+def shade(difference: float) -> str:
+    """Class of a difference's colour: `h-4` (far stricter than people) to `h4` (far more permissive)."""
+    step = sum(abs(difference) >= bound for bound in STEPS)
+    return f"h{-step if difference < 0 else step}"
+
+
+def _short(difference: float) -> str:
+    """Two digits without the zero before the point, so that columns can be narrow."""
+    return signed(difference).replace("0.", ".") if abs(difference) >= 0.005 else "0"
+
+
+def _both(survey: float, score: float) -> str:
+    return f"people {number(survey)}, model {number(score)}"
+
+
+def _note(value: float | None, low: float | None, high: float | None) -> str:
+    return f"{number(value)}  ({interval(low, high)})" if value is not None else "not measurable"
+
+
+def _mark(label: str, estimate: Estimate) -> Mark:
+    value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
+    return Mark(label, value, low, high, _note(value, low, high))
+
+
+def _told(rows: Iterable[tuple[str, Estimate]]) -> str:
+    return "; ".join(f"{label} {with_interval(estimate)}" for label, estimate in rows)
