@@ -1,18 +1,23 @@
-"""Language models that run inside this process, behind the same kind of endpoint as a remote provider's.
+"""Language models that run on this machine, behind the same kind of endpoint as a remote provider's.
 
-The server is llama.cpp's, from the package xllamacpp; it listens on the loopback interface under a key drawn anew in
-each process. One server runs per process and model, started at the first question.
+The server is llama.cpp's, from the package xllamacpp. It runs in a process of its own, listens on the loopback
+interface under a key drawn anew each time, and ends with this process. One runs per process and model, from the first
+question on.
 """
 
 from __future__ import annotations
 
 import atexit
+import importlib.util
+import json
 import os
 import secrets
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from auditor.errors import ModelSetupError
 from auditor.models import weights
@@ -22,13 +27,15 @@ SLOTS = 8
 """Questions answered at the same time."""
 CONTEXT_TOKENS = 2048
 """Room of one question with its answer."""
+STOP_S = 5.0
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class EmbeddedServer:
     """An OpenAI-compatible server for one weights file; a context manager that starts and stops it.
 
     Attributes:
-        base_url: address of the API, ending in `/v1`; empty while not running.
+        base_url: address of the API, ending in `/v1`; empty until started.
         api_key: the only key that the server takes.
     """
 
@@ -39,54 +46,78 @@ class EmbeddedServer:
         self.context_tokens = context_tokens
         self.api_key = secrets.token_urlsafe(24)
         self.base_url = ""
-        self._server: Any = None
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server's process is alive."""
+        return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
-        library = _library()
-        try:
-            self._server = library.Server(self._params(library))
-        except (RuntimeError, ValueError) as error:
-            raise ModelSetupError(f"the embedded model {self.name} does not start: {error}.") from None
-        self.base_url = f"{self._server.listening_address}/v1"
+        if not importlib.util.find_spec("xllamacpp"):
+            raise ModelSetupError(
+                "embedded models need the package xllamacpp.", "Run `pip install 'auditor[embedded]'`."
+            )
+        # A session of its own: Ctrl-C is for this process, which lets the answers under way come in.
+        script = str(Path(__file__).with_name("serve.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        answer = self._ask(self._process)
+        if "url" not in answer:
+            self.__exit__(None, None, None)
+            raise ModelSetupError(
+                f"the embedded model {self.name} does not start: {answer['error']}.",
+                f"`auditor doctor` checks its weights, {self.path}.",
+            )
+        self.base_url = f"{answer['url']}/v1"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server = None  # The native server stops when it is let go of.
-        self.base_url = ""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.communicate(timeout=STOP_S)  # Closes its standard input, at which it ends.
+        except (subprocess.TimeoutExpired, OSError):
+            process.kill()
+            process.wait()
 
-    def _params(self, library: Any) -> Any:
-        params = library.CommonParams()
-        params.model.path = str(self.path)
-        params.model_alias = {self.name}
-        params.hostnames, params.port = ["127.0.0.1"], 0
-        params.api_keys = [self.api_key]
-        params.ui = params.endpoint_slots = False
-        params.verbosity = 0
-        params.n_parallel, params.n_ctx = self.slots, self.slots * self.context_tokens
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _cores()
-        # An answer must depend on its own question and seed only, not on what else is asked at the time or was before:
-        # with these, log-probabilities are bitwise the same alone and in company.
-        params.flash_attn_type = library.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        params.cache_prompt = params.cache_idle_slots = False
-        params.cache_ram_mib = params.n_ctx_checkpoints = 0
-        return params
+    def _ask(self, process: subprocess.Popen[str]) -> dict[str, str]:
+        """Hand over the settings and hear where the server listens, or why it does not."""
+        settings = {
+            "path": str(self.path),
+            "name": self.name,
+            "api_key": self.api_key,
+            "slots": self.slots,
+            "context_tokens": self.context_tokens,
+            "threads": cores(),
+        }
+        assert process.stdin
+        assert process.stdout
+        try:
+            print(json.dumps(settings), file=process.stdin, flush=True)
+            answer: dict[str, str] = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            return {"error": "its process ended at once"}
+        return answer
 
 
-def _library() -> Any:
+def cores() -> int:
+    """Cores this process may use: in a container often fewer than the machine's."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        import xllamacpp
-    except ImportError as error:
-        raise ModelSetupError(
-            f"embedded models need the package xllamacpp ({error}).", "Run `pip install 'auditor[embedded]'`."
-        ) from None
-    return xllamacpp
-
-
-def _cores() -> int:
-    """Cores this process may use, which in a container are fewer than the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        quota, period = CPU_QUOTA.read_text().split()
+        return max(1, min(allowed, int(quota) // int(period)))
+    except (OSError, ValueError):
+        return allowed
 
 
 # --- one server a process and model -------------------------------------------------------------------------------
@@ -96,7 +127,7 @@ _starting = threading.Lock()
 
 
 def endpoint(model: str) -> tuple[str, str]:
-    """Base URL and key of an embedded model's server in this process, started at the first call.
+    """Base URL and key of an embedded model's server, started at the first call and again should it have died.
 
     Args:
         model: `embedded/smollm2-135m`, or the same without the prefix.
@@ -106,10 +137,12 @@ def endpoint(model: str) -> tuple[str, str]:
     """
     name = model.removeprefix(PREFIX)
     with _starting:
-        if name not in _running:
+        if name not in _running or not _running[name].is_running:
             path = weights.locate(name)
             if path.is_dir():
-                raise ModelSetupError(f"{name} is a sentence encoder, not a language model.")
+                raise ModelSetupError(
+                    f"{name} is a sentence encoder, not a language model.", "See `auditor models list`."
+                )
             _running[name] = EmbeddedServer(path, name).__enter__()
         server = _running[name]
     return server.base_url, server.api_key
