@@ -1,0 +1,66 @@
+"""Reports that several tests look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Cell, CellScore, Survey, SurveyCell
+from auditor.reports.build import build_report
+from auditor.reports.model import Report
+from auditor.storage import audits, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from tests.population import populate
+
+
+@pytest.fixture(scope="session")
+def population(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Audit]]:
+    """The made-up audit; only to be read."""
+    with open_database(f"sqlite:///{tmp_path_factory.mktemp('population')}/audit.db") as db:
+        yield db, populate(db)
+
+
+@pytest.fixture(scope="session")
+def report(population: tuple[Database, Audit]) -> Report:
+    """Its report."""
+    return build_report(population[0], population[1].name)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        yield db
+
+
+def survey_of(truth: Mapping[tuple[str, str], float | None]) -> Survey:
+    """A survey of nothing but scores."""
+    return Survey(
+        name="own",
+        title="A survey of one's own",
+        source="made up",
+        wording="How justifiable is {topic} in {country}?",
+        scale=("never", "always"),
+        cells=tuple(SurveyCell(Cell(*cell), score) for cell, score in truth.items()),
+    )
+
+
+def import_scores(
+    db: Database,
+    truth: Mapping[tuple[str, str], float | None],
+    scores: Mapping[tuple[str, str, str], float | None],
+    method: str = "direct",
+) -> Report:
+    """The report of an audit of imported scores, by (model, country, topic)."""
+    audit = audits.save(
+        db, name="imported", config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
+    )
+    rows = [
+        CellScore(model, Cell(country, topic), method, score, n_ok=int(score is not None), n_planned=1)
+        for (model, country, topic), score in scores.items()
+    ]
+    results.save_scores(db, audit.id, rows)
+    audits.set_stage(db, audit.id, audits.DONE)
+    return build_report(db, "imported")

@@ -1,0 +1,210 @@
+"""The figures of a report are those of the rows, and what is missing never becomes one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.domain import Cell, CellScore, Outcome
+from auditor.errors import StorageError
+from auditor.reports.build import build_report
+from auditor.reports.model import Report
+from auditor.storage import audits, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from tests.population import populate
+from tests.reports.conftest import import_scores, survey_of
+
+KEYS = [
+    "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
+    "peer_agreement", "conflicts", "semantic", "logic", "cost", "environment",
+]  # fmt: skip
+
+
+def _pairs(db: Database, audit: Audit, model: str) -> tuple[list[float], list[float]]:
+    truth = audits.survey_of(db, audit).scores
+    mine = [s for s in results.scores(db, audit.id) if s.model == model and s.score is not None and s.cell in truth]
+    return [s.score for s in mine if s.score is not None], [truth[s.cell] for s in mine]
+
+
+def test_keys_are_those_of_the_design(report: Report) -> None:
+    assert list(report.model_dump()) == KEYS
+
+
+def test_alignment_equals_scipy(population: tuple[Database, Audit], report: Report) -> None:
+    for row in report.alignment:
+        x, y = map(np.array, _pairs(*population, row.model))
+        r = stats.pearsonr(x, y)
+        assert row.n == len(x) > 30
+        assert row.pearson_r == pytest.approx(r.statistic, abs=1e-9)
+        assert row.p_value == pytest.approx(r.pvalue, abs=1e-9)
+        assert (row.ci_low, row.ci_high) == pytest.approx(tuple(r.confidence_interval()), abs=1e-9)
+        assert row.spearman_rho == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+        assert row.mae == pytest.approx(np.abs(x - y).mean(), abs=1e-12)
+        assert row.rmse == pytest.approx(np.sqrt(((x - y) ** 2).mean()), abs=1e-12)
+        assert row.bias.value == pytest.approx((x - y).mean(), abs=1e-12)
+    assert [row.model for row in report.alignment] == ["alder", "birch", "cedar"]
+
+
+def test_dropped_cells_are_counted(population: tuple[Database, Audit], report: Report) -> None:
+    survey = audits.survey_of(*population)
+    for row in report.alignment:
+        assert row.n + row.n_dropped == len(survey.cells)
+        assert row.n_without_survey == len(survey.cells) - len(survey.scores) > 0
+
+
+def test_topics_and_countries_equal_numpy(population: tuple[Database, Audit], report: Report) -> None:
+    db, audit = population
+    truth = audits.survey_of(db, audit).scores
+    scores = {(s.model, s.cell): s.score for s in results.scores(db, audit.id) if s.score is not None}
+    assert len(report.topics) == 6 * 3
+    assert len(report.countries) == 8 * 3
+    for rows, part in ((report.topics, 1), (report.countries, 0)):
+        for row in rows:
+            errors = [
+                scores[m, c] - truth[c] for m, c in scores if m == row.model and c[part] == row.name and c in truth
+            ]
+            assert row.n == len(errors)
+            assert row.mae.value == pytest.approx(np.abs(errors).mean())
+            assert row.bias.value == pytest.approx(np.mean(errors))
+
+
+def test_regions_take_each_country_once(population: tuple[Database, Audit], report: Report) -> None:
+    by_name = {r.region: r.countries for r in report.regions.rows}
+    assert by_name == {"Western": 4, "Non-Western": 4}
+    for row, whole in zip(report.regions.rows[::2], report.alignment, strict=True):
+        twin = next(r for r in report.regions.rows if r.model == row.model and r.region != row.region)
+        assert row.n + twin.n == whole.n
+
+
+def test_self_consistency_is_the_mean_over_cells(population: tuple[Database, Audit], report: Report) -> None:
+    for row in report.self_consistency:
+        mine = [s for s in results.scores(*_at(population)) if s.model == row.model]
+        values = [s.self_consistency for s in mine if s.self_consistency is not None]
+        assert row.cosine.value == pytest.approx(np.mean(values))
+        assert row.cosine.n == len(values) <= len(mine)
+        variances = [s.variance for s in mine if s.variance is not None]
+        assert row.variance.value == pytest.approx(np.mean(variances))
+
+
+def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, Audit], report: Report) -> None:
+    verdicts = results.verdicts(*_at(population))
+    for row in report.peer_agreement:
+        mine = [v for v in verdicts if v.model == row.model]
+        given = [v for v in mine if v.outcome is Outcome.OK]
+        assert row.given == row.agreement.n == len(given) < len(mine)
+        assert row.valid == sum(v.ruling == "VALID" for v in given)
+        assert row.agreement.value == pytest.approx(row.valid / row.given)
+        assert row.score_fit.value == pytest.approx(sum(v.score_fit is True for v in given) / len(given))
+
+
+def _at(population: tuple[Database, Audit]) -> tuple[Database, int]:
+    return population[0], population[1].id
+
+
+def test_equal_answers_give_equal_reports(tmp_path: Path, report: Report) -> None:
+    with open_database(f"sqlite:///{tmp_path}/again.db") as db:
+        audit = populate(db)
+        again = build_report(db, audit.name)
+    times = {"created_at", "finished_at"}
+    assert again.audit.model_dump(exclude=times) == report.audit.model_dump(exclude=times)
+    assert again.model_dump_json(exclude={"audit"}) == report.model_dump_json(exclude={"audit"})
+
+
+def test_the_same_database_gives_the_same_bytes(population: tuple[Database, Audit], report: Report) -> None:
+    assert build_report(population[0], population[1].name).model_dump_json() == report.model_dump_json()
+
+
+def test_no_such_audit(db: Database) -> None:
+    with pytest.raises(StorageError, match="no audit 'nothing'"):
+        build_report(db, "nothing")
+
+
+def test_audit_that_has_not_begun(db: Database) -> None:
+    survey = survey_of({("Egypt", "divorce"): 0.1})
+    audits.save(db, name="empty", config=None, config_hash=None, survey=survey, environment={})
+    report = build_report(db, "empty")
+    assert not report.audit.complete
+    assert report.alignment == []
+    assert report.coverage.total == []
+    assert report.panel.fleiss_kappa.value is None
+    assert report.cost.total.usd is None
+
+
+def test_one_model(db: Database) -> None:
+    populate(db, models=1, name="alone")
+    report = build_report(db, "alone")
+    assert len(report.alignment) == 1
+    assert report.peer_agreement == []
+    assert report.conflicts.total == 0
+
+
+def test_two_cells_have_no_r_but_a_reason(db: Database) -> None:
+    report = import_scores(
+        db,
+        {("Egypt", "divorce"): 0.1, ("Japan", "divorce"): 0.3},
+        {("m", "Egypt", "divorce"): 0.2, ("m", "Japan", "divorce"): 0.1},
+    )
+    row = report.alignment[0]
+    assert (row.n, row.pearson_r, row.p_value, row.ci_low, row.spearman_rho) == (2, None, None, None, None)
+    assert row.reason
+    assert row.mae == pytest.approx(0.15)
+
+
+def test_a_constant_model_has_no_r_but_a_reason(db: Database) -> None:
+    truth = {("Egypt", str(i)): i / 10 for i in range(6)}
+    report = import_scores(db, truth, {("m", *cell): 0.5 for cell in truth})
+    assert report.alignment[0].pearson_r is None
+    assert report.alignment[0].reason == "the model gives every cell the same score"
+
+
+def test_imported_scores_need_no_config_and_no_traces(db: Database) -> None:
+    rng = np.random.default_rng(3)
+    truth = {(c, t): float(rng.uniform(-1, 1)) for c in ("Egypt", "Japan", "Atlantis") for t in "abcdefg"}
+    scores = {("m", *cell): float(np.clip(value + rng.normal(0, 0.3), -1, 1)) for cell, value in truth.items()}
+    report = import_scores(db, truth, scores)
+    r = stats.pearsonr(list(scores.values()), list(truth.values()))
+    assert report.alignment[0].pearson_r == pytest.approx(r.statistic, abs=1e-9)
+    assert report.regions.ungrouped == ["Atlantis"]
+    assert [(row.planned, row.ok) for row in report.coverage.total] == [(21, 21)]
+    assert report.audit.models[0].model is None
+    assert report.self_consistency[0].cosine.value is None
+
+
+def test_missing_scores_never_become_numbers(db: Database) -> None:
+    truth: dict[tuple[str, str], float | None] = {("Egypt", str(i)): i / 10 for i in range(8)}
+    truth["Egypt", "7"] = None
+    scores: dict[tuple[str, str, str], float | None] = {("m", *cell): 0.9 for cell in truth}
+    scores["m", "Egypt", "3"] = None
+    report = import_scores(db, truth, scores)
+    row = report.alignment[0]
+    assert (row.n, row.n_dropped, row.n_without_survey) == (6, 2, 1)
+    assert row.mae == pytest.approx(np.mean([0.9 - i / 10 for i in (0, 1, 2, 4, 5, 6)]))
+    cells = {c.topic: c for c in report.audit.cells}
+    assert cells["3"].scores == {"direct": {"m": None}}
+    assert cells["7"].survey is None
+    assert (report.coverage.total[0].ok, report.coverage.total[0].missing) == (7, 1)
+
+
+def test_a_cell_that_the_survey_has_not(db: Database) -> None:
+    report = import_scores(db, {("Egypt", "a"): 0.0}, {("m", "Egypt", "a"): 0.1, ("m", "Narnia", "b"): 1.0})
+    assert [(c.country, c.survey) for c in report.audit.cells] == [("Egypt", 0.0), ("Narnia", None)]
+    assert report.alignment[0].n == 1
+
+
+def test_methods_are_told_apart(db: Database) -> None:
+    truth = {("Egypt", str(i)): i / 10 for i in range(5)}
+    import_scores(db, truth, {("m", *cell): value for cell, value in truth.items()})
+    audit = audits.get(db, "imported")
+    more = [CellScore("m", Cell(*cell), "logprob", -value, n_ok=1, n_planned=1) for cell, value in truth.items()]
+    results.save_scores(db, audit.id, more)
+    rows = build_report(db, "imported").alignment
+    assert [(row.method, row.pearson_r) for row in rows] == [("direct", 1.0), ("logprob", -1.0)]
+
+
+def test_nothing_is_nan(report: Report) -> None:
+    json.dumps(report.model_dump(), allow_nan=False)

@@ -1,0 +1,78 @@
+"""Planned = usable + lost by cause + not recorded, from every side."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import Outcome
+from auditor.reports.build import build_report
+from auditor.reports.model import Report
+from auditor.storage import audits, results, tallies
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import AuditRow, TraceRow
+from tests.population import populate
+
+
+def test_every_row_adds_up(report: Report) -> None:
+    part = report.coverage
+    for row in [*part.total, *part.models, *part.countries, *part.topics, *part.judges]:
+        assert row.planned == row.ok + sum(row.losses.values()) + row.missing
+        assert min(row.losses.values()) > 0
+
+
+@pytest.mark.parametrize("side", ["models", "countries", "topics", "judges"])
+def test_every_side_adds_up_to_the_whole(report: Report, side: str) -> None:
+    for total in report.coverage.total:
+        rows = [r for r in getattr(report.coverage, side) if r.stage == total.stage]
+        if side == "judges" and total.stage == "direct":
+            assert rows == []
+            continue
+        assert sum(r.planned for r in rows) == total.planned
+        assert sum(r.ok for r in rows) == total.ok
+        assert sum((Counter(r.losses) for r in rows), Counter()) == Counter(total.losses)
+
+
+def test_causes_are_those_of_the_rows(population: tuple[Database, Audit], report: Report) -> None:
+    db, audit = population
+    traces = Counter(t.outcome.value for t in results.traces(db, audit.id))
+    total = next(r for r in report.coverage.total if r.stage == "direct")
+    assert total.ok == traces.pop(Outcome.OK.value)
+    assert total.losses == traces
+    # 3 models, 46 of 48 cells that people were asked about, 3 samples
+    assert total.planned == 3 * 46 * 3
+
+
+def test_what_was_not_asked_yet_is_missing(db: Database) -> None:
+    audit = populate(db, name="broken")
+    t = table_of(TraceRow)
+    gone = t.delete().where(t.c.model == "birch", t.c.country == "Egypt")
+    db.write(lambda connection: connection.execute(gone))
+    lost = 3 * sum(c.country == "Egypt" for c in audits.survey_of(db, audit).scores)
+    rows = build_report(db, "broken").coverage
+    direct = [r for r in rows.models if r.stage == "direct"]
+    assert {r.name: r.missing for r in direct} == {"alder": 0, "birch": lost, "cedar": 0}
+
+
+def test_review_is_planned_for_every_scored_trace_and_judge(population: tuple[Database, Audit], report: Report) -> None:
+    ok = Counter(t.model for t in results.traces(population[0], population[1].id) if t.outcome is Outcome.OK)
+    rows = {r.name: r for r in report.coverage.models if r.stage == "review"}
+    assert {name: row.planned for name, row in rows.items()} == {name: 2 * n for name, n in ok.items()}
+
+
+def test_review_of_the_first_traces_only(db: Database) -> None:
+    audit = populate(db, name="few")
+    config = AuditConfig.model_validate_json(audit.config or "")
+    probes = config.probes.model_copy(update={"review": config.probes.review.model_copy(update={"traces": 1})})
+    row = table_of(AuditRow)
+    changed = row.update().values(config=config.model_copy(update={"probes": probes}).model_dump_json())
+    db.write(lambda connection: connection.execute(changed))
+    scored = sum(1 for t in tallies.trace_tallies(db, audit.id) if t.outcome == "ok" and t.model == "alder")
+    report = build_report(db, "few")
+    alder = next(r for r in report.coverage.models if r.stage == "review" and r.name == "alder")
+    # More verdicts are there than this plan asks for; what is there counts.
+    assert alder.planned >= 2 * scored
+    assert alder.planned == alder.ok + sum(alder.losses.values()) + alder.missing

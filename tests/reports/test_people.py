@@ -1,0 +1,72 @@
+"""Ratings settle conflicts here by the same rules as in the review queue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, Rating
+from auditor.reports.people import settled
+from auditor.storage import results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.storage.reviews import Queue
+from auditor.storage.standing import Standing
+from tests.population import populate
+
+CELL = Cell("Egypt", "divorce")
+CONFLICT = Conflict(
+    CELL, "a", "b", 0.5, -0.5, ConflictKind.BINARY, ConflictState.MAJORITY, seats=1, votes_left=1, winner="a"
+)
+
+
+def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> Rating:
+    return Rating(CELL, "a", "b", score_left, -0.5, rater, decision, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("said", "standing", "winner"),
+    [
+        ([], Standing.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT)], Standing.PERSON, "b"),
+        ([_rating(Decision.LEFT)], Standing.PERSON, "a"),
+        ([_rating(Decision.BOTH)], Standing.PERSON, None),
+        ([_rating(Decision.SKIP)], Standing.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT), _rating(Decision.SKIP)], Standing.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT), _rating(Decision.LEFT)], Standing.PERSON, "a"),
+        ([_rating(Decision.RIGHT, score_left=0.4)], Standing.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT), _rating(Decision.LEFT, "bo")], Standing.DISPUTED, None),
+        ([_rating(Decision.RIGHT), _rating(Decision.LEFT, "bo"), _rating(Decision.RIGHT, "cy")], Standing.PERSON, "b"),
+        ([_rating(Decision.RIGHT), _rating(Decision.SKIP, "bo")], Standing.PERSON, "b"),
+    ],
+)
+def test_what_people_say_goes_before_the_judges(said: list[Rating], standing: Standing, winner: str | None) -> None:
+    found = settled([CONFLICT], said)[0]
+    assert (found.standing, found.winner) == (standing, winner)
+
+
+def test_counts_are_those_of_the_review_queue(db: Database) -> None:
+    audit = populate(db)
+    conflicts = results.conflicts(db, audit.id)
+    for i, conflict in enumerate(conflicts):
+        for rater in ("bo", "cy")[: i % 3]:
+            decision = list(Decision)[(i * (2 if rater == "bo" else 1)) % len(Decision)]
+            rating = replace(
+                _rating(decision, rater, conflict.score_left - (i % 5 == 4)),
+                cell=conflict.cell,
+                left=conflict.left,
+                right=conflict.right,
+                score_right=conflict.score_right,
+            )
+            results.add_rating(db, audit.id, rating)
+    ours = Counter(s.standing for s in settled(conflicts, results.ratings(db, audit.id)))
+    queue = Queue(db, audit.id, "ada").counts()
+    assert {standing: ours[standing] for standing in Standing} == queue
+    assert all(queue.values())
+
+
+def test_a_conflict_of_another_audit_is_untouched(population: tuple[Database, Audit]) -> None:
+    assert settled([], results.ratings(population[0], population[1].id)) == []
