@@ -10,10 +10,12 @@ def main() -> None:
     from auditor.cli.app import app
     from auditor.errors import AuditorError
 
+    debug = "--debug" in sys.argv
+    sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]  # taken before or after the command's name
     try:
         app()
     except AuditorError as error:
-        if "--debug" in sys.argv:
+        if debug:
             raise
         from auditor.cli.output import complain
 

@@ -256,7 +256,12 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
 
 def _explain(error: pydantic.ValidationError, data: Any) -> str:
     """The first thing wrong, in one line; how many more there are."""
-    problems = [_explain_one(dict(e), data) for e in error.errors(include_url=False)]
+    found = [dict(e) for e in error.errors(include_url=False)]
+    # Where a word or a table is allowed, pydantic complains about both; the table's complaint says more.
+    told = [
+        e for e in found if e["type"] != "literal_error" or all(o is e or o["loc"][0] != e["loc"][0] for o in found)
+    ]
+    problems = [_explain_one(e, data) for e in told or found]
     unique = list(dict.fromkeys(problems))
     more = f" (and {len(unique) - 1} more)" if len(unique) > 1 else ""
     return unique[0] + more

@@ -171,7 +171,8 @@ async def _run(
     encoder = _encoder(config)
     models = {m.name: m for m in [*config.models, *config.judge_models]}
     spent = _spent(db, audit.id)
-    gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed)
+    stop = threading.Event()
+    gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed, stop=stop)
     context = Context(
         config=config,
         survey=survey,
@@ -181,6 +182,7 @@ async def _run(
         gateway=gateway,
         encoder=encoder,
         progress=progress or Silent(),
+        stop=stop,
     )
     thread = f"{audit.id}/{audit.created_at}"
     settings: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": RECURSION_LIMIT}

@@ -52,5 +52,6 @@ def without_keywords(schema: Any, refused: set[str]) -> Any:
 
 
 async def close_clients() -> None:
-    """Close litellm's HTTP clients of this event loop."""
+    """Close litellm's HTTP clients of this event loop, and forget them: it would hand out closed ones."""
     await litellm().close_litellm_async_clients()
+    litellm().in_memory_llm_clients_cache.flush_cache()

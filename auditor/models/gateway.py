@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -42,7 +43,13 @@ class Gateway:
     """Asks models. Make one a run, inside the event loop that it is used in, and close it at the end."""
 
     def __init__(
-        self, models: Iterable[ModelSection], limits: Limits, *, spent_usd: float = 0.0, seed: int = 0
+        self,
+        models: Iterable[ModelSection],
+        limits: Limits,
+        *,
+        spent_usd: float = 0.0,
+        seed: int = 0,
+        stop: threading.Event | None = None,
     ) -> None:
         """Resolve keys and start embedded models; no request goes out yet.
 
@@ -51,6 +58,7 @@ class Gateway:
             limits: budget, attempts and deadline.
             spent_usd: what this audit has cost before.
             seed: of the retries' jitter.
+            stop: once set, nothing is tried again.
 
         Raises:
             ConfigError: a key is not in the environment.
@@ -59,6 +67,7 @@ class Gateway:
         door.litellm()  # its import takes seconds, which are no part of any request
         self._limits = limits
         self._rng = random.Random(seed)
+        self._stop = stop or threading.Event()
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines = {m.name: _Line(m, resolve(m), Limiter(m.concurrency), asyncio.Lock()) for m in models}
 
@@ -113,10 +122,10 @@ class Gateway:
             pause += failure.retry_after_s
         elif failure.retry_after_s is not None:
             pause = max(pause, failure.retry_after_s)
-        if time.monotonic() + pause >= deadline:
+        if time.monotonic() + pause >= deadline or self._stop.is_set():
             return False
         await asyncio.sleep(pause)
-        return True
+        return not self._stop.is_set()
 
     async def _request(self, line: _Line, call: Call, number: int, deadline: float) -> tuple[Answer, Failure | None]:
         started, clock = datetime.now(UTC), time.monotonic()

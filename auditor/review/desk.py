@@ -105,8 +105,11 @@ class Desk:
 
     # --- one conflict
 
-    def item(self, key: ConflictKey) -> Item:
+    def item(self, key: ConflictKey, *, peek: bool = False) -> Item:
         """A conflict as the rater may see it now.
+
+        Args:
+            peek: only the sides are looked at, so nothing is revealed and there is nothing to log.
 
         Raises:
             StorageError: it is gone; the audit was run anew.
@@ -115,12 +118,13 @@ class Desk:
         if not rows:
             raise StorageError("this conflict is gone: the audit was run anew.", "Go back to the queue.")
         row, swapped = rows[0], self._swaps(key)
-        if row.seen and not self.blind:
+        revealed = row.seen and not peek
+        if revealed and not self.blind:
             self._note_open_book(row, swapped)
         samples = evidence.sides(self.db, self.audit.id, key)
         left, right = Side(row.score_left, samples[0]), Side(row.score_right, samples[1])
         survey = None
-        if row.seen:
+        if revealed:
             hidden = evidence.hidden(self.db, self.audit.id, key)
             left = replace(left, author=hidden.left, verdicts=hidden.verdicts_left)
             right = replace(right, author=hidden.right, verdicts=hidden.verdicts_right)
@@ -135,7 +139,7 @@ class Desk:
             right=left if swapped else right,
             swapped=swapped,
             decision=_turn(row.decision, swapped),
-            revealed=row.seen,
+            revealed=revealed,
             survey=survey,
             first=self._first(key, row, swapped),
             wants_second=row.raters == 1 and row.decision in (None, Decision.SKIP) and self.wants_second(key),

@@ -162,8 +162,9 @@ def _column(name: str, texts: Sequence[str], index: NDArray[np.int32], labels: M
 
 def _header(path: Path) -> tuple[list[str], str]:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            line = file.readline(1 << 20)
+        # Only the header is decoded: what other columns hold is not our business.
+        with open(path, "rb") as file:
+            line = file.readline(1 << 20).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Is it really a CSV file?") from None
     if "\0" in line:

@@ -108,9 +108,12 @@ def _draw(donors: Floats, seekers: Floats, rng: np.random.Generator, times: int)
     upto = np.cumsum(taken, axis=1)
     below = np.hstack([np.zeros((times, 1), upto.dtype), upto])
     left, right = (below[:, np.searchsorted(donors, seekers, side)] for side in ("left", "right"))
-    # Where many donors are equal to the seeker, any of them may be the middle.
-    middle = left + (rng.random(left.shape) * (right - left + 1)).astype(np.intp)
-    place = np.clip(middle - (width + 1) // 2, 0, n - width) + rng.integers(0, width, left.shape)
+    # An odd window has no middle between two donors: it leans to either side by chance.
+    start = np.clip((left + right) // 2 - (width + rng.integers(0, 2, left.shape)) // 2, 0, n - width)
+    # Where that many donors are equal to the seeker, any of them will do, and no other.
+    equal = right - left >= width
+    start, width = np.where(equal, left, start), np.where(equal, right - left, width)
+    place = start + (rng.random(left.shape) * width).astype(np.intp)
     positions: NDArray[np.intp] = np.searchsorted((upto + offset).ravel(), place + offset, side="right") - offset
     return positions
 

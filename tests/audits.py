@@ -1,0 +1,35 @@
+"""Configurations for tests: a few scripted models over a few cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.config import AuditConfig
+
+KEY = "sk-canary-0123456789"
+KEY_VARIABLE = "SCRIPTED_KEY"
+
+
+def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
+    """An audit of scripted models; `changes` replace top-level keys."""
+    data: dict[str, Any] = {
+        "name": "scripted",
+        "survey": {
+            "source": "wvs7-sample",
+            "countries": ["Germany", "Japan", "Nigeria"],
+            "topics": ["homosexuality", "divorce", "abortion"],
+        },
+        "embedding": {"model": "none"},
+        "models": [
+            {
+                "name": f"model-{letter}",
+                "model": f"openai/scripted-{letter}",
+                "api_base": url,
+                "api_key": f"os.environ/{KEY_VARIABLE}",
+            }
+            for letter in "abcdefgh"[:models]
+        ],
+        "probes": {"direct": {"samples": 3}},
+        "seed": 7,
+    }
+    return AuditConfig.model_validate(data | changes)

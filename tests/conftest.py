@@ -1,0 +1,34 @@
+"""Every test runs with no keys, no user config, and a database folder of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fake_server import FakeServer
+
+KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
+
+
+@pytest.fixture(autouse=True)
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's own keys and settings must not reach a test."""
+    for name in list(os.environ):
+        if name.endswith(KEY_SUFFIXES) or name in ("AUDITOR_STORAGE",):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    """A scripted server on a loopback port."""
+    with FakeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> str:
+    """URL of a database that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'audits.db'}"

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from auditor.models.failures import redact, retry_after
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "2"}, 2.0),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"llm_provider-retry-after": "7"}, 7.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": format_datetime(datetime.now(UTC) - timedelta(hours=1))}, 0.0),
+    ],
+)
+def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=30))
+    assert retry_after({"retry-after": later}) == pytest.approx(30, abs=2)
+
+
+def test_secrets_are_cut_out_of_texts() -> None:
+    assert redact("key sk-1 and sk-1", ("sk-1", "")) == "key [key removed] and [key removed]"

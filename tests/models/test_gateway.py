@@ -1,0 +1,169 @@
+"""The gateway against a server that misbehaves in every way; what counts is what went over the wire."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.errors import ConfigError, ModelSetupError
+from auditor.models.gateway import Gateway
+from tests.audits import KEY, KEY_VARIABLE
+from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def section(server: FakeServer, **changes: Any) -> ModelSection:
+    return ModelSection(
+        name="m", model="openai/x", api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}", **changes
+    )
+
+
+def call(sample: int = 0, **params: Any) -> Call:
+    chosen = {"temperature": 0.5, "max_tokens": 50, "seed": 3, **params}
+    return Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, sample=sample, params=chosen)
+
+
+async def ask(model: ModelSection, *calls: Call, **limits: Any) -> list[Answer]:
+    gateway = Gateway([model], Limits.model_validate({"max_attempts": 3, **limits}))
+    try:
+        return [await gateway.complete(c) for c in calls]
+    finally:
+        await gateway.close()
+
+
+async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> None:
+    [got] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
+    assert got.outcome is Outcome.OK
+    assert (got.prompt_tokens, got.completion_tokens, got.served_model) == (100, 20, "scripted-1")
+    assert got.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
+    assert [a.outcome for a in got.attempts] == [Outcome.OK]
+    body = server.requests[0].body
+    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.5, 50, 3)
+    assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_an_unknown_price_and_missing_usage_are_unknown_and_not_zero(server: FakeServer) -> None:
+    [unpriced] = await ask(section(server), call())
+    assert unpriced.cost_usd is None
+    server.script = lambda _: completion("hello", usage=False)
+    [uncounted] = await ask(section(server, price={"input": 1, "output": 1}), call())
+    assert (uncounted.prompt_tokens, uncounted.completion_tokens, uncounted.cost_usd) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "requests"),
+    [
+        (lambda _: error(500, "oops"), Outcome.SERVER_ERROR, 3),
+        (lambda _: error(503, "busy"), Outcome.SERVER_ERROR, 3),
+        (lambda _: error(429, "slow", headers={"retry-after": "0"}), Outcome.RATE_LIMITED, 3),
+        (lambda _: error(400, "bad"), Outcome.CLIENT_ERROR, 1),
+        (lambda _: error(422, "bad"), Outcome.CLIENT_ERROR, 1),
+        (lambda _: completion("half an ans", finish="length"), Outcome.TRUNCATED, 1),
+        (lambda _: completion(None, finish="content_filter"), Outcome.REFUSED, 1),
+        (lambda _: completion(None, refusal="I can not."), Outcome.REFUSED, 1),
+        (lambda _: completion(""), Outcome.SERVER_ERROR, 3),
+        (lambda _: Reply(body={"id": "1", "choices": []}), Outcome.SERVER_ERROR, 3),
+        (lambda _: Reply(raw=b"<html>gateway</html>"), Outcome.SERVER_ERROR, 3),
+        (lambda _: Reply(raw=b'{"choices": [{"mess'), Outcome.SERVER_ERROR, 3),
+        (lambda r: Reply(drop=True) if r.number else answer(r), Outcome.SERVER_ERROR, 3),
+        (lambda r: Reply(delay_s=2) if r.number else answer(r), Outcome.TIMEOUT, 3),
+    ],
+)
+async def test_each_failure_has_its_outcome_and_one_owner_of_retries(
+    server: FakeServer, reply: Callable[[Request], Reply], outcome: Outcome, requests: int
+) -> None:
+    server.script = lambda r: answer(r) if r.number == 0 else reply(r)
+    _, got = await ask(section(server, timeout_s=0.4), call(0), call(1))
+    assert got.outcome is outcome, got
+    assert len(got.attempts) == requests
+    assert [a.number for a in got.attempts] == list(range(1, requests + 1))
+    assert len(server.requests) == requests + 1
+    assert KEY not in repr(got)
+
+
+async def test_a_server_that_recovers_is_asked_again(server: FakeServer) -> None:
+    server.script = lambda r: error(503, "busy") if r.number < 2 else answer(r)
+    [got] = await ask(section(server), call())
+    assert got.outcome is Outcome.OK
+    assert [a.outcome for a in got.attempts] == [Outcome.SERVER_ERROR, Outcome.SERVER_ERROR, Outcome.OK]
+
+
+@pytest.mark.parametrize("header", [{"retry-after": "1"}, {"retry-after-ms": "1000"}])
+async def test_retry_after_is_kept(server: FakeServer, header: dict[str, str]) -> None:
+    server.script = lambda r: error(429, "slow", headers=header) if r.number == 0 else answer(r)
+    [got] = await ask(section(server), call())
+    assert got.outcome is Outcome.OK
+    assert server.requests[1].at - server.requests[0].at >= 1.0
+    assert got.attempts[0].retry_after_s == 1.0
+
+
+async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
+    server.script = lambda _: error(429, "You exceeded your current quota", code="insufficient_quota")
+    with pytest.raises(ModelSetupError, match="quota"):
+        await ask(section(server), call())
+    assert len(server.requests) == 1
+
+
+async def test_the_deadline_is_over_the_whole_call(server: FakeServer) -> None:
+    server.script = lambda r: answer(r) if r.number == 0 else error(503, "busy", headers={"retry-after": "30"})
+    began = time.monotonic()
+    _, got = await ask(section(server), call(0), call(1), deadline_s=2)
+    assert got.outcome is Outcome.SERVER_ERROR
+    assert time.monotonic() - began < 6
+
+
+@pytest.mark.parametrize(("status", "mend"), [(401, "Check the key that os.environ/"), (404, "Check the model's name")])
+async def test_an_unusable_model_stops_the_run_before_money_is_spent(
+    server: FakeServer, status: int, mend: str
+) -> None:
+    server.script = lambda _: error(status, f"no: {KEY}")
+    with pytest.raises(ModelSetupError, match=mend) as caught:
+        await ask(section(server), call())
+    assert KEY not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+async def test_an_unreachable_server_is_said_at_once() -> None:
+    nowhere = ModelSection(name="m", model="openai/x", api_base="http://127.0.0.1:9/v1")
+    with pytest.raises(ModelSetupError, match="Check that the server runs"):
+        await ask(nowhere.model_copy(update={"api_key": f"os.environ/{KEY_VARIABLE}"}), call(), max_attempts=6)
+
+
+async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follows(server: FakeServer) -> None:
+    server.script = lambda r: answer(r) if r.number == 0 else error(401, "revoked")
+    answers = await ask(section(server), *(call(i) for i in range(5)))
+    assert [a.outcome for a in answers] == [Outcome.OK] + [Outcome.CLIENT_ERROR] * 4
+    assert len(server.requests) == 2
+
+
+async def test_the_budget_is_reserved_before_a_call_goes_out(server: FakeServer) -> None:
+    model = section(server, price={"input": 0.0, "output": 1e6})  # a dollar a token, 20 tokens an answer
+    answers = await ask(model, *(call(i) for i in range(4)), budget_usd=75.0)  # 50 tokens are reserved
+    assert [a.outcome for a in answers] == [Outcome.OK, Outcome.OK, Outcome.OVER_BUDGET, Outcome.OVER_BUDGET]
+    assert len(server.requests) == 2
+
+
+def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
+    with pytest.raises(ConfigError, match=KEY_VARIABLE):
+        Gateway([section(server)], Limits())
+
+
+async def test_nasty_text_can_be_stored(server: FakeServer) -> None:
+    server.script = lambda _: Reply(
+        raw=b'{"id":"1","object":"chat.completion","created":1,"model":"s","choices":[{"index":0,'
+        b'"finish_reason":"stop","message":{"role":"assistant","content":"a\\u0000b\\ud800c"}}]}'
+    )
+    [got] = await ask(section(server), call())
+    assert got.text is not None
+    assert got.text.encode("utf-8") == b"a\\x00b\\ud800c"

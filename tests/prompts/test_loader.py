@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from importlib import resources
+
+import pytest
+
+from auditor.errors import ConfigError
+from auditor.prompts import fill, load_prompt
+from auditor.prompts.loader import parse_prompt
+
+FILE = "---\nid: x\nversion: 1\npurpose: p\nfields: [a]\n---\n[system]\nS {a}\n[user]\nU\n"
+
+
+def test_every_template_loads() -> None:
+    names = [f.name.removesuffix(".md") for f in (resources.files("auditor.prompts") / "en").iterdir()]
+    assert sorted(names) == ["direct.structured", "direct.text", "review"]
+    for name in names:
+        assert load_prompt(name).id == name
+
+
+def test_values_are_filled_in_one_pass() -> None:
+    assert fill("{a} {b}", {"a": "{b}", "b": "x"}) == "{b} x"
+    messages = parse_prompt(FILE, "en", where="x").render(preamble="P", a='{"norms": {a}}')
+    assert [m.content for m in messages] == ['P\n\nS {"norms": {a}}', "U"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("fields: [a]", "fields: [a, b]"), "declares the fields"),
+        (("S {a}", "S"), "declares the fields"),
+        (("[user]", "[human]"), "front matter"),
+        (("version: 1\n", ""), "must have"),
+    ],
+)
+def test_a_broken_template_is_an_error_when_it_is_loaded(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_prompt(FILE.replace(*change), "en", where="prompts/en/x.md")
+
+
+def test_wrong_values_are_an_error() -> None:
+    with pytest.raises(ValueError, match="takes"):
+        parse_prompt(FILE, "en", where="x").render(b="1")
+
+
+def test_an_unknown_prompt_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="no prompt 'direct' in the language 'xx'"):
+        load_prompt("direct", "xx")
