@@ -1,0 +1,244 @@
+"""How far raters agree beyond chance: Fleiss' kappa, Krippendorff's alpha, Gwet's AC1, with item-bootstrap intervals.
+
+Which one? With verdicts that are nearly all the same, kappa and alpha fall although raters hardly differ (the
+prevalence paradox); AC1 does not: read them together, beside the prevalence. For scores choose alpha at the "interval"
+level, for ranked categories "ordinal", else "nominal". The intervals speak of other items and the same raters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from auditor.metrics._pairs import Floats
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+Statistic = Callable[[Floats], Floats]
+"""From how often each item counts, shape (replicates, items), to the values, shape (replicates,), nan if undefined."""
+
+_CHUNK = 4_000_000
+"""Numbers held at once while resampling: 32 MB."""
+
+_MAX_UNDEFINED = 0.05
+"""Above this share of resamples without a value, the rest say too little about the spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A coefficient of agreement, at most 1, with a 95% interval; `reason` says why something is None.
+
+    Attributes:
+        n_items: items with at least two ratings; the others, `n_dropped`, say nothing on agreement.
+        n_ratings: ratings of these items.
+        prevalence: share of each category in the ratings, in the order of the columns or of the sorted values.
+    """
+
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_items: int
+    n_ratings: int
+    n_dropped: int
+    prevalence: tuple[float, ...]
+    reason: str | None = None
+
+
+def count_ratings(ratings: ArrayLike) -> Floats:
+    """How many raters put each item into each category.
+
+    Args:
+        ratings: shape (raters, items), numbers; nan where a rater gave none.
+
+    Returns:
+        Shape (items, categories), the categories being the values that occur, sorted.
+    """
+    return _tally(_as_ratings(ratings))[0]
+
+
+def fleiss_kappa(counts: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> Agreement:
+    """Fleiss' kappa (Psychological Bulletin 76, 1971, 378-382), for panels of any size.
+
+    With panels of different sizes every item weighs the same, in the agreement and in the prevalence (Gwet, Handbook
+    of Inter-Rater Reliability, 2014, ch. 2); with equal ones this is Fleiss' own.
+
+    Args:
+        counts: shape (items, categories): ratings of the item in the category, as from `count_ratings`.
+        replicates, seed: of the bootstrap over items.
+
+    Raises:
+        ValueError: not a table of counts.
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or not np.all(np.isfinite(table) & (table >= 0) & (table == np.round(table))):
+        raise ValueError("counts must be a table (items, categories) of whole numbers, none negative")
+
+    def statistic(kept: Floats) -> Statistic:
+        agree, shares = _pairs_that_agree(kept), kept / kept.sum(axis=1, keepdims=True)
+
+        def kappa(weights: Floats) -> Floats:
+            items = weights.sum(axis=1)
+            chance = (((weights @ shares) / items[:, None]) ** 2).sum(axis=1)
+            return _divide((weights @ agree) / items - chance, 1 - chance)
+
+        return kappa
+
+    return _estimate(table, statistic, replicates, seed)
+
+
+def krippendorff_alpha(
+    ratings: ArrayLike, level: Level = "nominal", *, replicates: int = 2000, seed: int = 0
+) -> Agreement:
+    """Krippendorff's alpha, 1 - observed / expected disagreement (Content Analysis, 4th ed. 2019, ch. 12).
+
+    Args:
+        ratings: shape (raters, items), numbers; nan where a rater gave none.
+        level: "nominal" for categories, "ordinal" for ranks, "interval" for scores.
+        replicates, seed: of the bootstrap over items.
+
+    Raises:
+        ValueError: not a table, an infinite rating, or an unknown level.
+    """
+    if level not in ("nominal", "ordinal", "interval"):
+        raise ValueError(f"level must be nominal, ordinal or interval, but got {level!r}")
+    counts, values = _tally(_as_ratings(ratings))
+
+    def statistic(kept: Floats) -> Statistic:
+        return _nominal_alpha(kept) if level == "nominal" else _metric_alpha(kept, values, ordinal=level == "ordinal")
+
+    return _estimate(counts, statistic, replicates, seed)
+
+
+def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, replicates: int = 2000, seed: int = 0) -> Agreement:
+    """Gwet's AC1 (British J. of Mathematical and Statistical Psychology 61, 2008, 29-48, eq. 7).
+
+    Args:
+        ratings: shape (raters, items), numbers that name categories; nan where a rater gave none.
+        categories: how many there are to choose from; those that occur, if not given.
+        replicates, seed: of the bootstrap over items.
+
+    Raises:
+        ValueError: not a table, an infinite rating, or fewer categories than occur.
+    """
+    counts, values = _tally(_as_ratings(ratings))
+    q = len(values) if categories is None else categories
+    if q < len(values):
+        raise ValueError(f"{len(values)} categories occur, but there are said to be {q}")
+
+    def statistic(kept: Floats) -> Statistic:
+        agree, shares = _pairs_that_agree(kept), kept / kept.sum(axis=1, keepdims=True)
+
+        def ac1(weights: Floats) -> Floats:
+            items = weights.sum(axis=1)
+            share = (weights @ shares) / items[:, None]
+            chance = (share * (1 - share)).sum(axis=1) / (q - 1)
+            return _divide((weights @ agree) / items - chance, 1 - chance)
+
+        return ac1
+
+    return _estimate(counts, statistic, replicates, seed)
+
+
+def leave_one_rater_out(
+    ratings: ArrayLike, statistic: Callable[[Floats], Agreement] = krippendorff_alpha
+) -> tuple[Agreement, ...]:
+    """The agreement of the others, once for each rater left out: a rise names a rater who stands apart.
+
+    Args:
+        ratings: shape (raters, items); nan where a rater gave none.
+        statistic: from such a table to an agreement.
+    """
+    table = _as_ratings(ratings)
+    return tuple(statistic(np.delete(table, i, axis=0)) for i in range(len(table)))
+
+
+def _as_ratings(ratings: ArrayLike) -> Floats:
+    table = np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2 or np.isinf(table).any():
+        raise ValueError("ratings must be a table (raters, items) of numbers, nan where there is none")
+    return table
+
+
+def _tally(ratings: Floats) -> tuple[Floats, Floats]:
+    """Counts, shape (items, categories), and the sorted values that the categories stand for."""
+    rater, item = np.nonzero(~np.isnan(ratings))
+    values, category = np.unique(ratings[rater, item], return_inverse=True)
+    counts = np.zeros((ratings.shape[1], len(values)))
+    np.add.at(counts, (item, category), 1)
+    return counts, values
+
+
+def _estimate(counts: Floats, statistic: Callable[[Floats], Statistic], replicates: int, seed: int) -> Agreement:
+    kept = counts[counts.sum(axis=1) >= 2]
+    n, ratings, dropped = len(kept), int(kept.sum()), len(counts) - len(kept)
+    if n == 0:
+        return Agreement(None, None, None, 0, 0, dropped, (), "no item has 2 ratings")
+    prevalence = tuple(float(s) for s in kept.sum(axis=0) / ratings)
+    if max(prevalence) == 1:
+        return Agreement(None, None, None, n, ratings, dropped, prevalence, "all ratings are the same")
+    # Items with the same counts are one: a few patterns stand for thousands of items.
+    patterns, times = np.unique(kept, axis=0, return_counts=True)
+    value_of = statistic(patterns)
+    value = float(value_of(times[None, :].astype(np.float64))[0])
+    low, high, reason = _interval(value_of, times / n, n, replicates, max(1, _CHUNK // max(patterns.shape)), seed)
+    return Agreement(value, low, high, n, ratings, dropped, prevalence, reason)
+
+
+def _interval(
+    value_of: Statistic, shares: Floats, n: int, replicates: int, step: int, seed: int
+) -> tuple[float | None, float | None, str | None]:
+    """The 95% percentile interval over resampled items."""
+    rng = np.random.default_rng(seed)
+    sizes = [min(step, replicates - start) for start in range(0, replicates, step)]
+    values = np.concatenate([value_of(rng.multinomial(n, shares, size).astype(np.float64)) for size in sizes])
+    defined = values[~np.isnan(values)]
+    if len(defined) < (1 - _MAX_UNDEFINED) * replicates:
+        return None, None, "too few items differ for an interval: many resamples hold one category only"
+    low, high = np.quantile(defined, (0.025, 0.975))
+    if high - low < 1e-12:
+        return None, None, "every resample gives the same value: no interval"
+    return float(low), float(high), None
+
+
+def _pairs_that_agree(counts: Floats) -> Floats:
+    m = counts.sum(axis=1)
+    share: Floats = ((counts**2).sum(axis=1) - m) / (m * (m - 1))
+    return share
+
+
+def _nominal_alpha(counts: Floats) -> Statistic:
+    m = counts.sum(axis=1)
+    disagree = (m * m - (counts**2).sum(axis=1)) / (m - 1)
+
+    def alpha(weights: Floats) -> Floats:
+        n = weights @ counts
+        total = n.sum(axis=1)
+        return 1 - _divide((total - 1) * (weights @ disagree), total**2 - (n**2).sum(axis=1))
+
+    return alpha
+
+
+def _metric_alpha(counts: Floats, values: Floats, *, ordinal: bool) -> Statistic:
+    """Both levels measure squared distances: "interval" between values, "ordinal" between their midranks."""
+    m = counts.sum(axis=1)
+    weighted = counts * (m / (m - 1))[:, None]
+
+    def alpha(weights: Floats) -> Floats:
+        n = weights @ counts
+        total = n.sum(axis=1)
+        place = np.cumsum(n, axis=1) - n / 2 if ordinal else np.broadcast_to(values, n.shape)
+        place = place - (n * place).sum(axis=1, keepdims=True) / total[:, None]
+        within = (place**2 * (weights @ weighted)).sum(axis=1) - (weights * (place @ counts.T) ** 2) @ (1 / (m - 1))
+        return 1 - _divide((total - 1) * within, total * (n * place**2).sum(axis=1))
+
+    return alpha
+
+
+def _divide(above: Floats, below: Floats) -> Floats:
+    """Quotient; nan where there is nothing to divide by, up to rounding."""
+    defined = below > 1e-12
+    return np.where(defined, above / np.where(defined, below, 1.0), np.nan)
