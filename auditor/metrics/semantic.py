@@ -1,0 +1,219 @@
+"""How consistent answers to one question are: semantic graph entropy, its rivals and the consistency score.
+
+Below, answers to q questions are an array (q, n, d) of embeddings. A row with a nan, or of zeros, points nowhere: it
+counts as an answer that is missing, and the question is scored on the answers that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditor.metrics.share import Share, share_of
+
+Variant = Literal["sage", "sge"]
+Floats = NDArray[np.float64]
+
+
+def semantic_graph_entropy(embeddings: ArrayLike, variant: Variant = "sage", alpha: float = 10.0) -> float:
+    """Consistency of the answers to one question, from the graph of their similarities.
+
+    With cosines s_ij, `sage` (SaGE, LREC-COLING 2024): f_i = sum over j != i of max(s_ij, 0), p_i = f_i^alpha / sum of
+    f^alpha, H = -sum of p log p, the value is mean(s_ij) * H / log n. Where no cosine is positive, p is taken as
+    uniform, which leaves the mean cosine. `sge` (arXiv 2402.01719): with d_ij = 1 - s_ij, p_i = sum over j of d_ij / the
+    sum of d, the value is 1 - mean(d_ij) * H / log n; alpha has no part in it.
+
+    Equations 6 and 7 of the SaGE paper, as printed, give 0 to identical answers; the form here gives them 1. alpha = 10
+    reproduces the numbers that its authors published, alpha = 1 is the text of the paper.
+
+    Args:
+        embeddings: shape (n, d), one row an answer (or its rule of thumb); lengths do not matter.
+        variant: "sage" or "sge".
+        alpha: power that sharpens the weights, > 0.
+
+    Returns:
+        Higher is more consistent; 1 for answers that all point the same way. `sage` is 0 for orthogonal answers and
+        negative only if the mean cosine is; `sge` is at least -1. nan with fewer than two answers.
+
+    Raises:
+        ValueError: the shape, the variant or alpha is none of these.
+    """
+    rows = np.asarray(embeddings, dtype=float)
+    if rows.ndim != 2:
+        raise ValueError(f"embeddings must have the shape (n, d), but got {rows.shape}")
+    return float(entropy_of_similarities(cosine_similarities(rows), variant, alpha))
+
+
+def semantic_graph_entropies(
+    embeddings: NDArray[np.floating], variant: Variant = "sage", alpha: float = 10.0, block: int = 256
+) -> Floats:
+    """`semantic_graph_entropy` of many questions at once, `block` of them in memory at a time.
+
+    Args:
+        embeddings: shape (q, n, d); a memory-mapped file is read piece by piece. Fill up with nan where a question has
+            fewer answers than n.
+        variant, alpha: as in `semantic_graph_entropy`.
+        block: questions computed together.
+
+    Returns:
+        Shape (q,).
+
+    Raises:
+        ValueError: as `semantic_graph_entropy`.
+    """
+    if embeddings.ndim != 3:
+        raise ValueError(f"embeddings must have the shape (q, n, d), but got {embeddings.shape}")
+    values = np.empty(len(embeddings))
+    for start in range(0, len(embeddings), block):
+        part = slice(start, start + block)
+        values[part] = entropy_of_similarities(cosine_similarities(embeddings[part]), variant, alpha)
+    return values
+
+
+def cosine_similarities(embeddings: ArrayLike) -> Floats:
+    """Cosines between the rows: (..., n, d) to (..., n, n), clipped to [-1, 1]; nan at rows that point nowhere."""
+    rows = np.asarray(embeddings, dtype=float)
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    unit = rows / np.where(lengths > 0, lengths, np.nan)
+    return np.clip(unit @ unit.swapaxes(-1, -2), -1.0, 1.0)
+
+
+def entropy_of_similarities(similarities: ArrayLike, variant: Variant = "sage", alpha: float = 10.0) -> Floats:
+    """`semantic_graph_entropy` from similarities, so that mixes (of answers and rules of thumb) can be scored.
+
+    Args:
+        similarities: shape (..., n, n), symmetric, in [-1, 1]; nan on the diagonal marks an answer that is missing.
+        variant, alpha: as in `semantic_graph_entropy`.
+
+    Returns:
+        Shape (...).
+
+    Raises:
+        ValueError: as `semantic_graph_entropy`.
+    """
+    if variant not in ("sage", "sge"):
+        raise ValueError(f"variant must be 'sage' or 'sge', but got {variant!r}")
+    if not alpha > 0:
+        raise ValueError(f"alpha must be above 0, but got {alpha!r}")
+    values = np.asarray(similarities, dtype=float)
+    if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
+        raise ValueError(f"similarities must have the shape (..., n, n), but got {values.shape}")
+    present = ~np.isnan(np.diagonal(values, axis1=-2, axis2=-1))
+    pairs = present[..., :, None] & present[..., None, :] & ~np.eye(values.shape[-1], dtype=bool)
+    if variant == "sage":
+        return _scaled_entropy(np.where(pairs, values, 0.0), present, alpha)
+    return 1.0 - _scaled_entropy(np.where(pairs, np.maximum(1.0 - values, 0.0), 0.0), present, 1.0)
+
+
+def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> Floats:
+    """Mean edge times the entropy of the nodes' shares of the edges, over its largest value log n."""
+    n = present.sum(axis=-1)
+    weight = np.maximum(edges, 0.0).sum(axis=-1)
+    largest = weight.max(axis=-1, keepdims=True, initial=0.0)
+    # Scaled before the power, which would underflow; without any weight all nodes weigh the same.
+    weight = np.where(largest > 0, weight / np.where(largest > 0, largest, 1.0), present) ** alpha
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = weight / weight.sum(axis=-1, keepdims=True)
+        entropy = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0).sum(axis=-1)
+        value = edges.sum(axis=(-1, -2)) / (n * (n - 1)) * entropy / np.log(n)
+    return np.where(n >= 2, value, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """What the mean score is by chance: mean, 2.5% and 97.5% points over `shuffles`; None, and why, if unknown."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    shuffles: int
+    reason: str | None = None
+
+
+def shuffled_null(
+    embeddings: NDArray[np.floating],
+    variant: Variant = "sage",
+    alpha: float = 10.0,
+    *,
+    shuffles: int = 20,
+    seed: int = 0,
+    lengths: ArrayLike | None = None,
+    strata: int = 5,
+) -> Null:
+    """The mean score of question-shaped groups whose answers come from n different questions.
+
+    Args:
+        embeddings: shape (q, n, d).
+        variant, alpha: as in `semantic_graph_entropy`.
+        shuffles: how many such data sets are drawn, with `seed`.
+        lengths: shape (q,), typical length of a question's answers: groups then mix only questions of like length.
+        strata: into how many classes of like length, fewer when a class would have less than n questions.
+    """
+    q, n = embeddings.shape[:2]
+    if q < max(n, 2) or n < 2:
+        return Null(None, None, None, 0, f"{q} questions of {n} answers are too few to mix")
+    order = np.arange(q) if lengths is None else np.argsort(np.asarray(lengths, dtype=float), kind="stable")
+    classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
+    rng = np.random.default_rng(seed)
+    means = np.empty(shuffles)
+    for shuffle in range(shuffles):
+        source = np.concatenate([_mixed(members, n, rng) for members in classes])
+        scores = [
+            semantic_graph_entropies(embeddings[source[start : start + 256], np.arange(n)], variant, alpha)
+            for start in range(0, q, 256)
+        ]
+        means[shuffle] = np.nanmean(np.concatenate(scores))
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Null(float(means.mean()), float(low), float(high), shuffles)
+
+
+def _mixed(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Shape (members, n): which question each answer comes from; each answer is used once, no group meets itself."""
+    size = len(members)
+    offsets = rng.permutation(size)[:n]
+    sources: NDArray[np.intp] = rng.permutation(members)[(np.arange(size)[:, None] + offsets) % size]
+    return sources
+
+
+def consistency_score(decisions: Iterable[float | None]) -> float:
+    """Share of the judged pairs of answers that the judge found consistent.
+
+    Args:
+        decisions: one a pair: True or 1 consistent, False or 0 not, None or nan where the judge failed.
+
+    Returns:
+        In [0, 1]; nan when no judgement is valid. See `consistency_of` for counts and interval.
+
+    Raises:
+        ValueError: a decision is none of these.
+    """
+    value = consistency_of(decisions).value
+    return float("nan") if value is None else value
+
+
+def consistency_of(decisions: Iterable[float | None]) -> Share:
+    """`consistency_score` with its interval, n (judgements that were valid) and `lost` (judgements that failed)."""
+    values = np.array([np.nan if decision is None else float(decision) for decision in decisions])
+    valid = values[~np.isnan(values)]
+    if not np.isin(valid, (0.0, 1.0)).all():
+        raise ValueError(f"decisions must be 0, 1 or missing, but got {valid[~np.isin(valid, (0.0, 1.0))][0]!r}")
+    return share_of(int(valid.sum()), len(valid), lost=len(values) - len(valid))
+
+
+def pairwise_consistency(texts: Sequence[str], similarity: Callable[[str, str], float]) -> float:
+    """Mean similarity over all pairs i < j, 2 / (n (n - 1)) * sum of similarity (Elazar et al., TACL 2021).
+
+    Args:
+        texts: the n answers to one question, in order.
+        similarity: of two texts, on a scale of its own; called once a pair, the earlier text first.
+
+    Returns:
+        On the scale of `similarity`; nan with fewer than two texts or where a similarity is nan.
+    """
+    values = [similarity(left, right) for left, right in combinations(texts, 2)]
+    return float(np.mean(values)) if values else float("nan")

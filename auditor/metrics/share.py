@@ -1,0 +1,38 @@
+"""Shares that say how many cases could not be measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+
+from auditor.metrics.proportion import Proportion, proportion
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Proportion):
+    """A share of the `n` measured cases; `lost` cases had no measurement and are in neither part of the fraction."""
+
+    lost: int = 0
+
+
+def share_of(hits: int, n: int, lost: int = 0) -> Share:
+    """The share `hits / n` with Wilson's 95% interval; None, with a reason, where n is 0.
+
+    Raises:
+        ValueError: not 0 <= hits <= n.
+    """
+    p = proportion(hits, n)
+    return Share(p.value, p.n, p.ci_low, p.ci_high, p.reason, lost)
+
+
+def mean_share(total: float, n: int, lost: int = 0) -> Share:
+    """The mean of n fractions in [0, 1] that sum up to `total`, with an interval that is wide enough.
+
+    A variable in [0, 1] varies at most as much as a yes or no of the same mean, so Wilson's interval over n cases is
+    conservative; sums between two whole numbers take the lower bound of one and the upper bound of the other.
+
+    Raises:
+        ValueError: not 0 <= total <= n.
+    """
+    low, high = proportion(floor(total), n), proportion(ceil(total - 1e-9), n)
+    return Share(total / n if n else None, n, low.ci_low, high.ci_high, low.reason, lost)
