@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-COUNTRY, TOPIC, AUTHOR = "[country]", "[practice]", "[analyst]"
+COUNTRY, OTHER_COUNTRY, TOPIC, AUTHOR = "[country]", "[another country]", "[practice]", "[analyst]"
 
 MAKERS = (
     "openai", "chatgpt", "gpt", "anthropic", "claude", "google", "gemini", "gemma", "deepmind", "meta", "llama",
@@ -18,7 +18,14 @@ MAKERS = (
 _SELF = re.compile(r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b[^,.;\n]*,?\s*", re.IGNORECASE)
 
 
-def blind(text: str, *, country_words: Sequence[str], topic_words: Sequence[str], model_names: Sequence[str]) -> str:
+def blind(
+    text: str,
+    *,
+    country_words: Sequence[str],
+    topic_words: Sequence[str],
+    model_names: Sequence[str],
+    other_countries: Sequence[str] = (),
+) -> str:
     """The text with country, topic and author replaced by labels, and self-descriptions taken out.
 
     Words are matched whole, in any case, and with the endings that English puts on them.
@@ -28,16 +35,18 @@ def blind(text: str, *, country_words: Sequence[str], topic_words: Sequence[str]
         country_words: the country's names and demonyms.
         topic_words: the words that give the topic away.
         model_names: names of the audit's models; those of well-known models and makers are always replaced.
+        other_countries: names and demonyms of the audit's other countries: a comparison would give the country away.
     """
     text = _SELF.sub("", text)
     for words, label in (
         (country_words, COUNTRY),
+        (other_countries, OTHER_COUNTRY),
         (topic_words, TOPIC),
         ((*model_names, *MAKERS), AUTHOR),
     ):
         if words:
             text = _pattern(tuple(words)).sub(label, text)
-    return re.sub(r"(\[(?:country|practice|analyst)\])(?:\s+\1)+", r"\1", text)
+    return re.sub(r"(\[(?:country|another country|practice|analyst)\])(?:\s+\1)+", r"\1", text)
 
 
 @functools.lru_cache(maxsize=4096)

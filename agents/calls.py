@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable
 
@@ -62,10 +63,21 @@ def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
     names = [n for m in config.models for n in (m.name, m.model.split("/")[-1])]
     return blind(
         trace.text or "",
-        country_words=(trace.cell.country, *demonyms(trace.cell.country)),
+        country_words=_country_words(trace.cell.country),
+        other_countries=_all_words(tuple(c for c in survey.countries if c != trace.cell.country)),
         topic_words=(trace.cell.topic, *survey.words.get(trace.cell.topic, ())),
         model_names=names,
     )
+
+
+@functools.cache
+def _country_words(country: str) -> tuple[str, ...]:
+    return (country, *demonyms(country))
+
+
+@functools.lru_cache(maxsize=512)
+def _all_words(countries: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for country in countries for word in _country_words(country))
 
 
 def for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:

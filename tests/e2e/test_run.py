@@ -1,0 +1,284 @@
+"""Whole audits against a scripted server: what is asked, what is kept, and what happens when the run is cut short."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import ConflictState, Outcome
+from auditor.errors import ModelSetupError
+from auditor.run import run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+
+CELLS, MODELS, SAMPLES = 9, 3, 3
+CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
+    """Everything an audit came to, without times."""
+    with open_database(storage, create=False) as db:
+        audit = audits.get(db, name)
+        return {
+            "stage": audit.stage,
+            "traces": results.traces(db, audit.id),
+            "scores": results.scores(db, audit.id),
+            "verdicts": results.verdicts(db, audit.id),
+            "conflicts": results.conflicts(db, audit.id),
+        }
+
+
+def question(request: Request) -> str:
+    return json.dumps([request.body[k] for k in ("model", "messages", "seed", "temperature")])
+
+
+def test_an_audit_goes_all_the_way(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url), storage=storage)
+    got = stored(storage)
+    assert got["stage"] == "done"
+    assert len(server.requests) == CALLS
+    assert len(got["traces"]) == CELLS * MODELS * SAMPLES
+    assert {t.outcome for t in got["traces"]} == {Outcome.OK}
+    assert len(got["verdicts"]) == CELLS * MODELS * SAMPLES * (MODELS - 1)
+    assert all(v.judge != v.model for v in got["verdicts"])
+    for score in got["scores"]:
+        samples = [t.score for t in got["traces"] if (t.model, t.cell) == (score.model, score.cell)]
+        assert score.score == pytest.approx(sum(samples) / SAMPLES)
+        assert (score.n_ok, score.n_planned) == (SAMPLES, SAMPLES)
+    assert got["conflicts"]
+    for conflict in got["conflicts"]:
+        assert abs(conflict.difference) >= 0.38
+        assert (conflict.seats, conflict.state is ConflictState.OPEN) == (1, conflict.winner is None)
+
+
+def test_samples_differ_and_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url), storage=storage)
+    assert len({question(r) for r in server.requests}) == CALLS
+    first, before = stored(storage), len(server.requests)
+    run_audit(config(server.url), storage=storage)
+    assert len(server.requests) == before
+    assert stored(storage) == first
+
+
+def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url), storage=storage)
+    before = len(server.requests)
+    run_audit(config(server.url, probes={"direct": {"samples": 4}}), storage=storage)
+    assert len(server.requests) - before == CELLS * MODELS * (1 + MODELS - 1)
+
+
+def test_no_judge_is_told_whose_or_what_it_judges(server: FakeServer, storage: str) -> None:
+    server.script = lambda r: _tell_all(r) if r.schema == "MoralJudgement" else answer(r)
+    run_audit(config(server.url), storage=storage)
+    reviews = [r.text for r in server.requests if r.schema == "TraceReview"]
+    assert reviews
+    for word in (
+        "Germany",
+        "German",
+        "Japan",
+        "Nigeria",
+        "homosexual",
+        "divorce",
+        "abortion",
+        "model-",
+        "scripted",
+        "GPT",
+    ):
+        assert not [r for r in reviews if word.lower() in r.lower()], word
+
+
+def _tell_all(request: Request) -> Reply:
+    country = next(c for c in ("Germany", "Japan", "Nigeria") if f"Country: {c}" in request.text)
+    topic = next(t for t in ("homosexuality", "divorce", "abortion") if t in request.text)
+    norms = f"In {country} the Germans, Japanese and Nigerians speak of {topic}. I am model-a, a scripted-a GPT."
+    return completion(json.dumps({"norms": norms, "reasoning": f"So {topic}.", "score": 0.5}))
+
+
+def test_renaming_models_changes_no_question(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url), storage=storage)
+    before = len(server.requests)
+    renamed = json.loads(config(server.url).model_dump_json())
+    for model, name in zip(renamed["models"], ("x", "y", "z"), strict=True):
+        model["name"] = name
+    run_audit(AuditConfig.model_validate(renamed), storage=storage)
+    assert len(server.requests) == before
+
+
+def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:
+    server.script = _moody
+    run_audit(config(server.url, limits={"max_attempts": 2}), storage=storage)
+    got = stored(storage)
+    outcomes = Counter(t.outcome for t in got["traces"])
+    for outcome in (
+        Outcome.OK,
+        Outcome.REFUSED,
+        Outcome.TRUNCATED,
+        Outcome.UNPARSED,
+        Outcome.SERVER_ERROR,
+        Outcome.CLIENT_ERROR,
+    ):
+        assert outcomes[outcome], outcome
+    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in got["traces"])
+    assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in got["verdicts"])
+    assert sum(outcomes.values()) == CELLS * MODELS * SAMPLES
+    assert all(
+        s.n_ok == sum(t.outcome is Outcome.OK for t in got["traces"] if (t.model, t.cell) == (s.model, s.cell))
+        for s in got["scores"]
+    )
+    # What broke is asked again by the next run; what was answered, however badly, is not.
+    server.script, before = answer, len(server.requests)
+    run_audit(config(server.url, limits={"max_attempts": 2}), storage=storage)
+    again = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
+    assert len(again) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
+
+
+def _moody(request: Request) -> Reply:
+    if request.number < MODELS or request.schema == "TraceReview":
+        return answer(request) if request.draw("mood") < 0.8 else completion("garbage")
+    moods = (
+        answer(request),
+        answer(request),
+        completion(None, refusal="I would rather not."),
+        completion('{"norms": "half', finish="length"),
+        completion("garbage"),
+        error(500, "oops"),
+        error(400, "no"),
+    )
+    return moods[int(request.draw("mood") * len(moods))]
+
+
+def test_a_judge_that_only_fails_settles_nothing_and_lowers_nobody(server: FakeServer, storage: str) -> None:
+    server.script = lambda r: error(500, "no") if r.body["model"] == "judge-2" and r.number > 30 else answer(r)
+    judges = [
+        {"name": f"j{i}", "model": f"openai/judge-{i}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+        for i in (1, 2)
+    ]
+    run_audit(config(server.url, judges=judges, limits={"max_attempts": 1}), storage=storage)
+    got = stored(storage)
+    failed = [v for v in got["verdicts"] if v.judge == "j2"]
+    assert {v.outcome for v in failed} == {Outcome.SERVER_ERROR}
+    assert all(c.seats == 2 and c.winner is None for c in got["conflicts"])  # one vote of two is no majority
+
+
+def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url, judges=[]), storage=storage)
+    got = stored(storage)
+    assert (got["verdicts"], got["stage"]) == ([], "done")
+    assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in got["conflicts"])
+
+
+def test_the_papers_text_form(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url, probes={"direct": {"samples": 2, "mode": "text"}}), storage=storage)
+    assert {t.outcome for t in stored(storage)["traces"]} == {Outcome.OK}
+    assert not any(r.schema == "MoralJudgement" for r in server.requests)
+
+
+def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(server: FakeServer, storage: str) -> None:
+    server.script = lambda r: error(401, "no") if r.body["model"].endswith("-c") else answer(r)
+    with pytest.raises(ModelSetupError, match="model 'model-c'"):
+        run_audit(config(server.url), storage=storage)
+    asked = Counter(question(r) for r in server.requests)
+    server.script = answer
+    run_audit(config(server.url), storage=storage)
+    asked_after = Counter(question(r) for r in server.requests)
+    twice = [q for q, n in asked_after.items() if n > 1]
+    assert all("scripted-c" in q for q in twice)
+    assert sum(asked.values()) < CALLS / 2
+    assert stored(storage)["stage"] == "done"
+
+
+# --- cut short ---------------------------------------------------------------------------------------------------
+
+
+def start(config_file: Path, storage: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "auditor", "run", str(config_file), "--storage", storage]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+
+
+def config_file(folder: Path, audit: AuditConfig) -> Path:
+    """YAML is a superset of JSON: the config as one line."""
+    path = folder / "audit.yaml"
+    path.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+    return path
+
+
+def wait_for(server: FakeServer, requests: int) -> None:
+    until = time.monotonic() + 60
+    while len(server.requests) < requests:
+        assert time.monotonic() < until, "the run asks nothing"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("after", [10, 60, 130])
+def test_killed_and_run_again_is_as_if_never_killed(
+    server: FakeServer, storage: str, tmp_path: Path, after: int
+) -> None:
+    audit = config(server.url)
+    run_audit(audit, storage=f"sqlite:///{tmp_path / 'whole.db'}")
+    whole = stored(f"sqlite:///{tmp_path / 'whole.db'}")
+    server.requests.clear()
+    server.script = lambda r: replace(answer(r), delay_s=0.02)
+    running = start(config_file(tmp_path, audit), storage)
+    wait_for(server, after)
+    running.kill()
+    running.communicate()
+    with open_database(storage) as db, db.read() as connection:
+        recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
+    in_flight = len(server.requests) - recorded
+    assert 0 <= in_flight <= 3 * 8 + 24  # three models, eight requests each, and a batch not yet committed
+    again = start(config_file(tmp_path, audit), storage)
+    _, talk = again.communicate(timeout=120)
+    assert again.returncode == 0, talk
+    assert len(server.requests) == CALLS + in_flight
+    assert stored(storage) == whole
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: str, tmp_path: Path, number: int) -> None:
+    server.script = lambda r: replace(answer(r), delay_s=0.05)
+    file = config_file(tmp_path, config(server.url))
+    running = start(file, storage)
+    wait_for(server, 20)
+    running.send_signal(number)
+    _, talk = running.communicate(timeout=60)
+    assert running.returncode == 130, talk
+    assert f"Go on with: auditor run {file}" in talk
+    assert "Traceback" not in talk
+    with open_database(storage) as db, db.read() as connection:
+        recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
+    assert recorded == len(server.requests) < CALLS
+    again = start(file, storage)
+    _, talk = again.communicate(timeout=120)
+    assert again.returncode == 0, talk
+    assert len(server.requests) == CALLS
+
+
+def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
+    file = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
+    running = start(file, storage)
+    out, talk = running.communicate(timeout=120)
+    assert KEY not in out + talk
+    written = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert len(written) >= 2
+    for path in written:
+        assert KEY.encode() not in path.read_bytes(), path

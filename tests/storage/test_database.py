@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select, text
+
+from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Survey, SurveyCell, Trace
+from auditor.errors import StorageError, UsageError
+from auditor.storage import audits, ledger, results
+from auditor.storage.database import Database, open_database, run_lock, table_of
+from auditor.storage.tables import MetaRow
+
+CELL = Cell("NO", "divorce")
+SURVEY = Survey(
+    "s", "t", "src", "{topic}?", ("never", "always"), (SurveyCell(CELL, 0.5), SurveyCell(Cell("NA", "x"), None))
+)
+
+
+@pytest.fixture
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as opened:
+        yield opened
+
+
+def make(db: Database, config_hash: str = "h") -> audits.Audit:
+    return audits.save(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
+
+
+def test_sqlite_keeps_its_promises(db: Database) -> None:
+    with db.read() as connection:
+        pragmas = {
+            n: connection.execute(text(f"PRAGMA {n}")).scalar_one()
+            for n in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_what_is_no_database_of_ours_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no database"):
+        open_database(f"sqlite:///{tmp_path}/none.db", create=False)
+    (tmp_path / "x.db").write_text("hello, this is a text file of some length, and not a database at all" * 20)
+    with pytest.raises(StorageError, match="cannot be opened"):
+        open_database(f"sqlite:///{tmp_path}/x.db")
+    with pytest.raises(StorageError, match="folder"):
+        open_database(f"sqlite:///{tmp_path}/no/x.db")
+    for url in ("nonsense", "sqlite://", "oracle9://x"):
+        with pytest.raises(UsageError):
+            open_database(url)
+
+
+def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) -> None:
+    meta = table_of(MetaRow)
+    db.write(lambda c: c.execute(meta.update().where(meta.c.key == "schema_version").values(value="99")))
+    with pytest.raises(StorageError, match="newer version"):
+        open_database(storage)
+
+
+def test_an_audit_comes_back_as_it_was(db: Database) -> None:
+    audit = make(db)
+    assert audits.survey_of(db, audit) == SURVEY
+    assert audits.get(db, "a") == audit
+    with pytest.raises(StorageError, match="Did you mean 'a'"):
+        audits.get(db, "aa")
+
+
+def test_a_changed_config_drops_what_is_derived_and_keeps_what_was_paid_for(db: Database) -> None:
+    audit = make(db)
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
+    asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, "yes")))
+    results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", call.key)])
+    make(db)
+    assert len(results.traces(db, audit.id)) == 1
+    make(db, config_hash="other")
+    assert results.traces(db, audit.id) == []
+    assert set(ledger.answers(db, [call.key, "nothing"])) == {call.key}
+
+
+def test_an_answer_is_recorded_once_and_attempts_always(db: Database) -> None:
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"seed": 1})
+    attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK)
+    for words in ("first", "second"):
+        asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, words, attempts=(attempt,))))
+    assert ledger.answers(db, [call.key])[call.key].text == "first"
+    assert ledger.count_attempts(db) == 2
+
+
+def test_what_is_no_answer_is_asked_again(db: Database) -> None:
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
+    for outcome in Outcome:
+        if not outcome.is_answer:
+            asyncio.run(ledger.record(db, call, Answer(call.key, outcome)))
+    assert ledger.answers(db, [call.key]) == {}
+
+
+def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
+    base = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"a": 1, "b": 2})
+    same = Call("other name", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"b": 2, "a": 1})
+    assert base.key == same.key
+    others = [
+        Call("m", "openai/y", base.messages, Purpose.DIRECT, params=base.params),
+        Call("m", "openai/x", (Message("system", "hi"),), Purpose.DIRECT, params=base.params),
+        Call("m", "openai/x", base.messages, Purpose.REVIEW, params=base.params),
+        Call("m", "openai/x", base.messages, Purpose.DIRECT, sample=1, params=base.params),
+        Call("m", "openai/x", base.messages, Purpose.DIRECT, params={"a": 1, "b": 3}),
+        Call("m", "openai/x", base.messages, Purpose.DIRECT, params=base.params, schema="s"),
+        Call("m", "openai/x", base.messages, Purpose.DIRECT, params=base.params, server="http://h"),
+    ]
+    assert len({base.key, *(c.key for c in others)}) == 8
+
+
+def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
+    meta = table_of(MetaRow)
+    good = [
+        db.writer.submit(lambda c, i=i: c.execute(insert(meta), [{"key": f"k{i}", "value": "1"}])) for i in range(20)
+    ]  # type: ignore[misc]
+    bad = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
+    more = db.writer.submit(lambda c: c.execute(insert(meta), [{"key": "last", "value": "1"}]))
+    for future in [*good, more]:
+        future.result(timeout=10)
+    with pytest.raises(Exception, match="nowhere"):
+        bad.result(timeout=10)
+    with db.read() as connection:
+        assert len(connection.execute(select(meta)).all()) == 22
+
+
+def test_one_run_at_a_time(db: Database, storage: str) -> None:
+    program = (
+        "import sys\nfrom auditor.storage.database import open_database, run_lock\n"
+        "db = open_database(sys.argv[1])\n"
+        "with run_lock(db, 'a'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, storage], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StorageError, match=f"process {holder.pid}"), run_lock(db, "a"):
+            pass
+        with run_lock(db, "another"):
+            pass
+        holder.kill()
+    with run_lock(db, "a"):  # the lock of a dead process is free
+        pass
+
+
+def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> None:
+    program = (
+        "import sys\nfrom auditor.storage import audits\nfrom auditor.storage.database import open_database\n"
+        "db = open_database(sys.argv[1])\nprint([a.name for a in audits.all_audits(db)])\ndb.close()\n"
+    )
+    make(db)
+    done = subprocess.run(
+        [sys.executable, "-c", program, storage], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert done.stdout == "['a']\n"
