@@ -19,7 +19,7 @@ from auditor.errors import SurveyError
 DATA = Path(__file__).parent / "data"
 GROUPING_SUFFIX = ".grouping.toml"
 # Codes that surveys use and ISO 3166 does not have.
-_OTHER_CODES = {"nir": "XNI", "gb nir": "XNI", "909": "XNI", "xk": "XKX", "rks": "XKX", "915": "XKX"}
+_OTHER_CODES = {"nir": "XNI", "gb nir": "XNI", "gb gbn": "GBR", "909": "XNI", "xk": "XKX", "rks": "XKX", "915": "XKX"}
 _SAME_IN_PLURAL = ("s", "sh", "ch", "ese", "hman", "woman", "men")
 
 

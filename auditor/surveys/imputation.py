@@ -112,8 +112,8 @@ def _draw(donors: Floats, seekers: Floats, rng: np.random.Generator, times: int)
     start = np.clip((left + right) // 2 - (width + rng.integers(0, 2, left.shape)) // 2, 0, n - width)
     # Where that many donors are equal to the seeker, any of them will do, and no other.
     equal = right - left >= width
-    start, width = np.where(equal, left, start), np.where(equal, right - left, width)
-    place = start + (rng.random(left.shape) * width).astype(np.intp)
+    choices = np.where(equal, right - left, width)
+    place = np.where(equal, left, start) + (rng.random(left.shape) * choices).astype(np.intp)
     positions: NDArray[np.intp] = np.searchsorted((upto + offset).ravel(), place + offset, side="right") - offset
     return positions
 

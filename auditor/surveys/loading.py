@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import math
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from auditor.surveys.tables import SUFFIXES, Row, read_rows
 REQUIRED = ("country", "topic", "score")
 SHARES = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
 OPTIONAL = ("n", "standard_error", *SHARES)
+MAX_CELLS = 100_000
+OFFICIAL = "A survey has one row a country and topic; `auditor surveys import` makes one of an official file."
 
 
 def builtin_surveys() -> tuple[str, ...]:
@@ -41,7 +44,9 @@ def load_survey(source: str | Path) -> Survey:
     """
     path = locate(str(source))
     description = read_description(path)
-    cells = [_cell(row) for row in read_rows(path, REQUIRED, OPTIONAL)]
+    cells = [_cell(row) for row in itertools.islice(read_rows(path, REQUIRED, OPTIONAL, OFFICIAL), MAX_CELLS + 1)]
+    if len(cells) > MAX_CELLS:
+        raise SurveyError(f"{path}: has more than {MAX_CELLS:,} rows, which no survey has cells.", OFFICIAL)
     if not cells:
         raise SurveyError(f"{path}: the survey is empty: no row under the header.", "Add a row for each cell.")
     if all(cell.score is None for cell in cells):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import csv
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.errors import ImportFileError
 
+Check = Callable[[Sequence[str], str], None]
+"""Raises where columns cannot be used; the second argument says where they stand."""
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -24,13 +26,16 @@ class Row(NamedTuple):
     cells: dict[str, str]
 
 
-def read_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
+def read_rows(
+    path: Path, required: Sequence[str], optional: Sequence[str] = (), if_missing: str = "Add or rename it."
+) -> Iterator[Row]:
     """Rows of a tidy file, chosen by its suffix.
 
     Args:
         path: a `.csv`, `.jsonl` or `.parquet` file; text is UTF-8, with or without a byte order mark.
         required: columns that must be there.
         optional: columns that may be there; others are left out, unless one looks like a misspelt known column.
+        if_missing: what to do where a required column is missing.
 
     Raises:
         ImportFileError: unknown suffix, not UTF-8, not what its suffix says, a column that is missing, twice or
@@ -42,8 +47,12 @@ def read_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ())
         suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
         raise ImportFileError(f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(SUFFIXES)}.")
     wanted = [*required, *optional]
+
+    def check(columns: Sequence[str], where: str) -> None:
+        _check_columns(columns, required, wanted, where, if_missing)
+
     try:
-        for row in reader(path, required, wanted):
+        for row in reader(path, wanted, check):
             yield Row(row.where, {key: row.cells.get(key, "") for key in wanted})
     except UnicodeDecodeError as error:
         raise ImportFileError(f"{path}: byte {error.start + 1} is not UTF-8.", "Save the file as UTF-8.") from None
@@ -51,24 +60,25 @@ def read_rows(path: Path, required: Sequence[str], optional: Sequence[str] = ())
         raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
 
 
-def _check_columns(columns: Iterable[str], required: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    columns = list(columns)
+def _check_columns(
+    columns: Sequence[str], required: Sequence[str], wanted: Sequence[str], where: str, if_missing: str
+) -> None:
     twice = sorted({c for c in columns if columns.count(c) > 1})
     if twice:
         raise ImportFileError(f"{where}: the column '{twice[0]}' is there twice.", "Keep one.")
-    for column in columns:
-        near = difflib.get_close_matches(column.lower(), [w for w in wanted if w not in columns], n=1, cutoff=0.8)
-        if column not in wanted and near:
+    absent = [w for w in wanted if w not in columns]
+    for column in (c for c in columns if c not in wanted):
+        near = difflib.get_close_matches(column.lower(), absent, n=1, cutoff=0.8)
+        if near:
             raise ImportFileError(f"{where}: unknown column '{column}'.", f"Did you mean '{near[0]}'?")
     missing = [r for r in required if r not in columns]
     if missing:
-        there = ", ".join(columns[:20]) or "none"
-        raise ImportFileError(
-            f"{where}: the column '{missing[0]}' is missing; there are: {there}.", "Add or rename it."
-        )
+        more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+        there = ", ".join(columns[:10]) or "none"
+        raise ImportFileError(f"{where}: the column '{missing[0]}' is missing; there are: {there}{more}.", if_missing)
 
 
-def _csv_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) -> Iterator[Row]:
+def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
@@ -77,7 +87,7 @@ def _csv_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) -> Ite
                 raise ImportFileError(
                     f"{path}: columns are not separated by commas.", "Save it as comma-separated CSV."
                 )
-            _check_columns(header, required, wanted, str(path))
+            check(header, str(path))
             for cells in reader:
                 if not cells:
                     continue
@@ -90,7 +100,8 @@ def _csv_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) -> Ite
             raise ImportFileError(f"{path}: line {reader.line_num} is not CSV: {error}.", "Mend that line.") from None
 
 
-def _jsonl_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) -> Iterator[Row]:
+def _jsonl_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+    seen: Set[str] = set()
     with open(path, encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
@@ -102,11 +113,13 @@ def _jsonl_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) -> I
                 raise ImportFileError(f"{where} is not JSON: {error}.", "Write one object a line.") from None
             if not isinstance(record, dict):
                 raise ImportFileError(f"{where} is no JSON object.", 'Write one object a line: {"country": ...}.')
-            _check_columns(record, required, wanted, where)
+            if record.keys() != seen:
+                check(list(record), where)
+                seen = record.keys()
             yield Row(where, {key: _as_text(record[key], where, key) for key in wanted if key in record})
 
 
-def _parquet_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) -> Iterator[Row]:
+def _parquet_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -116,7 +129,7 @@ def _parquet_rows(path: Path, required: Sequence[str], wanted: Sequence[str]) ->
         raise ImportFileError(f"{path}: is not Parquet: {error}.", "Does its suffix say what it is?") from None
     with file:
         columns = file.schema_arrow.names
-        _check_columns(columns, required, wanted, str(path))
+        check(columns, str(path))
         number = 0
         for batch in file.iter_batches(columns=[c for c in columns if c in wanted]):
             for record in batch.to_pylist():

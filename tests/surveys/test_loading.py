@@ -158,6 +158,15 @@ def test_a_jsonl_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: s
     assert says in str(caught.value)
 
 
+def test_an_official_file_is_pointed_to_the_importer(tmp_path: Path) -> None:
+    wide = ",".join(f"Q{i}" for i in range(600))
+    with pytest.raises(ImportFileError, match=r"there are: Q0, .* and 590 more.*auditor surveys import"):
+        load_survey(write(tmp_path / "wvs.csv", f"{wide}\n"))
+    long = "".join(f"Norway,topic {i},0.5\n" for i in range(100_001))
+    with pytest.raises(SurveyError, match=r"more than 100,000 rows.*auditor surveys import"):
+        load_survey(write(tmp_path / "long.csv", HEADER + long))
+
+
 def test_a_file_that_is_not_utf8_is_said_to_be_so(tmp_path: Path) -> None:
     path = tmp_path / "latin.csv"
     path.write_bytes((HEADER + "Türkiye,gambling,0.5\n").encode("latin-1"))

@@ -1,0 +1,55 @@
+"""What needs no model: means of other cells, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.domain import Cell, Survey, SurveyCell
+from auditor.surveys import baselines, country_mean, load_survey, regional_mean, topic_mean
+
+SCORES = {
+    ("Norway", "a"): 0.5, ("Norway", "b"): 0.1, ("Sweden", "a"): 0.3, ("Sweden", "b"): None,
+    ("Brazil", "a"): -0.5, ("Brazil", "b"): -0.3, ("Atlantis", "a"): 0.9,
+}  # fmt: skip
+CELLS = tuple(SurveyCell(Cell(*cell), score) for cell, score in SCORES.items())
+SURVEY = Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), CELLS)
+
+
+def test_topic_mean_by_hand() -> None:
+    found = topic_mean(SURVEY)
+    assert found[Cell("Norway", "a")] == pytest.approx((0.3 - 0.5 + 0.9) / 3)
+    assert found[Cell("Norway", "b")] == pytest.approx(-0.3)
+    assert Cell("Sweden", "b") not in found
+
+
+def test_country_mean_by_hand() -> None:
+    found = country_mean(SURVEY)
+    assert found[Cell("Norway", "a")] == pytest.approx(0.1)
+    # The only topic of a country says nothing about itself.
+    assert Cell("Sweden", "a") not in found
+
+
+def test_regional_mean_by_hand() -> None:
+    found = regional_mean(SURVEY)
+    assert found[Cell("Norway", "a")] == pytest.approx(0.3)
+    assert found[Cell("Sweden", "a")] == pytest.approx(0.5)
+    # Alone in its region; in no region.
+    assert Cell("Brazil", "a") not in found
+    assert Cell("Atlantis", "a") not in found
+
+
+def test_a_baseline_never_sees_what_it_predicts() -> None:
+    survey = load_survey("wvs7-sample")
+    for cell in survey.cells[:40]:
+        if cell.score is None:
+            continue
+        moved = tuple(SurveyCell(c.cell, 1.0) if c.cell == cell.cell else c for c in survey.cells)
+        other = Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), moved)
+        for name, scores in baselines(survey).items():
+            assert baselines(other)[name].get(cell.cell) == pytest.approx(scores.get(cell.cell)), name
+
+
+def test_all_baselines_of_the_sample_have_every_scored_cell() -> None:
+    survey = load_survey("wvs7-sample")
+    for scores in baselines(survey).values():
+        assert set(scores) == set(survey.scores)

@@ -1,0 +1,76 @@
+"""Surveys under each treatment of nonresponse, with microdata and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Cell, Survey, SurveyCell
+from auditor.errors import SurveyError
+from auditor.surveys import load_facts, load_survey, treated
+from auditor.surveys.facts import TREATMENTS
+from auditor.surveys.importing import import_survey
+from tests.surveys import official
+
+CELL = Cell("Norway", "gambling")
+
+
+def survey(cell: SurveyCell) -> Survey:
+    return Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), (cell,))
+
+
+def test_shares_give_all_but_imputation() -> None:
+    # 50% acceptable, 20% no moral issue, 10% unacceptable, 20% silent.
+    cell = SurveyCell(CELL, 0.4, acceptable=0.5, not_a_moral_issue=0.2, unacceptable=0.1, standard_error=0.1)
+    expected = {"drop": 0.4 / 0.8, "neutral": 0.4, "low": 0.2, "high": 0.6}
+    for treatment in TREATMENTS[:4]:
+        assert treated(survey(cell), treatment).scores[CELL] == pytest.approx(expected[treatment])
+    assert treated(survey(cell), "neutral").cells[0].standard_error == 0.1
+    assert treated(survey(cell), "low").cells[0].standard_error is None
+
+
+def test_score_and_nonresponse_give_the_same_as_shares() -> None:
+    cell = SurveyCell(CELL, 0.5, nonresponse=0.2)
+    assert treated(survey(cell), "drop").scores[CELL] == 0.5
+    assert treated(survey(cell), "neutral").scores[CELL] == pytest.approx(0.4)
+    assert treated(survey(cell), "low").scores[CELL] == pytest.approx(0.2)
+    assert treated(survey(cell), "high").scores[CELL] == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("cell", "treatment"),
+    [(SurveyCell(CELL, 0.5), "neutral"), (SurveyCell(CELL, 0.5, nonresponse=0.1), "impute")],
+)
+def test_what_the_survey_does_not_say_is_an_error_that_names_the_cell(cell: SurveyCell, treatment: str) -> None:
+    with pytest.raises(SurveyError, match=r"Norway × gambling.*Import the official file"):
+        treated(survey(cell), treatment)  # type: ignore[arg-type]
+
+
+def test_a_cell_that_was_not_asked_stays_so() -> None:
+    assert treated(survey(SurveyCell(CELL, None)), "impute").cells[0].score is None
+
+
+def test_pew_as_published_counts_the_silent_as_neutral() -> None:
+    published = load_survey("pew2013-sample")
+    assert treated(published, "neutral").scores == pytest.approx(published.scores)
+    assert treated(published, "drop").scores != pytest.approx(published.scores)
+
+
+def test_with_microdata_every_treatment_is_theirs(tmp_path: Path) -> None:
+    imported = import_survey(official.pew_sav(tmp_path / "pew.sav", official.pew_columns()), "pew2013", imputations=5)
+    low, high = (treated(imported.survey, t, imported.facts).scores for t in ("low", "high"))
+    for treatment in TREATMENTS:
+        scores = treated(imported.survey, treatment, imported.facts).scores
+        assert all(low[c] <= s <= high[c] for c, s in scores.items())
+        if treatment != "impute":
+            # Shares of the same people say the same.
+            assert treated(imported.survey, treatment).scores == pytest.approx(scores)
+
+
+def test_facts_that_are_not_there_or_cannot_be_used(tmp_path: Path) -> None:
+    assert load_facts("wvs7-sample") is None
+    (tmp_path / "own.csv").write_text("country,topic,score\nNorway,gambling,0.5\n")
+    (tmp_path / "own.facts.json").write_text('{"respondents": 1}')
+    with pytest.raises(SurveyError, match=r"own\.facts\.json: cannot be used"):
+        load_facts(tmp_path / "own.csv")

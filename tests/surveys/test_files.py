@@ -1,0 +1,162 @@
+"""Files that cannot be used: one line that names row or column, and the mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import AuditorError, ImportFileError, SurveyError
+from auditor.surveys import load_mapping
+from auditor.surveys.importing import import_survey
+from tests.surveys import official
+
+
+def changed(name: str, row: int, value: object) -> official.Columns:
+    columns = {k: list(v) for k, v in official.wvs_columns(60).items()}
+    columns[name][row - 1] = value
+    return columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (changed("Q182", 7, 11), "row 7, column 'Q182': '11' is neither on the scale 1 to 10 nor a known kind"),
+        (changed("Q182", 7, 0), "row 7, column 'Q182': '0' is neither"),
+        (changed("Q182", 7, 3.5), "row 7, column 'Q182': '3.5' is neither"),
+        (changed("Q182", 7, -7), "say what it means under [nonresponse]"),
+        (changed("Q182", 7, "often"), "'often' is neither"),
+        (changed("W_WEIGHT", 9, -0.5), "row 9, column 'W_WEIGHT': the weight -0.5 is negative"),
+        (changed("W_WEIGHT", 9, "heavy"), "row 9, column 'W_WEIGHT': the weight heavy is no number"),
+        (changed("B_COUNTRY_ALPHA", 9, "Germany"), "is there as"),
+        (changed("B_COUNTRY_ALPHA", 9, 999), "row 9, column 'B_COUNTRY_ALPHA': 999 is no country of ISO 3166"),
+    ],
+)
+def test_a_value_that_cannot_be_used_names_row_and_column(columns: official.Columns, says: str, tmp_path: Path) -> None:
+    path = official.write_csv(tmp_path / "wvs.csv", columns)
+    with pytest.raises(ImportFileError) as caught:
+        import_survey(path)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_code_that_only_a_label_explains_is_shown_with_it(tmp_path: Path) -> None:
+    columns = official.pew_columns(60)
+    columns["Q84C"][3] = 5.0
+    labels = {**official.PEW_LABELS, 5: "Never heard of it"}
+    named = {"country": official.PEW_COUNTRIES, **dict.fromkeys(official.PEW_QUESTIONS, labels)}
+    path = official.write_sav(tmp_path / "pew.sav", columns, named)
+    with pytest.raises(ImportFileError, match=r"row 4, column 'Q84C': 5 \('Never heard of it'\) is neither one of"):
+        import_survey(path, "pew2013")
+
+
+def test_a_code_whose_label_is_another_answer_is_not_guessed(tmp_path: Path) -> None:
+    labels = {**official.PEW_LABELS, 1: "Sehr gut"}
+    named = {"country": official.PEW_COUNTRIES, **dict.fromkeys(official.PEW_QUESTIONS, labels)}
+    path = official.write_sav(tmp_path / "pew.sav", official.pew_columns(60), named)
+    with pytest.raises(ImportFileError, match="'Sehr gut'"):
+        import_survey(path, "pew2013")
+
+
+def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:
+    columns = official.wvs_columns(20)
+    columns["Q182_x"] = columns.pop("Q182")
+    with pytest.raises(ImportFileError, match=r"has no column 'Q182' among its 23\. Is it .*Q182_x"):
+        import_survey(official.write_csv(tmp_path / "wvs.csv", columns))
+
+
+def test_the_wrong_mapping_is_seen(tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match=r"has no column 'country'.*Is it the right file and mapping"):
+        import_survey(official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20)), "pew2013")
+
+
+def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
+    columns = official.wvs_columns(20)
+    columns["W_WEIGHT"] = [0.0] * 20
+    with pytest.raises(ImportFileError, match=r"not one row can be used: weight of zero \(20 rows\)"):
+        import_survey(official.write_csv(tmp_path / "wvs.csv", columns))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.sav", b"country,Q84A\n", "is not an SPSS file"),
+        ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "not UTF-8"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "is no text file"),
+        ("x.csv", b"", "has no column"),
+        ("x.zip", b"", "Unpack it first"),
+        ("x.dta", b"", "neither CSV nor SPSS"),
+    ],
+)
+def test_a_file_that_is_not_what_it_says(name: str, content: bytes, says: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(AuditorError) as caught:
+        import_survey(tmp_path / name)
+    assert says in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match="no such file"):
+        import_survey(tmp_path / "none.csv")
+
+
+def test_a_header_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "wvs.csv"
+    path.write_text(",".join(official.wvs_columns(1)) + "\n")
+    with pytest.raises(ImportFileError, match="no row under the header"):
+        import_survey(path)
+
+
+def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
+    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    lines = path.read_text().splitlines()
+    lines[4] += ",1"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ImportFileError, match=r"is not CSV: .*Row #5"):
+        import_survey(path)
+
+
+def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
+    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    path.write_text(path.read_text().replace('"version"', '"Q182"', 1))
+    with pytest.raises(ImportFileError, match="column 'Q182' is there twice"):
+        import_survey(path)
+
+
+def test_columns_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
+    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    # Latin-1 in a column that nobody asks for.
+    path.write_bytes(path.read_bytes().replace(b'"5-0-0"', b'"\xfcber"'))
+    assert len(import_survey(path).survey.topics) == 19
+
+
+# --- mappings ---------------------------------------------------------------------------------------------------
+
+MAPPING = 'title = "T"\nsource = "S"\n[columns]\ncountry = ["c"]\n[topics]\na = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        (MAPPING, "either [answers], a scale, or [choices]"),
+        (MAPPING + "[answers]\nlow = 1\nhigh = 1\n", "must differ"),
+        (MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n", "the code 3 means two things"),
+        (MAPPING + 'b = "x"\n[answers]\nlow = 1\nhigh = 4\n', "two columns are the topic 'x'"),
+        (MAPPING + "[answers]\nlow = 1\nhi = 4\n", "answers.hi"),
+        (MAPPING + "[choices]\ngood = { score = 2, codes = [1] }\n", "choices.good.score"),
+        ("title = ", "cannot be read"),
+    ],
+)
+def test_a_mapping_that_cannot_be_used_names_the_key(toml: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(toml)
+    with pytest.raises(SurveyError) as caught:
+        load_mapping(path)
+    assert says in str(caught.value)
+    assert "own.toml" in str(caught.value)
+
+
+def test_an_unknown_mapping_names_the_nearest() -> None:
+    with pytest.raises(SurveyError, match="Did you mean 'pew2013'"):
+        load_mapping("pew2014")

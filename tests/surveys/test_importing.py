@@ -1,0 +1,204 @@
+"""Official files become surveys whose figures statsmodels computes too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from statsmodels.stats.weightstats import DescrStatsW
+
+from auditor.domain import Cell
+from auditor.surveys import load_mapping
+from auditor.surveys.importing import Imported, import_survey
+from tests.surveys import official
+
+EXACT = 1e-9
+WVS_NAMES = {"DEU": "Germany", "NGA": "Nigeria", "TWN": "Taiwan", "NIR": "Northern Ireland"}
+WVS_KINDS = {"don't know": -1, "no answer": -2, "not asked": -4, "missing": -5}
+
+
+@pytest.fixture(scope="module")
+def wvs() -> official.Columns:
+    return official.wvs_columns()
+
+
+@pytest.fixture(scope="module", params=["csv", "sav"])
+def wvs_import(
+    request: pytest.FixtureRequest, wvs: official.Columns, tmp_path_factory: pytest.TempPathFactory
+) -> Imported:
+    folder = tmp_path_factory.mktemp("wvs")
+    if request.param == "csv":
+        return import_survey(official.write_csv(folder / "wvs.csv", wvs))
+    return import_survey(official.wvs_sav(folder / "wvs.sav", wvs))
+
+
+def test_every_wvs_cell_equals_statsmodels(wvs: official.Columns, wvs_import: Imported) -> None:
+    frame = pd.DataFrame(wvs)
+    cells = {c.cell: c for c in wvs_import.survey.cells}
+    facts = wvs_import.facts.by_cell
+    assert len(cells) == 4 * 19
+    for code, country in WVS_NAMES.items():
+        people = frame[code == frame.B_COUNTRY_ALPHA]
+        for question, topic in load_mapping("wvs7").topics.items():
+            cell, fact = cells[Cell(country, topic)], facts[Cell(country, topic)]
+            answered = people[people[question] >= 1]
+            for kind, number in WVS_KINDS.items():
+                expected = DescrStatsW((people[question] == number).astype(float), people.W_WEIGHT).mean
+                assert fact.kinds[kind] == pytest.approx(expected, abs=EXACT)
+            if answered.empty:
+                assert (country, question) == ("Germany", "Q195")
+                assert (cell.score, cell.n, cell.nonresponse) == (None, 0, None)
+                assert (fact.neutral, fact.low, fact.high, fact.imputed) == (None, None, None, None)
+                continue
+            stats = DescrStatsW((answered[question] - 5.5) / 4.5, answered.W_WEIGHT)
+            assert cell.score == pytest.approx(stats.mean, abs=EXACT)
+            assert cell.standard_error == pytest.approx(stats.std_mean, abs=EXACT)
+            assert cell.n == len(answered)
+            asked = people[people[question] != -4]
+            silent = DescrStatsW((asked[question] < 0).astype(float), asked.W_WEIGHT).mean
+            assert cell.nonresponse == pytest.approx(silent, abs=EXACT)
+
+
+def test_every_treatment_equals_statsmodels(wvs: official.Columns, wvs_import: Imported) -> None:
+    frame = pd.DataFrame(wvs)
+    people = frame[(frame.B_COUNTRY_ALPHA == "NGA") & (frame.Q182 != -4)]
+    fact = wvs_import.facts.by_cell[Cell("Nigeria", "homosexuality")]
+    scores = (people.Q182 - 5.5) / 4.5
+    for end, value in (("neutral", 0.0), ("low", -1.0), ("high", 1.0)):
+        expected = DescrStatsW(scores.where(people.Q182 > 0, value), people.W_WEIGHT)
+        assert getattr(fact, end) == pytest.approx(expected.mean, abs=EXACT)
+        if end == "neutral":
+            assert fact.neutral_error == pytest.approx(expected.std_mean, abs=EXACT)
+    answered = people[people.Q182 > 0]
+    fit = sm.WLS((answered.Q182 - 5.5) / 4.5, np.ones(len(answered)), weights=answered.W_WEIGHT).fit(cov_type="HC1")
+    assert fact.design_error == pytest.approx(float(fit.bse.iloc[0]), abs=EXACT)
+    weight = answered.W_WEIGHT
+    assert fact.n_effective == pytest.approx(weight.sum() ** 2 / (weight**2).sum(), abs=EXACT)
+    assert fact.imputed is not None
+    assert fact.low is not None
+    assert fact.high is not None
+    assert fact.low < fact.imputed < fact.high
+
+
+@pytest.fixture(scope="module")
+def pew() -> official.Columns:
+    return official.pew_columns()
+
+
+def test_pew_shares_and_scores_equal_statsmodels(pew: official.Columns, tmp_path: Path) -> None:
+    imported = import_survey(official.pew_sav(tmp_path / "pew.sav", pew), "pew2013")
+    assert set(imported.survey.countries) == set(official.PEW_COUNTRIES.values())
+    frame = pd.DataFrame(pew)
+    cells, facts = {c.cell: c for c in imported.survey.cells}, imported.facts.by_cell
+    for code, country in official.PEW_COUNTRIES.items():
+        people = frame[frame.country == code]
+        for question, topic in load_mapping("pew2013").topics.items():
+            answers, cell = people[question], cells[Cell(country, topic)]
+            stats = {
+                value: DescrStatsW((answers == value).astype(float), people.weight).mean for value in (1, 2, 3, 4, 8, 9)
+            }
+            assert cell.acceptable == pytest.approx(stats[1], abs=EXACT)
+            assert cell.unacceptable == pytest.approx(stats[2], abs=EXACT)
+            assert cell.not_a_moral_issue == pytest.approx(stats[3], abs=EXACT)
+            assert cell.nonresponse == pytest.approx(1 - stats[1] - stats[2] - stats[3], abs=EXACT)
+            kinds = facts[cell.cell].kinds
+            assert kinds["depends"] == pytest.approx(stats[4], abs=EXACT)
+            assert kinds["don't know"] == pytest.approx(stats[8], abs=EXACT)
+            assert kinds["refused"] == pytest.approx(stats[9], abs=EXACT)
+            assert sum(kinds.values()) == pytest.approx(cell.nonresponse, abs=EXACT)
+            answered = people[answers.isin([1, 2, 3])]
+            scored = DescrStatsW(answered[question].map({1: 1.0, 2: -1.0, 3: 0.0}), answered.weight)
+            assert cell.score == pytest.approx(scored.mean, abs=EXACT)
+            assert cell.standard_error == pytest.approx(scored.std_mean, abs=EXACT)
+            assert cell.n == len(answered)
+
+
+def test_labels_of_the_file_decide_what_a_code_means(pew: official.Columns, tmp_path: Path) -> None:
+    # The same people in a file that counts its codes the other way round.
+    turned = {1: 2, 2: 1}
+    swapped = dict(pew) | {q: [turned.get(v, v) for v in pew[q]] for q in official.PEW_QUESTIONS}
+    labels: official.Labels = {turned.get(int(code), code): text for code, text in official.PEW_LABELS.items()}
+    named = {"country": official.PEW_COUNTRIES, **dict.fromkeys(official.PEW_QUESTIONS, labels)}
+    straight = import_survey(official.pew_sav(tmp_path / "a.sav", pew), "pew2013", name="pew")
+    other = import_survey(official.write_sav(tmp_path / "b.sav", swapped, named), "pew2013", name="pew")
+    assert other.survey == straight.survey
+
+
+def test_labels_of_the_ends_turn_a_scale(wvs: official.Columns, tmp_path: Path) -> None:
+    turned: official.Labels = {1: "Always justifiable", 10: "Never justifiable", -1: "DK", -2: "NA", -5: "Unknown"}
+    path = official.write_sav(tmp_path / "t.sav", wvs, dict.fromkeys(official.WVS_QUESTIONS, turned))
+    straight = import_survey(official.write_csv(tmp_path / "s.csv", wvs)).survey.scores
+    for cell, score in import_survey(path).survey.scores.items():
+        assert score == pytest.approx(-straight[cell], abs=1e-12)
+
+
+def test_a_csv_of_labels_is_read_too(pew: official.Columns, tmp_path: Path) -> None:
+    words = official.PEW_LABELS
+    spelt: official.Columns = {
+        "COUNTRY": [official.PEW_COUNTRIES[c] for c in pew["country"]],
+        "Weight": pew["weight"],
+        **{q.lower(): [words.get(v, "") for v in pew[q]] for q in official.PEW_QUESTIONS},
+    }
+    straight = import_survey(official.pew_sav(tmp_path / "pew.sav", pew), "pew2013")
+    assert import_survey(official.write_csv(tmp_path / "pew.csv", spelt), "pew2013").survey == straight.survey
+
+
+def test_semicolons_and_decimal_commas_are_understood(wvs: official.Columns, tmp_path: Path) -> None:
+    european = dict(wvs) | {"W_WEIGHT": [str(w).replace(".", ",") for w in wvs["W_WEIGHT"]]}
+    straight = import_survey(official.write_csv(tmp_path / "wvs.csv", wvs))
+    (tmp_path / "other").mkdir()
+    assert import_survey(official.write_csv(tmp_path / "other" / "wvs.csv", european, ";")).survey == straight.survey
+
+
+def test_numeric_country_codes_do_where_there_are_no_others(wvs: official.Columns, tmp_path: Path) -> None:
+    without = {k: v for k, v in wvs.items() if k != "B_COUNTRY_ALPHA"}
+    imported = import_survey(official.write_csv(tmp_path / "wvs.csv", without))
+    assert set(imported.survey.countries) == set(WVS_NAMES.values())
+
+
+def test_rows_that_cannot_be_used_are_counted_by_reason(wvs: official.Columns, tmp_path: Path) -> None:
+    columns = {k: list(v) for k, v in wvs.items()}
+    columns["W_WEIGHT"][:5] = [0, 0, "", "", ""]
+    columns["B_COUNTRY_ALPHA"][5:7] = ["", "-4"]
+    imported = import_survey(official.write_csv(tmp_path / "wvs.csv", columns))
+    assert imported.facts.left_out == {"no country": 2, "no weight": 3, "weight of zero": 2}
+    assert imported.facts.respondents == 400 - 7
+
+
+def test_a_mapping_keeps_some_rows_and_needs_no_code(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(
+        'title = "T"\nsource = "S"\nkeep = { wave = [2] }\n'
+        '[columns]\ncountry = ["land"]\n[topics]\na = "eating meat"\n'
+        "[answers]\nlow = 5\nhigh = 1\n[nonresponse]\nrefused = { codes = [9] }\n"
+    )
+    # Wave 1 has a code that wave 2 has not: rows that are not kept are not judged.
+    (tmp_path / "own.csv").write_text("land,wave,a\nNO,2,1\nNO,2.0,2\nNA,2,9\nNA,2,5\nNA,2,\nNA,1,77\n")
+    imported = import_survey(tmp_path / "own.csv", tmp_path / "own.toml")
+    assert imported.survey.scores == {Cell("Norway", "eating meat"): 0.75, Cell("Namibia", "eating meat"): -1.0}
+    assert imported.facts.left_out == {"wave is another than the mapping keeps": 1}
+    namibia = imported.survey.cells[1]
+    assert namibia.n == 1
+    assert namibia.nonresponse == pytest.approx(2 / 3)
+    assert imported.survey.words["eating meat"] == ("eating meat", "eating", "meat")
+
+
+def test_weights_that_add_up_to_a_population_are_brought_to_mean_one(wvs: official.Columns, tmp_path: Path) -> None:
+    millions = dict(wvs) | {"W_WEIGHT": [w * 20_000 for w in wvs["W_WEIGHT"]]}
+    small = import_survey(official.write_csv(tmp_path / "wvs.csv", wvs))
+    large = import_survey(official.write_csv(tmp_path / "big.csv", millions))
+    assert any("weights of Germany" in note for note in large.facts.notes)
+    for one, other in zip(small.survey.cells, large.survey.cells, strict=True):
+        assert other.score == pytest.approx(one.score, abs=1e-12)
+        if one.standard_error is not None:
+            assert other.standard_error == pytest.approx(one.standard_error, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_result_and_another_another(wvs: official.Columns, tmp_path: Path) -> None:
+    path = official.write_csv(tmp_path / "wvs.csv", wvs)
+    first, second, other = (import_survey(path, seed=s) for s in (3, 3, 4))
+    assert first == second
+    assert first.survey == other.survey
+    assert first.facts.reliability != other.facts.reliability
