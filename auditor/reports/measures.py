@@ -196,6 +196,7 @@ class PanelPart(Part):
     judges: list[JudgeRow]
     fleiss_kappa: Estimate
     """Over traces with at least two verdicts; n counts traces."""
-    observed_agreement: float | None
     verdicts: int
     """Verdicts that kappa rests on."""
+    single: int
+    """Traces with one verdict only, which say nothing on agreement."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+from numpy.typing import NDArray
+
 from auditor.domain import Outcome
+from auditor.metrics.agreement import Agreement, fleiss_kappa
 from auditor.reports.estimates import mean_of, share_of
 from auditor.reports.measures import ConsistencyRow, Estimate, JudgeRow, PanelPart, PeerRow
 from auditor.reports.source import Source
@@ -43,12 +47,33 @@ def peer_agreement(source: Source) -> list[PeerRow]:
 
 def panel(source: Source) -> PanelPart:
     """The judges, one by one and together."""
+    agreement = fleiss_kappa(_counts(source))
     return PanelPart(
         judges=[_judge(source, name) for name in source.judge_names if any(j.judge == name for j in source.judges)],
-        fleiss_kappa=Estimate(value=None, n=0, reason="todo"),
-        observed_agreement=None,
-        verdicts=0,
+        fleiss_kappa=Estimate(
+            value=agreement.value,
+            n=agreement.n_items,
+            ci_low=agreement.ci_low,
+            ci_high=agreement.ci_high,
+            reason=_why(agreement),
+        ),
+        verdicts=agreement.n_ratings,
+        single=agreement.n_dropped,
     )
+
+
+def _counts(source: Source) -> NDArray[np.int64]:
+    """Verdicts VALID and INVALID on each trace, shape (traces, 2)."""
+    split = np.array([(r.valid, r.invalid, r.n) for r in source.rulings], dtype=np.int64).reshape(-1, 3)
+    return np.repeat(split[:, :2], split[:, 2], axis=0)
+
+
+def _why(agreement: Agreement) -> str | None:
+    words = {
+        "no item has 2 ratings": "no trace has verdicts of two judges",
+        "all ratings are the same": "all verdicts are the same, so there is no chance agreement to compare with",
+    }
+    return None if agreement.reason is None else words.get(agreement.reason, agreement.reason)
 
 
 def _judge(source: Source, name: str) -> JudgeRow:

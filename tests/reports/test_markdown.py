@@ -1,0 +1,80 @@
+"""The Markdown says what the page says, and nothing that a model wrote is Markdown or HTML in it."""
+
+from __future__ import annotations
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from auditor.reports.markdown import escape, quote, render_markdown
+from auditor.reports.model import Report
+from auditor.reports.numbers import number
+from auditor.storage.database import Database
+from tests.reports.hostile import EVIL, hostile_report
+
+ACTIVE = {"html_inline", "html_block", "link_open", "image", "code_inline", "code_block", "fence", "em_open", "s_open"}
+
+
+def _tokens(text: str) -> list[Token]:
+    """All tokens, nested ones too, of a reader that takes HTML, tables and bare links."""
+    reader = MarkdownIt("gfm-like", {"html": True})
+    return [t for token in reader.parse(text) for t in (token, *(token.children or []))]
+
+
+def test_figures_are_those_of_the_report(report: Report) -> None:
+    text = render_markdown(report)
+    for row in report.alignment:
+        assert f"| {row.model} | {number(row.pearson_r)} |" in text
+    assert "### " in text
+
+
+def test_tables_are_tables(report: Report) -> None:
+    tokens = _tokens(render_markdown(report))
+    assert sum(t.type == "table_open" for t in tokens) >= 12
+    assert not ACTIVE & {t.type for t in tokens}
+
+
+def test_hostile_texts_stay_texts(db: Database) -> None:
+    text = render_markdown(hostile_report(db))
+    tokens = _tokens(text)
+    assert not (ACTIVE | {"ordered_list_open"}) & {t.type for t in tokens}
+    # The only headings and bold words are the report's own.
+    headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
+    assert not [h for h in headings if h in ("heading", "Setext")]
+    assert not [c for c in text if not c.isprintable() and c not in "\n\u202f"]
+    shown = "".join(t.content for t in tokens if t.type == "text")
+    assert "<script>alert(1)</script>" in shown
+    assert "**bold** __bold__" in shown
+
+
+@pytest.mark.parametrize("form", [escape, quote])
+def test_escaping_keeps_every_word(form: object) -> None:
+    assert callable(form)
+    tokens = _tokens(form(EVIL))
+    shown = "".join(t.content if t.type == "text" else " " for t in tokens if t.type in ("text", "softbreak"))
+    for word in (
+        "[/INST]",
+        "\\u202edesrever",
+        "~~gone~~",
+        "`code`",
+        "&copy;",
+        "| a | b |",
+        "1. list",
+        "- item",
+        "# heading",
+    ):
+        assert word in shown
+
+
+@pytest.mark.parametrize("start", ["# a", "1. a", "1) a", "- a", "+ a", "> a", "---", "===", "```", "    a", "| a |"])
+def test_line_starts_are_disarmed(start: str) -> None:
+    kinds = {t.type for t in _tokens(quote(f"first\n{start}\n{start}"))}
+    assert kinds <= {
+        "blockquote_open",
+        "blockquote_close",
+        "paragraph_open",
+        "paragraph_close",
+        "inline",
+        "text",
+        "softbreak",
+    }

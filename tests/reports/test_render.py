@@ -1,0 +1,122 @@
+"""Forms of the report, its schema, and its way to the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.reports.model import Report
+from auditor.reports.render import render, write_report
+from auditor.reports.schema import schema_text
+from auditor.reports.status import status_of
+from auditor.reports.summary import summary_columns, summary_rows
+from auditor.storage import audits
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.reports.hostile import hostile_report
+
+jsonschema = pytest.importorskip("jsonschema")
+SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
+
+
+@pytest.mark.parametrize("form", ["html", "json", "markdown"])
+def test_equal_reports_give_equal_texts(report: Report, form: str) -> None:
+    assert render(report, form) == render(report, form)
+
+
+def test_json_is_the_report(report: Report) -> None:
+    assert Report.model_validate_json(render(report, "json")) == report
+
+
+def test_unknown_form(report: Report) -> None:
+    with pytest.raises(UsageError, match="'pdf' is no report format"):
+        render(report, "pdf")
+
+
+def test_the_schema_in_docs_is_current() -> None:
+    mend = "run: python -m auditor.reports.schema > docs/report.schema.json"
+    assert SCHEMA.read_text(encoding="utf-8") == schema_text(), mend
+
+
+def test_reports_follow_the_schema(db: Database, report: Report) -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for found in (report, hostile_report(db)):
+        jsonschema.validate(json.loads(render(found, "json")), schema)
+
+
+def test_the_schema_refuses_a_stray_key(report: Report) -> None:
+    schema = json.loads(schema_text())
+    data = json.loads(render(report, "json")) | {"stray": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)
+
+
+def test_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old", encoding="utf-8")
+    write_report("neu ✓\n", path)
+    assert path.read_bytes() == "neu ✓\n".encode()
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old", encoding="utf-8")
+    with pytest.raises(UnicodeEncodeError):
+        write_report("half \ud800", path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_the_file_can_be_read_as_others_are(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.touch()
+    write_report("x", tmp_path / "report.md")
+    assert stat.S_IMODE((tmp_path / "report.md").stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["missing/report.html", ""])
+def test_a_path_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"cannot be written|a folder"):
+        write_report("x", tmp_path / name)
+
+
+def test_summary_has_a_row_for_each_model(report: Report) -> None:
+    rows = summary_rows(report)
+    assert [row[0] for row in rows] == ["alder", "birch", "cedar"]
+    assert all(len(row) == len(summary_columns()) for row in rows)
+
+
+def test_summary_leaves_out_what_is_not_known(db: Database) -> None:
+    row = dict(
+        zip(
+            summary_columns(),
+            summary_rows(import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2}))[0],
+            strict=True,
+        )
+    )
+    assert row["MAE"] == "0.10"
+    assert row["cells"] == "1"
+    assert [row[k] for k in ("r", "95% interval", "p", "self-consistency", "peer agreement")] == [None] * 5
+
+
+def test_status_counts_what_is_there(population: tuple[Database, Audit], report: Report) -> None:
+    found = status_of(*population)
+    total = {row.stage: row for row in report.coverage.total}
+    assert (found["traces_ok"], found["verdicts_ok"]) == (total["direct"].ok, total["review"].ok)
+    assert found["open"] == report.conflicts.states["open"] + report.conflicts.states["disputed"]
+    assert found["cost_usd"] == report.cost.total.usd
+    assert found["unpriced"] == report.cost.total.unpriced > 0
+    json.dumps(found)
+
+
+def test_status_of_an_audit_without_calls(db: Database) -> None:
+    import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2})
+    assert status_of(db, audits.get(db, "imported"))["cost_usd"] is None
