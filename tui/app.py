@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, TypeVar
@@ -166,7 +167,7 @@ class ReviewApp(App[None]):
         where = self._where
         if where is not None:
             groups = [(where, self._keys(where)), ("everywhere", self._keys("everywhere"))]
-            self.push_screen(Keys(f"Keys · {where}", groups))
+            self.push_screen(Keys(f"Keys · {where}", groups, self.size.width))
 
     @property
     def _where(self) -> Where | None:
@@ -234,5 +235,7 @@ def run_review(
             settings=settings,
             on_decided=on_decided,
         )
+        gc.collect()
+        gc.freeze()  # or a full collection over all that was imported stops a key for a tenth of a second
         app.run()
         app.finish()

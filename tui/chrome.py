@@ -1,4 +1,4 @@
-"""What all screens share: the bar at the top, the footer, and the way to the app."""
+"""What all screens share: the bar at the top, the keys at the bottom, and the way to the app."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.events import Click
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widget import Widget
+from textual.widgets import Static
 
-from auditor.tui.actions import Where
+from auditor.tui import actions
+from auditor.tui.actions import Action, Where
 from auditor.tui.paint import line
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Page(Screen[None]):
-    """A full screen: a bar, a body, the footer."""
+    """A full screen: a bar, a body, the keys."""
 
     where: ClassVar[Where] = "everywhere"
 
@@ -31,10 +34,10 @@ class Page(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(id="bar")
         yield from self.body()
-        yield Footer(show_command_palette=False)
+        yield KeyBar(self.where)
 
     def body(self) -> ComposeResult:
-        """What stands between bar and footer."""
+        """What stands between bar and keys."""
         yield from ()
 
     def set_bar(self, *path: str, right: Content | None = None) -> None:
@@ -43,10 +46,45 @@ class Page(Screen[None]):
         bar = self.query_one("#bar", Static)
         right = right or self.review.badge
         space = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
-        bar.update(Content.assemble(trail, " " * space, right))
+        bar.update(Content.assemble(trail, " " * space, right), layout=False)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.refresh_bar)
 
     def refresh_bar(self) -> None:
         """Show the bar anew; each screen says what is in it."""
+
+
+class KeyBar(Widget):
+    """The keys of a screen that matter most, on one line, as many as fit; each can be clicked.
+
+    One widget, where the library's footer has one for every key: a screen opens in half the time.
+    """
+
+    def __init__(self, where: Where) -> None:
+        super().__init__()
+        self._shown = [a for a in (*actions.of(where), *actions.of("everywhere")) if a.footer]
+        self._places: list[tuple[int, Action]] = []
+
+    def render(self) -> Content:
+        review = cast("ReviewApp", self.app)
+        pieces: list[Content] = []
+        self._places = []
+        end = 0
+        for action in self._shown:
+            key = actions.key_name(review.settings.keys.get(action.id, action.keys).split(",")[0])
+            piece = Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
+            if end + piece.cell_length - 2 > self.size.width:
+                break
+            pieces.append(piece)
+            end += piece.cell_length
+            self._places.append((end, action))
+        return Content("").join(pieces)
+
+    async def on_click(self, event: Click) -> None:
+        at = event.get_content_offset(self)
+        for end, action in self._places:
+            if at is not None and at.x < end:
+                target = self.app if action.where == "everywhere" else self.screen
+                await self.app.run_action(action.name, target)
+                return

@@ -21,7 +21,7 @@ from auditor.tui.actions import bindings
 from auditor.tui.chrome import Page
 from auditor.tui.dialogs import Ask, AskScore, History
 from auditor.tui.evidence import evidence
-from auditor.tui.paint import DECISIONS, STANDINGS, content, line
+from auditor.tui.paint import DECISIONS, STANDING_WORDS, STANDINGS, content, line
 from auditor.tui.side import SidePanel
 from auditor.tui.words import said, taken_back
 
@@ -82,7 +82,7 @@ class ConflictPage(Page):
     def show(self, item: Item) -> None:
         """Show the conflict that is open in its present state."""
         self.item = item
-        self.set_class(item.revealed, "-revealed")
+        self.query_one("#conflict").set_class(item.revealed, "-revealed")
         self.refresh_bar()
 
     # --- what is seen
@@ -91,21 +91,20 @@ class ConflictPage(Page):
         item = self.item
         assert item is not None
         kind = f"{item.row.kind} · gap {abs(item.left.score - item.right.score):.2f}"
-        self.query_one("#cell", Static).update(
-            Content.assemble(
-                content(line(item.key.topic), "bold $text-accent"),
-                content(f" in {line(item.key.country)}", "bold"),
-                (f"   {kind}", "$text-muted"),
-                "\n",
-                content(line(item.question), "italic $text-muted"),
-            )
+        head = Content.assemble(
+            content(line(item.key.topic), "bold $text-accent"),
+            content(f" in {line(item.key.country)}", "bold"),
+            (f"   {kind}", "$text-muted"),
+            "\n",
+            content(line(item.question), "italic $text-muted"),
         )
+        self.query_one("#cell", Static).update(head, layout=False)
         truth = item.survey.score if item.survey else None
         for name, side, other in (("left", item.left, item.right), ("right", item.right, item.left)):
             panel = self.query_one(f"#{name}", SidePanel)
             panel.show(name, side, other, self.sample, truth=truth, marks=self.marks)
         self.query_one("#evidence-text", Static).update(evidence(item))
-        self.query_one("#standing", Static).update(self._standing(item))
+        self.query_one("#standing", Static).update(self._standing(item), layout=False)
 
     def _standing(self, item: Item) -> Content:
         row = item.row
@@ -126,7 +125,8 @@ class ConflictPage(Page):
         if not item.revealed:
             parts.append(Content.styled("the rest is hidden until you decide", "$text-muted"))
         else:
-            parts.append(STANDINGS[row.standing].content)
+            sign = STANDINGS[row.standing]
+            parts.append(Content.styled(f"{sign.glyph} {STANDING_WORDS[row.standing]}", sign.style))
         return Content.styled("  ·  ", "$text-muted").join(parts)
 
     # --- deciding
@@ -219,7 +219,7 @@ class ConflictPage(Page):
     def _save(self, work: Callable[[], T], done: Callable[[T], None]) -> None:
         self.saving += 1
         if self.item:
-            self.query_one("#standing", Static).update(self._standing(self.item))
+            self.query_one("#standing", Static).update(self._standing(self.item), layout=False)
         self.review.write(work, done, self._failed)
 
     def _failed(self, error: AuditorError) -> None:

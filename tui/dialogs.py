@@ -21,6 +21,10 @@ from auditor.tui.settings import Settings
 from auditor.tui.words import did
 
 STEP = 0.05
+KEYS = 13
+"""Columns for the keys in the list of keys."""
+MOST = 100
+"""Columns of a window at most, as in `app.tcss`."""
 
 
 class Ask(ModalScreen[str | None]):
@@ -28,8 +32,8 @@ class Ask(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
-    def __init__(self, title: str, value: str, hint: str) -> None:
-        super().__init__()
+    def __init__(self, title: str, value: str, hint: str, *, low: bool = False) -> None:
+        super().__init__(classes="-bottom" if low else None)
         self._title, self._value, self._hint = title, value, hint
 
     def compose(self) -> ComposeResult:
@@ -102,6 +106,10 @@ class AskScore(ModalScreen[float | None]):
             self.dismiss(self.value)
 
 
+class Filters(OptionList, inherit_bindings=False):
+    """The list of saved filters; its keys are the window's."""
+
+
 class ChooseFilter(ModalScreen[str | None]):
     """Choose among saved filters, save the present one, or delete one."""
 
@@ -109,8 +117,9 @@ class ChooseFilter(ModalScreen[str | None]):
         Binding("escape,q", "dismiss(None)", "cancel"),
         Binding("s", "save", "save the present one"),
         Binding("d,delete", "delete", "delete"),
-        Binding("j", "down"),
-        Binding("k", "up"),
+        Binding("enter", "use", "use"),
+        Binding("j,down", "down"),
+        Binding("k,up", "up"),
     ]
 
     def __init__(self, settings: Settings, present: str) -> None:
@@ -121,7 +130,7 @@ class ChooseFilter(ModalScreen[str | None]):
         with Vertical(classes="window") as window:
             window.border_title = Content("Saved filters")
             window.border_subtitle = Content("enter uses · s saves the present one · d deletes · esc cancels")
-            yield OptionList(id="filters", markup=False)
+            yield Filters(id="filters", markup=False)
 
     def on_mount(self) -> None:
         self._fill()
@@ -139,6 +148,9 @@ class ChooseFilter(ModalScreen[str | None]):
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._settings.filters[str(event.option.id)])
+
+    def action_use(self) -> None:
+        self.query_one(OptionList).action_select()
 
     def action_save(self) -> None:
         def store(name: str | None) -> None:
@@ -195,16 +207,20 @@ class History(Reading):
 class Keys(Reading):
     """Every key of a screen, as they are set now."""
 
-    def __init__(self, title: str, groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]]) -> None:
+    def __init__(self, title: str, groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]], width: int) -> None:
         lines: list[Content] = []
         for name, rows in groups:
             lines.append(Content.styled(name, "bold $text-accent"))
             lines += [
-                Content.assemble(
-                    (f"{keys:>16}  ", "bold $text-primary"), action.help, (f"  {action.id}", "$text-muted")
-                )
+                _key(keys, action, min(width * 8 // 10 if width >= 120 else width * 96 // 100, MOST) - 8)
                 for keys, action in rows
             ]
             lines.append(Content(""))
-        lines.append(Content.styled("Change keys in review.toml, by the name at the end of the line.", "$text-muted"))
+        lines.append(Content.styled("To change keys, give the names on the right a key in review.toml.", "$text-muted"))
         super().__init__(title, Content("\n").join(lines))
+
+
+def _key(keys: str, action: Action, width: int) -> Content:
+    space = width - KEYS - len(action.help) - len(action.id)
+    name = " " * space + action.id if space > 1 else ""
+    return Content.assemble((f"{keys:>{KEYS - 2}}  ", "bold $text-primary"), action.help, (name, "$text-muted"))

@@ -23,6 +23,10 @@ INTERVAL_S = 2.0
 BAR = 24
 
 
+class Audits(OptionList, inherit_bindings=False):
+    """The list; its keys are the screen's, so that they can be changed."""
+
+
 class Home(Page):
     """Choose an audit."""
 
@@ -37,7 +41,7 @@ class Home(Page):
     def body(self) -> ComposeResult:
         with Vertical(id="home"):
             yield Static(id="home-head")
-            yield OptionList(id="audits", markup=False)
+            yield Audits(id="audits", markup=False)
 
     def on_mount(self) -> None:
         self.read()
@@ -67,7 +71,7 @@ class Home(Page):
 
     def _paint(self) -> None:
         head = self.query_one("#home-head", Static)
-        audits = self.query_one("#audits", OptionList)
+        audits = self.query_one(Audits)
         if not self.found:
             head.update(Content("No audit here yet. `auditor run CONFIG` makes one."))
         else:
@@ -89,7 +93,7 @@ class Home(Page):
     @property
     def chosen(self) -> str | None:
         """The audit under the cursor."""
-        audits = self.query_one("#audits", OptionList)
+        audits = self.query_one(Audits)
         return None if audits.highlighted is None else audits.get_option_at_index(audits.highlighted).id
 
     @on(OptionList.OptionSelected)
@@ -105,32 +109,36 @@ class Home(Page):
             self.review.open_people(self.chosen)
 
     def action_down(self) -> None:
-        self.query_one("#audits", OptionList).action_cursor_down()
+        self.query_one(Audits).action_cursor_down()
 
     def action_up(self) -> None:
-        self.query_one("#audits", OptionList).action_cursor_up()
+        self.query_one(Audits).action_cursor_up()
 
     async def action_leave(self) -> None:
         await self.app.action_quit()
 
 
 def card(overview: Overview, width: int) -> Content:
-    """Three lines about an audit."""
+    """Three lines about an audit, and one to part it from the next."""
     audit = overview.audit
-    state = ("✓ done", "$text-success") if overview.is_done else (f"▶ {line(audit.stage)}", "$text-warning")
-    name = fit(audit.name, max(width - len(state[0]) - 20, 12))
-    first = Content.assemble((name, "bold"), " ", (state[0], state[1]), "  ", (_when(audit.updated_at), "$text-muted"))
-    return Content("\n").join([first, _work(overview, width), _conflicts(overview), Content("")])
+    state, style = ("✓ done", "$text-success") if overview.is_done else (f"▶ {line(audit.stage)}", "$text-warning")
+    when = _when(audit.updated_at)
+    name = fit(audit.name, max(width - len(state) - len(when) - 3, 12))
+    first = Content.assemble((name, "bold"), " ", (state, style), "  ", (when, "$text-muted"))
+    return Content("\n").join([first, _work(overview), _conflicts(overview), Content("")])
 
 
-def _work(overview: Overview, width: int) -> Content:
-    cost = "cost unknown" if overview.cost_usd is None else f"${overview.cost_usd:.2f}"
-    if overview.cost_usd is not None and overview.unpriced:
-        cost = f"at least {cost}"
+def _work(overview: Overview) -> Content:
     usable = "" if overview.coverage is None else f" · {overview.coverage:.0%} usable"
-    planned = "" if overview.planned is None else f" of {overview.planned:,}"
-    what = f"  {overview.traces:,}{planned} samples{usable} · {overview.verdicts:,} verdicts · {cost}"
-    return Content.assemble((bar(overview.progress, BAR), "$primary"), fit(what, max(width - BAR, 20)))
+    planned = "" if overview.planned is None else f"/{overview.planned:,}"
+    what = f" {overview.traces:,}{planned} samples{usable} · {_cost(overview)}"
+    return Content.assemble((bar(overview.progress, BAR), "$text-primary"), content(what))
+
+
+def _cost(overview: Overview) -> str:
+    if overview.cost_usd is None:
+        return "cost unknown"
+    return f"{'≥ ' if overview.unpriced else ''}${overview.cost_usd:.2f}"
 
 
 def _conflicts(overview: Overview) -> Content:

@@ -37,6 +37,12 @@ STANDINGS = {
     Standing.MAJORITY: Sign("◆", "judges", "$text-secondary"),
     Standing.PERSON: Sign("●", "people", "$text-success"),
 }
+STANDING_WORDS = {
+    Standing.OPEN: "open",
+    Standing.DISPUTED: "people disagree",
+    Standing.MAJORITY: "settled by the judges",
+    Standing.PERSON: "settled by people",
+}
 DECISIONS = {
     None: Sign("·", "", "$text-muted"),
     Decision.LEFT: Sign("◀", "left", "$text-success"),
@@ -91,7 +97,7 @@ def bar(share: float | None, width: int) -> str:
     if share is None:
         return "·" * width
     full = round(share * width)
-    return "█" * full + "░" * (width - full)
+    return "━" * full + "╌" * (width - full)
 
 
 def axis(width: int, points: Sequence[tuple[float, str]]) -> str:

@@ -9,11 +9,13 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Static
 
 from auditor.domain import Act
-from auditor.errors import UsageError
+from auditor.errors import AuditorError, UsageError
 from auditor.review.desk import Desk
 from auditor.review.filters import format_filter, is_empty, next_sort, parse_filter
 from auditor.storage.rating_log import Entry
@@ -22,7 +24,8 @@ from auditor.tui.actions import bindings
 from auditor.tui.chrome import Page
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.dialogs import Ask, ChooseFilter
-from auditor.tui.paint import STANDINGS, line
+from auditor.tui.paint import STANDINGS, content, line
+from auditor.tui.preview import preview
 from auditor.tui.queue_table import QueueTable, heading
 from auditor.tui.words import taken_back
 
@@ -34,6 +37,9 @@ ORDERS = {
     Sort.KIND: "kind",
     Sort.STATE: "state",
 }
+
+HINT = "kind: state: country: topic: model: rater: gap:>0.5 is:todo sort:gap"
+PREVIEW_DELAY_S = 0.08
 
 
 class QueuePage(Page):
@@ -47,12 +53,17 @@ class QueuePage(Page):
         self.desk = desk
         self.wanted = wanted or QueueFilter()
         self.counts = dict.fromkeys(Standing, 0)
+        self._waiting: Timer | None = None
 
     def body(self) -> ComposeResult:
         yield Static(id="queue-head")
-        yield Static(id="queue-columns")
-        yield QueueTable(self.desk.rows, id="queue")
-        yield Static(id="queue-empty")
+        with Horizontal(id="queue-body"):
+            with Vertical(id="queue-list"):
+                yield Static(id="queue-columns")
+                yield QueueTable(self.desk.rows, id="queue")
+                yield Static(id="queue-empty")
+            with VerticalScroll(id="preview", can_focus=False):
+                yield Static(id="preview-text")
 
     @property
     def table(self) -> QueueTable:
@@ -64,10 +75,11 @@ class QueuePage(Page):
     def on_screen_resume(self) -> None:
         self.table.forget()
         self._count()
+        self._moved()
 
     def refresh_bar(self) -> None:
         self.set_bar(self.desk.audit.name, "conflicts")
-        self._head()
+        self._moved()
 
     def load(self, at: ConflictKey | None = None) -> None:
         """Read which conflicts there are, in order; their lines come when they are looked at."""
@@ -88,6 +100,24 @@ class QueuePage(Page):
         self._head()
 
     @on(QueueTable.Moved)
+    def _moved(self) -> None:
+        self._head()
+        if self._waiting:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PREVIEW_DELAY_S, self._preview)
+
+    def _preview(self) -> None:
+        """Show what is under the cursor once it rests, where there is room for it."""
+        panel = self.query_one("#preview")
+        if self.table.key is None or not panel.size.width:
+            return
+        try:
+            shown = preview(self.desk.item(self.table.key, peek=True))
+        except AuditorError as error:
+            shown = content(str(error), "$text-error")
+        self.query_one("#preview-text", Static).update(shown)
+        panel.scroll_home(animate=False)
+
     def _head(self) -> None:
         pieces = [
             Content.styled(f"{sign.glyph} {self.counts[standing]:,} {sign.word}", sign.style)
@@ -103,9 +133,11 @@ class QueuePage(Page):
         below = Content.assemble(
             (place, "bold"), (f" · by {order}", "$text-muted"), (f" · / {shown}" if shown else "", "$text-accent")
         )
-        self.query_one("#queue-head", Static).update(Content.assemble(Content("   ").join(pieces), "\n", below))
+        self.query_one("#queue-head", Static).update(
+            Content.assemble(Content("   ").join(pieces), "\n", below), layout=False
+        )
         self.query_one("#queue-columns", Static).update(
-            Content(heading(self.table.scrollable_content_region.width or 80))
+            Content(heading(self.table.scrollable_content_region.width or 80)), layout=False
         )
 
     # --- actions
@@ -124,9 +156,7 @@ class QueuePage(Page):
 
     def action_filter(self) -> None:
         self.app.push_screen(
-            Ask(
-                "Filter", format_filter(self.wanted), "kind: state: country: topic: model: rater: gap:> is: sort: words"
-            ),
+            Ask("Filter", format_filter(self.wanted), HINT, low=True),
             self.set_filter,
         )
 

@@ -45,6 +45,10 @@ class SidePanel(VerticalScroll):
 
     can_focus = False
 
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._shown: object = None
+
     def compose(self) -> ComposeResult:
         yield Scale()
         yield Static(classes="summary")
@@ -57,15 +61,18 @@ class SidePanel(VerticalScroll):
         self.border_title = Content(f"{number} {name}{author} · {signed(side.score)}")
         scores = tuple(s.score for s in side.samples if s.score is not None)
         self.query_one(Scale).show(scores, side.score, truth)
-        self.query_one(".summary", Static).update(_summary(side, truth))
+        self.query_one(".summary", Static).update(_summary(side, truth), layout=False)
         ordered, others = _ordered(side), _ordered(other)
         n = len(ordered)
         self.border_subtitle = Content(f"sample {sample % n + 1} of {n}" if n > 1 else "")
         theirs = others[sample % len(others)] if others else None
         turned = ordered[sample % n :] + ordered[: sample % n] if n else []
-        pieces = [_reasoning(mine, theirs, marks=marks) for mine in turned]
-        nothing = Content.styled("No sample is stored for this side.", "$text-muted")
-        self.query_one(".reasoning", Static).update(Content("\n\n").join(pieces) if pieces else nothing)
+        shown = (turned, theirs, marks)
+        if shown != self._shown:
+            self._shown = shown
+            pieces = [_reasoning(mine, theirs, marks=marks) for mine in turned]
+            nothing = Content.styled("No sample is stored for this side.", "$text-muted")
+            self.query_one(".reasoning", Static).update(Content("\n\n").join(pieces) if pieces else nothing)
 
 
 def _summary(side: Side, truth: float | None) -> Content:

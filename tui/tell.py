@@ -8,15 +8,8 @@ from auditor.domain import Outcome, Ruling, Verdict
 from auditor.review.item import Item, Side
 from auditor.storage.overview import Overview
 from auditor.storage.standing import QueueRow, Standing
-from auditor.tui.paint import line, prose
+from auditor.tui.paint import STANDING_WORDS, line, prose
 from auditor.tui.words import said
-
-STANDINGS = {
-    Standing.OPEN: "open",
-    Standing.DISPUTED: "people disagree",
-    Standing.MAJORITY: "settled by the judges",
-    Standing.PERSON: "settled by people",
-}
 
 
 def tell_audit(number: int, overview: Overview) -> str:
@@ -36,14 +29,14 @@ def tell_row(place: int, row: QueueRow) -> str:
     flag = ", flagged" if row.flagged else ""
     scores = f"left {row.score_left:+.2f}, right {row.score_right:+.2f}"
     cell = f"{line(row.key.topic)} in {line(row.key.country)}"
-    return f"{place}. {cell}: {row.kind}, {scores}, {STANDINGS[row.standing]}, yours: {yours}{flag}."
+    return f"{place}. {cell}: {row.kind}, {scores}, {STANDING_WORDS[row.standing]}, yours: {yours}{flag}."
 
 
 def tell_item(item: Item) -> Iterator[str]:
     """A conflict, as far as the rater may see it."""
     yield f"{line(item.key.topic)} in {line(item.key.country)}. {line(item.question)}"
     second = " A second opinion is wanted." if item.wants_second else ""
-    yield f"Kind: {item.row.kind}. State: {STANDINGS[item.row.standing]}.{second}"
+    yield f"Kind: {item.row.kind}. State: {STANDING_WORDS[item.row.standing]}.{second}"
     for name, side in (("Left", item.left), ("Right", item.right)):
         scores = ", ".join(f"{s.score:+.2f}" for s in side.samples if s.score is not None) or "none"
         yield f"{name} scores {side.score:+.2f}; its samples: {scores}."

@@ -1,0 +1,286 @@
+"""The conflict screen: every key, in small and large, dark and light."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from auditor.domain import Act, Decision
+from auditor.storage import results
+from auditor.storage.database import Database
+from auditor.storage.standing import Standing
+from auditor.tui.settings import Settings
+from tests.review_case import MODELS, review_case
+from tests.tui.conftest import Run
+from tests.tui.driving import Driver
+
+SIZES = [(80, 24), (200, 50)]
+THEMES = ["auditor-dark", "auditor-light"]
+
+
+@pytest.fixture(autouse=True)
+def _audit(db: Database) -> None:
+    review_case(db)
+
+
+async def opened(driver: Driver) -> Driver:
+    await driver.press("enter")
+    assert driver.conflict.item is not None
+    return driver
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", THEMES)
+async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
+    run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
+) -> None:
+    from pathlib import Path
+
+    async with run(size=size, settings=Settings(Path(str(tmp_path)), theme=theme)) as driver:
+        await opened(driver)
+        text = driver.text
+        item = driver.conflict.item
+        assert item is not None
+        assert driver.app.theme == theme
+        assert item.question in text
+        for words in ("1 left", "2 right", "Norms:", "−1 ", " +1", "mean ▲", "not decided by you", "blind · ada"):
+            assert words in text
+        lines = text.splitlines()
+        together = [row for row in lines if "religious" in row.lower() or "ordinary" in row.lower()]
+        assert together, "no line of reasoning is in view"
+        assert not any(name in text for name in MODELS)
+        assert "VALID" not in text
+        assert "people ◆" not in text
+        assert max(len(row) for row in lines) <= size[0]
+        assert len(lines) == size[1]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, size: tuple[int, int]) -> None:
+    async with run(size=size) as driver:
+        await opened(driver)
+        await driver.press("1")
+        assert "✓ saved: ◀ left is right" in driver.text
+        assert "settled by people" in driver.text
+        for words in ("alder", "birch", "Survey", "people ◆", "VALID", "is nearer"):
+            assert words in driver.text
+        assert [(e.rating.act, e.rating.rater) for e in driver.log] == [(Act.DECIDE, "ada")]
+
+
+@pytest.mark.parametrize(
+    ("key", "decision"),
+    [("1", Decision.LEFT), ("2", Decision.RIGHT), ("3", Decision.BOTH), ("4", Decision.NEITHER)],
+)
+async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press(key)
+        item = driver.conflict.item
+        assert item is not None
+        assert item.decision is decision
+        assert item.row.standing is Standing.PERSON
+
+
+async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
+    import threading
+
+    async with run() as driver:
+        await opened(driver)
+        gate = threading.Event()
+        blocked = db.writer.submit(lambda connection: gate.wait(10))
+        await driver.pilot.press("1")
+        await driver.pilot.pause()
+        assert "… saving" in driver.text
+        assert "saved" not in driver.text
+        assert driver.log == []
+        gate.set()
+        blocked.result()
+        await driver.settle()
+        assert "✓ saved" in driver.text
+        assert len(driver.log) == 1
+
+
+async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
+    async with run(size=(200, 50)) as driver:
+        await opened(driver)
+        await driver.press("1", "2")
+        assert "You first said: left is right. Both decisions are kept." in driver.text
+        assert [e.rating.shown for e in driver.log] == ["", "authors,survey,verdicts"]
+
+
+async def test_a_score_of_ones_own(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("5")
+        assert "Your own score" in driver.text
+        await driver.press("end", *["backspace"] * 6)
+        await driver.type("-0.4")
+        await driver.press("up", "enter")
+        item = driver.conflict.item
+        assert item is not None
+        assert (item.decision, item.row.score) == (Decision.SCORE, -0.35)
+        assert "a score of your own: −0.35" in driver.text
+
+
+async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("5", "end", *["backspace"] * 6)
+        await driver.type("1.5")
+        await driver.press("enter")
+        assert "a number from -1" in driver.text
+        await driver.press("escape")
+        assert driver.log == []
+        assert driver.app.screen is driver.conflict
+
+
+async def test_skip_is_stored_and_goes_on(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        before = driver.conflict.key
+        await driver.press("s")
+        assert driver.conflict.key != before
+        assert driver.log[0].rating.decision is Decision.SKIP
+        assert "not decided by you" in driver.text
+
+
+async def test_note_and_flag(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("n")
+        await driver.type("odd [/INST] one")
+        await driver.press("enter")
+        assert "✎ odd [/INST] one" in driver.text
+        await driver.press("f")
+        assert "⚑ flagged" in driver.text
+        await driver.press("f")
+        assert "⚑" not in driver.text
+        assert [e.rating.act for e in driver.log] == [Act.NOTE, Act.FLAG, Act.FLAG]
+        assert not any(name in driver.text for name in MODELS), "a note is no decision"
+
+
+async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        first = driver.conflict.key
+        await driver.press("1", "space", "2")
+        second = driver.conflict.key
+        assert second != first
+        await driver.press("u", "u")
+        assert driver.conflict.key == first
+        assert "skipped, not decided by you" in driver.text
+        await driver.press("u")
+        assert driver.messages[-1] == "Nothing to undo."
+        await driver.press("r", "r")
+        assert driver.conflict.key == second
+        assert "right is right" in driver.text
+        await driver.press("r")
+        assert driver.messages[-1] == "Nothing to redo."
+        assert len(driver.log) == 6
+
+
+async def test_reveal_before_deciding_is_logged(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("v")
+        assert "alder" in driver.text
+        assert [e.rating.act for e in driver.log] == [Act.REVEAL]
+        await driver.press("v")
+        assert len(driver.log) == 1
+
+
+async def test_history(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("h")
+        assert "Nothing yet." in driver.text
+        await driver.press("escape", "1", "f", "u", "h")
+        assert re.search(r"left is right.*\n.*flagged \(not blind\).*\n.*undone; now: left is right", driver.text)
+
+
+async def test_samples_turn_on_both_sides(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        assert driver.text.count("sample 1 of 3") == 2
+        first = re.findall(r"([+−][\d.]+) sample \d", driver.text)[:2]
+        await driver.press("full_stop")
+        assert driver.text.count("sample 2 of 3") == 2
+        assert re.findall(r"([+−][\d.]+) sample \d", driver.text)[:2] != first
+        await driver.press("comma", "comma")
+        assert driver.text.count("sample 3 of 3") == 2
+
+
+async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Run) -> None:
+    def underlined(driver: Driver) -> set[str]:
+        strips = driver.app.screen._compositor.render_strips()
+        return {s.text.strip() for strip in strips for s in strip if s.style and s.style.underline}
+
+    async with run() as driver:
+        await opened(driver)
+        assert {"religious", "ordinary"} <= underlined(driver)
+        assert "respondents" not in underlined(driver), "both sides use it"
+        await driver.press("d")
+        assert "religious" not in underlined(driver)
+        await driver.press("d")
+        assert "religious" in underlined(driver)
+
+
+async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
+    async with run() as driver:
+        keys = driver.queue.table.keys
+        await opened(driver)
+        await driver.press("right_square_bracket", "right_square_bracket")
+        assert driver.conflict.key == keys[2]
+        assert "3 of 20" in driver.text
+        await driver.press("left_square_bracket", "left_square_bracket", "left_square_bracket")
+        assert driver.conflict.key == keys[0]
+        assert driver.messages[-1] == "This is the end of the queue."
+
+
+async def test_next_says_when_nothing_is_left(run: Run, db: Database) -> None:
+    audit = review_case(db, name="one", conflicts=1)
+    assert len(results.conflicts(db, audit.id)) == 1
+    async with run("one") as driver:
+        await opened(driver)
+        await driver.press("1", "space")
+        assert driver.messages[-1] == "Nothing else is left for you to decide."
+
+
+async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("1")
+        panels = [driver.conflict.query_one(name) for name in ("#left", "#right", "#evidence")]
+        await driver.press("j", "j", "down")
+        assert [panel.scroll_offset.y for panel in panels] == [3, 3, 3]
+        await driver.press("pagedown")
+        assert all(panel.scroll_offset.y > 3 for panel in panels)
+        await driver.press("pageup", "k", "up")
+        assert [panel.scroll_offset.y for panel in panels] == [1, 1, 1]
+
+
+async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None:
+    async with run() as driver:
+        await opened(driver)
+        await driver.press("1", "escape")
+        assert "◀ left" in driver.text
+        assert "● 1 people" in driver.text
+
+
+async def test_an_open_book_shows_all_at_once(run: Run) -> None:
+    async with run(blind=False) as driver:
+        await opened(driver)
+        assert "alder" in driver.text
+        assert "open book · ada" in driver.text
+
+
+async def test_a_conflict_that_is_gone_is_said_and_nothing_breaks(run: Run, db: Database) -> None:
+    async with run() as driver:
+        await opened(driver)
+        results.replace_conflicts(db, driver.conflict.desk.audit.id, [])
+        await driver.press("1")
+        assert "this conflict is gone" in driver.messages[-1]
+        assert "not decided by you" in driver.text
+        await driver.press("right_square_bracket")
+        assert "this conflict is gone" in driver.messages[-1]

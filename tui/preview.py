@@ -1,0 +1,62 @@
+"""What the conflict under the cursor is about, beside the queue where there is room."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from auditor.review.item import Item, Side
+from auditor.tui.paint import DECISIONS, axis, content, line, signed
+from auditor.tui.side import SAMPLE
+from auditor.tui.words import said
+
+SCALE = 41
+EXCERPT = 600
+
+
+def preview(item: Item) -> Content:
+    """A conflict in short: the question, both sides, what the rater said."""
+    parts = [
+        Content.assemble(
+            content(line(item.key.topic), "bold $text-accent"),
+            content(f" in {line(item.key.country)}", "bold"),
+            "\n",
+            content(line(item.question), "italic $text-muted"),
+        ),
+        _side("1 left", item.left),
+        _side("2 right", item.right),
+        _yours(item),
+    ]
+    return Content("\n\n").join(parts)
+
+
+def _side(name: str, side: Side) -> Content:
+    scores = [(s.score, SAMPLE) for s in side.samples if s.score is not None]
+    nearest = min(
+        (s for s in side.samples if s.text and s.score is not None),
+        key=lambda s: abs((s.score or 0.0) - side.score),
+        default=None,
+    )
+    text = nearest.text if nearest and nearest.text else "no text came back"
+    short = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+    return Content.assemble(
+        (f"{name}  {signed(side.score)}", "bold $text-primary"),
+        "\n",
+        ("−1 ", "$text-muted"),
+        (axis(SCALE, scores), "$text-primary"),
+        (" +1", "$text-muted"),
+        "\n",
+        content(short),
+    )
+
+
+def _yours(item: Item) -> Content:
+    if item.decision is None or not item.decision.settles:
+        pieces = [Content.styled("not decided by you", "$text-muted")]
+    else:
+        sign = DECISIONS[item.decision]
+        pieces = [Content.styled(f"{sign.glyph} {said(item.decision, item.row.score)}", sign.style)]
+    if item.row.flagged:
+        pieces.append(Content.styled("⚑ flagged", "$text-error"))
+    if item.row.note:
+        pieces.append(content(f"✎ {line(item.row.note)}", "$text-accent"))
+    return Content("  ·  ").join(pieces)
