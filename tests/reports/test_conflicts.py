@@ -1,0 +1,86 @@
+"""Conflicts and cost are counted from the rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+from auditor.domain import Outcome, Purpose
+from auditor.reports import conflicts as module
+from auditor.reports.build import build_report
+from auditor.reports.model import Report
+from auditor.storage import ledger, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.population import populate
+
+
+def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> None:
+    rows = results.conflicts(population[0], population[1].id)
+    part = report.conflicts
+    assert part.total == len(rows) == sum(part.states.values()) == sum(k.total for k in part.kinds)
+    assert {k.kind: k.total for k in part.kinds if k.total} == Counter(c.kind.value for c in rows)
+    assert {(p.left, p.right): p.total for p in part.pairs} == Counter((c.left, c.right) for c in rows)
+    assert all(p.total == sum(p.kinds.values()) for p in part.pairs)
+
+
+def test_ratings_settle_some(report: Report) -> None:
+    # Seven ratings: five decisions that settle, one skip, and one of scores that have changed since.
+    assert report.conflicts.states["person"] == 5
+    decided = {row.decision for row in report.conflicts.largest if row.state == "person"}
+    assert decided == {"left", "right", "both", "neither", "score"}
+
+
+def test_largest_first(report: Report) -> None:
+    sizes = [abs(row.difference) for row in report.conflicts.largest]
+    assert sizes == sorted(sizes, reverse=True)
+    assert report.conflicts.not_listed == 0
+
+
+def test_only_the_largest_are_listed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LISTED", 3)
+    monkeypatch.setattr(module, "MAX_TEXT", 20)
+    populate(db)
+    part = build_report(db, "population").conflicts
+    assert (len(part.largest), part.not_listed) == (3, part.total - 3)
+    assert all(row.left.shortened and len(row.left.reasoning or "") == 20 for row in part.largest)
+
+
+def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
+    population: tuple[Database, Audit], report: Report
+) -> None:
+    traces = results.traces(population[0], population[1].id)
+    for row in report.conflicts.largest:
+        for side in (row.left, row.right):
+            mine = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
+            scored = [t for t in mine if t.outcome is Outcome.OK and t.score is not None]
+            nearest = min(abs((t.score or 0.0) - side.score) for t in scored)
+            shown = [t for t in scored if t.text == side.reasoning]
+            assert min(abs((t.score or 0.0) - side.score) for t in shown) == nearest
+
+
+def test_cost_is_that_of_the_ledger(population: tuple[Database, Audit], report: Report) -> None:
+    db, audit = population
+    traces = [t for t in results.traces(db, audit.id) if t.model == "alder" and t.key]
+    answers = ledger.answers(db, [t.key or "" for t in traces]).values()
+    row = next(r for r in report.cost.rows if (r.name, r.purpose) == ("alder", Purpose.DIRECT))
+    assert row.usd == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers))
+    assert row.completion_tokens == sum(a.completion_tokens or 0 for a in answers)
+    assert (row.calls, row.answers, row.unpriced, row.lower_bound) == (len(traces), len(answers), 0, False)
+
+
+def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:
+    unpriced = [row for row in report.cost.rows if row.name == "cedar"]
+    assert [row.usd for row in unpriced] == [None, None]
+    assert all(row.unpriced == row.answers > 0 for row in unpriced)
+    total = report.cost.total
+    assert total.lower_bound
+    assert total.unpriced == sum(row.unpriced for row in unpriced)
+    assert total.usd == pytest.approx(math.fsum(row.usd for row in report.cost.rows if row.usd is not None))
+    assert total.calls == sum(row.calls for row in report.cost.rows)
+
+
+def test_every_request_counts(population: tuple[Database, Audit], report: Report) -> None:
+    assert report.cost.total.attempts == ledger.count_attempts(population[0]) > report.cost.total.calls

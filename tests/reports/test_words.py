@@ -1,0 +1,128 @@
+"""Words are no stronger than the intervals behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.reports import sentences, words
+from auditor.reports.measures import AlignmentRow, Estimate
+from auditor.reports.model import Report
+from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
+
+
+def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.7, **more: Any) -> AlignmentRow:
+    values: dict[str, Any] = {
+        "model": "m", "survey": "s", "method": "direct", "n": 40, "pearson_r": r, "p_value": 0.01, "ci_low": low,
+        "ci_high": high, "spearman_rho": r, "spearman_ci_low": low, "spearman_ci_high": high, "mae": 0.2,
+        "mae_ci_low": 0.1, "mae_ci_high": 0.3, "rmse": 0.3, "rmse_ci_low": 0.2, "rmse_ci_high": 0.4, "n_dropped": 0,
+        "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1),
+    }  # fmt: skip
+    return AlignmentRow(**(values | more))
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "text"),
+    [
+        (_row(0.5, 0.45, 0.6), "agrees", "agrees with people moderately (r = 0.50"),
+        (_row(0.5, 0.2, 0.75), "agrees", "agrees with people weakly to strongly"),
+        (_row(0.95, 0.92, 0.99), "agrees", "very strongly"),
+        (_row(0.05, 0.01, 0.09), "agrees", "agrees with people hardly"),
+        (_row(-0.6, -0.69, -0.41), "opposes", "runs against people moderately"),
+        (_row(0.1, -0.2, 0.4), "unclear", "cannot be told from no relation at all"),
+        (_row(0.1, 0.0, 0.2), "unclear", "cannot be told from no relation at all"),
+        (_row(0.9, None, None, n=3, reason="an interval needs 4 pairs"), "unknown", "gives too few cells"),
+        (_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"), "unknown", "fewer than 3 pairs (2)"),
+    ],
+)
+def test_answer(row: AlignmentRow, kind: str, text: str) -> None:
+    found = words.answer(row)
+    assert found.kind == kind
+    assert text in found.text
+    assert "None" not in found.text
+
+
+def test_headline_counts_each_kind_once() -> None:
+    rows = [_row(), _row(), _row(0.1, -0.2, 0.4), _row(None, None, None, reason="x")]
+    assert words.headline(rows) == (
+        "Of 4 models, 2 agree with what people say, 1 shows an agreement that cannot be told from no relation at all "
+        "and 1 cannot be compared with people."
+    )
+    assert words.headline([_row(), _row()]) == "All 2 models agree with what people say."
+    assert words.headline([_row(0.1, -0.2, 0.4)]).startswith("The one model scored shows an agreement that cannot")
+    assert words.headline([]).startswith("No scores")
+
+
+def test_order_names_a_best_model_only_when_its_interval_lies_above_all() -> None:
+    best, near, far = _row(0.9, 0.85, 0.95, model="a"), _row(0.8, 0.7, 0.86, model="b"), _row(0.1, 0.0, 0.2, model="c")
+    assert words.order([far, best]) == "The interval of a lies above all others."
+    assert "overlaps those of 1 other," in (words.order([best, near, far]) or "")
+    assert words.order([best]) is None
+
+
+def _changed(report: Report, **parts: Any) -> Report:
+    return report.model_copy(update=parts)
+
+
+def test_signs_of_failure(report: Report) -> None:
+    flat = report.self_consistency[0].model_copy(update={"variance": Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)})
+    poor = report.peer_agreement[0].model_copy(update={"agreement": Estimate(value=0.6, n=9, ci_low=0.3, ci_high=0.8)})
+    gap = report.regions.gaps[0].model_copy(update={"mae_gap": Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)})
+    bad = _changed(
+        report,
+        audit=report.audit.model_copy(update={"complete": False, "stage": "review"}),
+        self_consistency=[flat],
+        peer_agreement=[poor],
+        regions=report.regions.model_copy(update={"gaps": [gap]}),
+    )
+    told = " ".join(words.signs(bad))
+    for word in ("every figure is provisional", "changes its mind", "only 60% of alder's reasoning valid"):
+        assert word in told
+    assert "alder is further from people in Non-Western than in Western countries, by 0.20" in told
+
+
+def test_no_sign_without_a_figure(report: Report) -> None:
+    none = Estimate(value=None, n=0, reason="not measured")
+    clean = _changed(
+        report,
+        self_consistency=[r.model_copy(update={"variance": none}) for r in report.self_consistency],
+        peer_agreement=[],
+        topics=[],
+        regions=report.regions.model_copy(update={"gaps": []}),
+        coverage=report.coverage.model_copy(update={"total": []}),
+        panel=report.panel.model_copy(update={"fleiss_kappa": none}),
+    )
+    assert words.signs(clean) == []
+
+
+def test_unknown_cost_is_not_nothing(report: Report) -> None:
+    unknown = report.cost.total.model_copy(update={"usd": None})
+    assert "unknown, which is not nothing" in sentences.cost(
+        _changed(report, cost=report.cost.model_copy(update={"total": unknown}))
+    )
+    assert "at least" in sentences.cost(report)
+
+
+def test_an_estimate_without_a_value_says_why() -> None:
+    with pytest.raises(ValueError, match="needs a reason"):
+        Estimate(value=None, n=0)
+    with pytest.raises(ValueError, match="needs a reason"):
+        Estimate(value=0.5, n=1)
+    with pytest.raises(ValueError, match="finite"):
+        Estimate(value=float("nan"), n=1, reason="x")
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (number(-0.5), "−0.50"), (number(-0.001), "0.00"), (number(None), "–"), (signed(0.5), "+0.50"),
+        (signed(-0.004), "0.00"), (signed(None), "–"), (interval(-1, 0.5), "−1.00 to 0.50"), (interval(None, 1), "–"),
+        (p_value(0.0), "< 0.001"), (p_value(0.0125), "0.013"), (p_value(None), "–"), (share(0, 0), "–"),
+        (share(1, 1000), "< 1%"), (share(999, 1000), "> 99%"), (share(0, 5), "0%"), (share(5, 5), "100%"),
+        (share(1, 3), "33%"), (count(1234567), "1\u202f234\u202f567"), (usd(None), "unknown"), (usd(0.0), "$0.00"),
+        (usd(0.0123, True), "≥ $0.0123"), (usd(1234.5), "$1,234.50"),
+    ],
+)  # fmt: skip
+def test_numbers_as_people_read_them(shown: str, text: str) -> None:
+    assert shown == text
