@@ -66,7 +66,7 @@ def _expected_reviews(config: AuditConfig, cells: int) -> int:
 def _summarise(report: Report, progress: RunProgress) -> None:
     from auditor.reports.summary import summary_columns, summary_rows
 
-    table("", summary_columns(), summary_rows(report), data=False)
+    table(summary_columns(), summary_rows(report), data=False)
     say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
     for outcome, n in sorted(progress.outcomes.items()):
         if outcome != "ok":
@@ -143,10 +143,12 @@ def status(
         ]
         for s in found
     ]  # fmt: skip
-    table("", columns, rows)
+    table(columns, rows)
 
 
-def _cost(cost: float, unpriced: int) -> str:
+def _cost(cost: float | None, unpriced: int) -> str:
+    if cost is None:
+        return "unknown"
     return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
 
 

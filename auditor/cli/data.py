@@ -26,14 +26,23 @@ def list_surveys(as_json: AsJson = False) -> None:
 
     Example: auditor surveys list
     """
-    from auditor.surveys import builtin_surveys
+    from auditor.surveys import builtin_surveys, load_survey
 
-    found = builtin_surveys()
+    facts = [
+        {
+            "name": survey.name,
+            "title": survey.title,
+            "countries": len(survey.countries),
+            "topics": len(survey.topics),
+            "cells": len(survey.scores),
+            "source": survey.source,
+        }
+        for survey in map(load_survey, builtin_surveys())
+    ]
     if as_json:
-        put_json([s._asdict() for s in found])
+        put_json(facts)
         return
-    columns = ["name", "title", "countries", "topics", "cells", "source"]
-    table("", columns, [[s.name, s.title, s.countries, s.topics, s.scored, s.source] for s in found])
+    table(list(facts[0]), [list(f.values()) for f in facts])
 
 
 @import_app.command("scores")

@@ -41,12 +41,13 @@ def complain(error: AuditorError) -> None:
     say(f"auditor: {' '.join(str(error).split())}")
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
     """Print a table; None shows as a dash."""
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:

@@ -54,7 +54,7 @@ def doctor(
     if as_json:
         put_json([c._asdict() for c in checks])
     else:
-        table("", ["", "check", "found", "mend"], [[c.state, c.name, c.found, c.mend] for c in checks])
+        table(["", "check", "found", "mend"], [[c.state, c.name, c.found, c.mend] for c in checks])
     if any(c.state == "FAIL" for c in checks):
         raise typer.Exit(1)
 
@@ -82,7 +82,7 @@ def list_models(as_json: AsJson = False) -> None:
         put_json(found)
         return
     rows = [[m["name"], m["about"], m["license"], f"{int(str(m['bytes'])) / 1e6:.0f} MB", m["state"]] for m in found]
-    table("", ["model", "what it is", "license", "size", "weights"], rows)
+    table(["model", "what it is", "license", "size", "weights"], rows)
 
 
 @models_app.command("pull")

@@ -1,0 +1,69 @@
+"""The core stays light, and heavy libraries load only when they are used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = (
+    "litellm",
+    "langgraph",
+    "torch",
+    "textual",
+    "sentence_transformers",
+    "instructor",
+    "xllamacpp",
+    "scipy",
+    "pandas",
+)
+
+
+def loaded_by(program: str) -> set[str]:
+    code = f"import sys\n{program}\nprint(*[m for m in sys.modules if '.' not in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split("\n")[-2].split())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import auditor",
+        "from auditor import load_config",
+        "import auditor.__main__, auditor.cli.app",
+        "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import app\ntry: app()\nexcept SystemExit: pass",
+    ],
+)
+def test_what_is_light_loads_nothing_heavy(program: str) -> None:
+    assert not loaded_by(program) & set(HEAVY)
+
+
+def test_importing_the_core_touches_no_environment() -> None:
+    code = "import os\nbefore = dict(os.environ)\nimport auditor, auditor.run\nassert before == dict(os.environ)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["agents", "prompts", "storage", "tui"])
+def test_the_root_folders_have_one_name_each(name: str) -> None:
+    code = f"import importlib\nimportlib.import_module('auditor.{name}')\nimportlib.import_module('{name}')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"import auditor.{name}, not {name}" in done.stderr or "No module named" in done.stderr
+
+
+def test_public_names_are_there() -> None:
+    import auditor
+
+    for name in auditor.__all__:
+        assert getattr(auditor, name) is not None
+    with pytest.raises(AttributeError):
+        _ = auditor.nothing
+
+
+def test_help_is_quick() -> None:
+    """A guard against a heavy import that has another name; generous, since machines differ."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "auditor", "--help"], check=True, capture_output=True)
+    assert time.monotonic() - began < 5
