@@ -9,6 +9,7 @@ import pytest
 from auditor.errors import AuditorError, ImportFileError, SurveyError
 from auditor.surveys import load_mapping
 from auditor.surveys.importing import import_survey
+from auditor.surveys.mapping import begins
 from tests.surveys import official
 
 
@@ -134,6 +135,24 @@ def test_columns_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
 # --- mappings ---------------------------------------------------------------------------------------------------
 
 MAPPING = 'title = "T"\nsource = "S"\n[columns]\ncountry = ["c"]\n[topics]\na = "x"\n'
+
+
+def test_rows_are_numbered_as_in_the_file_whatever_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text("keep = { w = [2] }\n" + MAPPING + "[answers]\nlow = 1\nhigh = 4\n")
+    (tmp_path / "own.csv").write_text("c,w,a\nNO,1,1\nNO,1,1\nNO,2,1\nNO,1,1\nNO,2,7\n")
+    with pytest.raises(ImportFileError, match=r"row 5, column 'a': '7' is neither"):
+        import_survey(tmp_path / "own.csv", tmp_path / "own.toml")
+
+
+@pytest.mark.parametrize(
+    ("label", "prefix", "expected"),
+    [
+        ("Don´t  know", "don't know", True), ("DK/Refused", "dk", True), ("NA", "na", True), ("n/a", "na", False),
+        ("National pride", "na", False), ("Morally unacceptable", "morally acceptable", False), ("", "na", False),
+    ],
+)  # fmt: skip
+def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) -> None:
+    assert begins(label, prefix) is expected
 
 
 @pytest.mark.parametrize(

@@ -98,3 +98,14 @@ def test_the_nearest_are_drawn() -> None:
     completed = impute(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 50)
     assert (completed[:, 0, 0] == -1).all()
     assert (completed[:, 199, 0] == 1).all()
+
+
+def test_the_donors_are_a_bootstrap_sample() -> None:
+    # One topic, so that all are equally near. Half of 1,000 are missing: the mean of a copy varies by
+    # (1/2)^2 (s^2/500 + s^2/500), the second for the donors (Rubin & Schenker 1986).
+    rng = np.random.default_rng(4)
+    given = rng.choice([-1.0, -0.2, 0.6, 1.0], 500)
+    answers = np.append(given, np.full(500, NAN))[:, None]
+    copies = impute(answers, np.ones(answers.shape, bool), rng, 2000)
+    between = copies.mean(axis=1).var(ddof=1)
+    assert between == pytest.approx(given.var() / 1000, rel=0.1)
