@@ -135,7 +135,7 @@ def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence
     cells = [
         SurveyCell(
             cell=Cell(country, topic),
-            score=None if (i * len(topics) + j) % 23 == 17 else float(score[i, j]),
+            score=None if (7 * i + 5 * j) % 29 == 17 else float(score[i, j]),
             n=1000 + 10 * i,
         )
         for (i, country), (j, topic) in itertools.product(enumerate(countries), enumerate(topics))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from auditor.reports import sentences, words
-from auditor.reports.measures import CoverageRow, Estimate, PlaceRow
+from auditor.reports.measures import AlignmentRow, CoverageRow, Estimate, PlaceRow
 from auditor.reports.model import ConflictRow, Report, Side
 from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
 from auditor.reports.views import View
@@ -50,8 +50,7 @@ def _answer(report: Report, view: View) -> Iterable[str]:
     yield "\n".join(f"- {name}: {value}" for value, name in sentences.facts(report))
     yield "## How well do they agree with people?"
     yield words.headline(report.alignment)
-    pairs = zip(view.columns, view.answers, strict=True)
-    yield "\n".join(f"- **{escape(column.label)}** {escape(answer.text)}." for column, answer in pairs)
+    yield "\n".join(f"- **{escape(column.label)}** {escape(answer.text)}." for column, answer in view.ranked)
     yield escape(words.order(report.alignment) or "")
     signs = words.signs(report)
     if signs:
@@ -59,15 +58,14 @@ def _answer(report: Report, view: View) -> Iterable[str]:
         yield "\n".join(f"- {escape(sign)}" for sign in signs)
     if view.columns:
         head = ["Model", "r", "95% interval", "p", "Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
-        yield _table(head, [_alignment(view, i) for i in range(len(view.columns))])
+        yield _table(head, [[column.label, *_alignment(answer.row)] for column, answer in view.ranked])
 
 
-def _alignment(view: View, i: int) -> list[str]:
-    row = view.report.alignment[i]
+def _alignment(row: AlignmentRow) -> list[str]:
     r = number(row.pearson_r) if row.reason is None else f"not measurable: {row.reason}"
     errors = [number(row.mae), number(row.rmse), _estimate(row.bias)]
     found = [r, interval(row.ci_low, row.ci_high), p_value(row.p_value), number(row.spearman_rho), *errors]
-    return [view.columns[i].label, *found, count(row.n), count(row.n_dropped)]
+    return [*found, count(row.n), count(row.n_dropped)]
 
 
 def _regions(report: Report, view: View) -> Iterable[str]:

@@ -88,8 +88,10 @@ class View:
         self.several_methods = several
 
     @cached_property
-    def answers(self) -> list[Answer]:
-        return [words.answer(row) for row in self.report.alignment]
+    def ranked(self) -> list[tuple[Column, Answer]]:
+        """Series of scores by r, largest first; those without r last."""
+        rows = zip(self.columns, map(words.answer, self.report.alignment), strict=True)
+        return sorted(rows, key=lambda item: 2.0 if item[1].row.pearson_r is None else -item[1].row.pearson_r)
 
     def label(self, method: str, model: str) -> str:
         """How a series of scores is called on the page."""
@@ -115,11 +117,11 @@ class View:
     @property
     def forest(self) -> Markup:
         """r with its interval for every model."""
+        rows = [(c, a.row) for c, a in self.ranked]
         marks = [
-            Mark(c.label, r.pearson_r, r.ci_low, r.ci_high, _note(r.pearson_r, r.ci_low, r.ci_high))
-            for c, r in zip(self.columns, self.report.alignment, strict=True)
+            Mark(c.label, r.pearson_r, r.ci_low, r.ci_high, _note(r.pearson_r, r.ci_low, r.ci_high)) for c, r in rows
         ]
-        said = "; ".join(f"{c.label} {a.text}" for c, a in zip(self.columns, self.answers, strict=True))
+        said = "; ".join(f"{c.label} {a.text}" for c, a in self.ranked)
         return charts.interval_plot(marks, charts.CORRELATION, "Agreement with people, r and 95% interval", said)
 
     @property

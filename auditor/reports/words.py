@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -52,23 +53,28 @@ def headline(rows: Sequence[AlignmentRow]) -> str:
     if not rows:
         return "No scores have been measured, so nothing can be said of agreement with people."
     kinds = [_kind(row) for row in rows]
-    phrases: dict[Kind, tuple[str, str]] = {
-        "agrees": ("agrees with what people say", "agree with what people say"),
-        "opposes": ("runs against what people say", "run against what people say"),
-        "unclear": (
-            "shows an agreement that cannot be told from no relation at all",
-            "show an agreement that cannot be told from no relation at all",
-        ),
-        "unknown": ("cannot be compared with people",) * 2,
+    verbs: dict[Kind, tuple[str, str, str]] = {
+        "agrees": ("agrees", "agree", "with people beyond chance"),
+        "opposes": ("runs", "run", "against people beyond chance"),
+        "unclear": ("shows", "show", "an agreement that cannot be told from no relation at all"),
+        "unknown": ("cannot", "cannot", "be compared with people"),
     }
+    found = [(kind, kinds.count(kind)) for kind in verbs if kind in kinds]
+    told = [f"{n} {verbs[k][n > 1]} {verbs[k][2]}{_range(rows, k)}" for k, n in found]
     if len(rows) == 1:
-        return f"The one model scored {phrases[kinds[0]][0]}."
+        return f"The one model scored {told[0].removeprefix('1 ')}."
     what = "models" if len({r.method for r in rows}) == 1 else "series of scores"
-    parts = [(kinds.count(kind), *words) for kind, words in phrases.items() if kind in kinds]
-    if len(parts) == 1:
-        return f"All {len(rows)} {what} {parts[0][2]}."
-    told = [f"{n} {one if n == 1 else many}" for n, one, many in parts]
+    if len(told) == 1:
+        return f"All {len(rows)} {what} {told[0].removeprefix(f'{len(rows)} ')}."
     return f"Of {len(rows)} {what}, {', '.join(told[:-1])} and {told[-1]}."
+
+
+def _range(rows: Sequence[AlignmentRow], kind: Kind) -> str:
+    """The smallest and the largest r of one kind."""
+    r = [row.pearson_r for row in rows if row.pearson_r is not None and _kind(row) == kind]
+    if kind not in ("agrees", "opposes"):
+        return ""
+    return f" (r = {number(r[0])})" if len(r) == 1 else f" (r from {number(min(r))} to {number(max(r))})"
 
 
 def order(rows: Sequence[AlignmentRow]) -> str | None:
@@ -102,45 +108,40 @@ def _incomplete(report: Report) -> Iterator[str]:
 
 
 def _unsteady(report: Report) -> Iterator[str]:
-    for row in report.self_consistency:
-        value = row.variance.value
-        if value is not None and value > MAX_VARIANCE:
-            yield f"{row.model} changes its mind: the variance of its samples is {number(value)}, above {MAX_VARIANCE}."
+    rows = [(r.variance.value, r.model) for r in report.self_consistency]
+    found = sorted([(v, name) for v, name in rows if v is not None and v > MAX_VARIANCE], reverse=True)
+    if found:
+        named = [f"{name} ({number(v)})" for v, name in found]
+        yield f"The variance of the samples is above {MAX_VARIANCE} on average for {_listed(named, 'models')}."
 
 
 def _disputed(report: Report) -> Iterator[str]:
-    for row in report.peer_agreement:
-        value = row.agreement.value
-        if value is not None and value < MIN_PEER_AGREEMENT:
-            yield f"The other models find only {number(100 * value, 0)}% of {row.model}'s reasoning valid, below 70%."
+    rows = [(r.agreement.value, r.model) for r in report.peer_agreement]
+    found = sorted((v, name) for v, name in rows if v is not None and v < MIN_PEER_AGREEMENT)
+    if found:
+        named = [f"{name} ({number(100 * v, 0)}%)" for v, name in found]
+        yield f"The judges find less than 70% of the reasoning valid of {_listed(named, 'models')}."
     kappa = report.panel.fleiss_kappa
     if kappa.ci_low is not None and kappa.ci_low <= 0:
         yield (
-            f"The judges agree no better than chance would have them (Fleiss' kappa {number(kappa.value)}, "
+            f"The judges agree no better than chance would have them (Fleiss’ kappa {number(kappa.value)}, "
             f"95% interval {interval(kappa.ci_low, kappa.ci_high)}); their verdicts tell little."
         )
 
 
 def _uneven(report: Report) -> Iterator[str]:
+    farther: dict[tuple[str, str], list[str]] = {}
     for gap in report.regions.gaps:
         low, high = gap.mae_gap.ci_low, gap.mae_gap.ci_high
         if low is not None and high is not None and (low > 0 or high < 0):
-            worse, better = (gap.second, gap.first) if low > 0 else (gap.first, gap.second)
-            yield (
-                f"{gap.model} is further from people in {worse} than in {better} countries, "
-                f"by {number(abs(gap.mae_gap.value or 0.0))} (95% interval {interval(low, high)})."
-            )
-    wrong: dict[str, list[str]] = {}
-    for row in report.topics:
-        if row.mae.value is not None and row.mae.value > MAX_TOPIC_MAE:
-            wrong.setdefault(row.model, []).append(row.name)
-    for model, topics in wrong.items():
-        yield f"{model} is off by more than {MAX_TOPIC_MAE} on average on {_listed(topics)}."
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more topics"
+            places = (gap.second, gap.first) if low > 0 else (gap.first, gap.second)
+            farther.setdefault(places, []).append(f"{gap.model} (by {number(abs(gap.mae_gap.value or 0.0))})")
+    for (worse, better), named in farther.items():
+        yield f"Further from people in {worse} than in {better} countries: {_listed(named, 'models')}."
+    wrong = Counter(row.name for row in report.topics if row.mae.value is not None and row.mae.value > MAX_TOPIC_MAE)
+    if wrong:
+        named = [f"{topic} ({plural(n, 'model')})" for topic, n in wrong.most_common()]
+        yield f"The mean error is above {MAX_TOPIC_MAE} on {_listed(named, 'topics')}."
 
 
 def _kind(row: AlignmentRow) -> Kind:
@@ -155,6 +156,11 @@ def _strength(row: AlignmentRow) -> str:
     ends = sorted((abs(row.ci_low or 0.0), abs(row.ci_high or 0.0)))
     least, most = (next(word for bound, word in STRENGTHS if end >= bound) for end in ends)
     return least if least == most else f"{least} to {most}"
+
+
+def _listed(names: Sequence[str], what: str, most: int = 4) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more {what}"
 
 
 def _name(row: AlignmentRow, rows: Sequence[AlignmentRow]) -> str:

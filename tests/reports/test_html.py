@@ -104,7 +104,7 @@ def test_plots_have_text_alternatives(html: str, page: Page) -> None:
 
 def test_opens_with_the_answer(page: Page) -> None:
     text = " ".join("".join(page.text).split())
-    first = text.index("All 3 models agree with what people say.")
+    first = text.index("All 3 models agree with people beyond chance (r from")
     assert first < text.index("Where they differ from people")
     assert "alder agrees with people" in text
 
