@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, case, func, select
 
 from auditor.domain import Cell, Outcome, Ruling, SurveyCell, Verdict
 from auditor.storage.database import Database, table_of
@@ -95,3 +95,16 @@ def _survey(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCe
         return None
     values = {name: row[name] for name in ("score", "n", "standard_error", "nonresponse")}
     return SurveyCell(cell=Cell(key.country, key.topic), **values)
+
+
+def judge_shares(db: Database, audit_id: int) -> dict[tuple[str, str, Cell], tuple[int, int]]:
+    """How many of a judge's valid verdicts on a model's traces on a cell say VALID, and how many there are."""
+    c = table_of(VerdictRow).c
+    group = (c.judge, c.model, c.country, c.topic)
+    valid = func.sum(case((c.ruling == Ruling.VALID.value, 1), else_=0))
+    query = select(*group, valid, func.count()).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    with db.read() as connection:
+        return {
+            (judge, model, Cell(country, topic)): (int(yes), int(n))
+            for judge, model, country, topic, yes, n in connection.execute(query.group_by(*group))
+        }

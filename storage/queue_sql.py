@@ -97,7 +97,7 @@ class View:
     def order(self, wanted: QueueFilter) -> list[ColumnElement[Any]]:
         c = self.conflict.c
         by: dict[Sort, list[tuple[ColumnElement[Any], bool]]] = {
-            Sort.TEACHES: [(func.coalesce(self._people.c.decision, ""), False), (self._teaches, True)],
+            Sort.TEACHES: [(self._rank, False), (self._teaches, True)],
             Sort.GAP: [(self._gap, True)],
             Sort.COUNTRY: [(c.country, False)],
             Sort.TOPIC: [(c.topic, False)],
@@ -108,6 +108,12 @@ class View:
         return [column.desc() if down else column.asc() for column, down in keys] + [
             column.asc() for column in self.key
         ]
+
+    @property
+    def _rank(self) -> ColumnElement[int]:
+        """What the rater has not looked at comes first, then what they skipped, then what they decided."""
+        mine = self._people.c.decision
+        return case((mine.is_(None), 0), (mine == Decision.SKIP.value, 1), else_=2)
 
     @property
     def _teaches(self) -> ColumnElement[Any]:

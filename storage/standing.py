@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from auditor.domain import ConflictKind, Decision
+from auditor.domain import ConflictKind, Decision, canonical_hash
 
 PARTS = ("country", "topic", "left", "right")
 
@@ -41,6 +41,11 @@ class ConflictKey(NamedTuple):
     topic: str
     left: str
     right: str
+
+    @property
+    def id(self) -> str:
+        """Short name of the conflict, as `Conflict.id`."""
+        return canonical_hash(list(self))[:10]
 
     def __repr__(self) -> str:
         return f"ConflictKey({self.country!r}, {self.topic!r}, ...)"

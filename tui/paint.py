@@ -115,3 +115,19 @@ def axis(width: int, points: Sequence[tuple[float, str]]) -> str:
         count = seen[column, glyph] = seen.get((column, glyph), 0) + 1
         cells[column] = glyph if count == 1 else str(count) if count < 10 else "+"
     return "".join(cells)
+
+
+def interval(width: int, value: float, low: float | None, high: float | None, *, least: float) -> str:
+    """A value with its interval on a scale from `least` to 1, in `width` columns; a zero inside is marked."""
+    cells = ["·"] * width
+
+    def column(x: float) -> int:
+        return round((max(least, min(1.0, x)) - least) / (1 - least) * (width - 1))
+
+    if least < 0:
+        cells[column(0.0)] = "┼"
+    if low is not None and high is not None:
+        for place in range(column(low), column(high) + 1):
+            cells[place] = "━"
+    cells[column(value)] = "●"
+    return "".join(cells)

@@ -1,17 +1,25 @@
-"""How raters agree with each other, and how judges agree with people."""
+"""How raters agree with each other, and judges with people; and what that teaches about the judges."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
+from textual.worker import Worker, WorkerState
 
 from auditor.review.desk import Desk
+from auditor.review.summary import Row, Summary, Table, summary_of
+from auditor.storage.standing import QueueFilter, Standing
 from auditor.tui.actions import bindings
 from auditor.tui.chrome import Page
+from auditor.tui.paint import content, fit, interval, line
+
+NAME = 26
 
 
 class PeoplePage(Page):
@@ -19,17 +27,75 @@ class PeoplePage(Page):
 
     where = "people"
     BINDINGS: ClassVar[list[BindingType]] = bindings("people")
+    READ: ClassVar[str] = "summary"
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
+        self.summary: Summary | None = None
 
     def body(self) -> ComposeResult:
         with VerticalScroll(id="people", can_focus=False):
-            yield Static(id="people-text")
+            yield Static(Content("Reading the ratings …"), id="people-text")
+
+    def on_mount(self) -> None:
+        db, audit = self.desk.db, self.desk.audit
+        self.run_worker(lambda: summary_of(db, audit), thread=True, group=self.READ, exit_on_error=False)
+
+    @on(Worker.StateChanged)
+    def _read(self, event: Worker.StateChanged) -> None:
+        if event.worker.group != self.READ:
+            return
+        if event.state is WorkerState.SUCCESS:
+            self.summary = event.worker.result
+            self._paint()
+        elif event.state is WorkerState.ERROR:
+            shown = content(f"cannot be read: {event.worker.error}", "$text-error")
+            self.query_one("#people-text", Static).update(shown)
 
     def refresh_bar(self) -> None:
         self.set_bar(self.desk.audit.name, "agreement")
+        self._paint()
+
+    def _paint(self) -> None:
+        if self.summary is not None:
+            width = max(self.query_one("#people").scrollable_content_region.width, 40)
+            parts = [painted(table, width) for table in self.summary.tables]
+            self.query_one("#people-text", Static).update(Content("\n\n").join(parts))
+
+    def action_disputed(self) -> None:
+        self.review.open_queue(self.desk.audit.name, QueueFilter(states=(Standing.DISPUTED,)))
+
+    def action_down(self) -> None:
+        self._scroll(1)
+
+    def action_up(self) -> None:
+        self._scroll(-1)
+
+    def action_page_down(self) -> None:
+        self._scroll(self.query_one("#people").size.height - 1)
+
+    def action_page_up(self) -> None:
+        self._scroll(1 - self.query_one("#people").size.height)
+
+    def _scroll(self, lines: int) -> None:
+        self.query_one("#people").scroll_relative(y=lines, animate=False)
 
     def action_leave(self) -> None:
         self.review.back()
+
+
+def painted(table: Table, width: int) -> Content:
+    """A table of the summary: a title, why it can be trusted how far, and a line for each row."""
+    lines = [Content.styled(table.title, "bold $text-accent"), Content.styled(table.note, "$text-muted")]
+    name = min(NAME, width // 3)
+    lines += [_row(row, name, width) for row in table.rows]
+    return Content("\n").join(lines)
+
+
+def _row(row: Row, name: int, width: int) -> Content:
+    head = Content.styled(fit(row.name, name) + " ", "bold")
+    if row.value is None:
+        return Content.assemble(head, content(line(row.text), "$text-muted"))
+    plot = interval(min(max(width - name - 44, 9), 41), row.value, row.low, row.high, least=row.least)
+    return Content.assemble(head, (plot, "$text-primary"), " ", content(line(row.text)))

@@ -11,6 +11,7 @@ from auditor.errors import AuditorError, UsageError
 from auditor.review.desk import Desk
 from auditor.review.filters import format_filter, next_sort, parse_filter
 from auditor.review.item import Item
+from auditor.review.summary import summary_of
 from auditor.storage.database import Database
 from auditor.storage.overview import overviews
 from auditor.storage.rating_log import Entry
@@ -231,6 +232,11 @@ class Session:
         self._sample = _number(rest, 10_000) - 1 if rest else self._sample + 1
         self._tell(tell_samples(self.item, self._sample))
 
+    def agreement(self, rest: str) -> None:
+        for table in summary_of(self.db, self.desk.audit).tables:
+            self._say(f"{table.title}. {table.note}")
+            self._tell(f"  {line(row.name)}: {line(row.text)}." for row in table.rows)
+
     def help(self, rest: str) -> None:
         self._tell(f"{word}: {text}" for word, (_, text) in COMMANDS.items())
 
@@ -268,6 +274,7 @@ COMMANDS: dict[str, tuple[Command, str]] = {
     "filter": (Session.filter, "show only some, as in: filter kind:binary gap:>0.5 is:todo divorce"),
     "clear": (lambda plain, rest: plain.filter(""), "take the filter off."),
     "disputed": (lambda plain, rest: plain.filter("state:disputed"), "show the conflicts on which people disagree."),
+    "agreement": (Session.agreement, "how raters agree, and judges with people."),
     "sort": (Session.sort, "change the order, as in: sort gap"),
     "reverse": (Session.reverse, "turn the order round."),
     "filters": (Session.filters, "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME."),

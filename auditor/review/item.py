@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from auditor.domain import Decision, SurveyCell, Verdict, canonical_hash
+from auditor.domain import Decision, SurveyCell, Verdict
 from auditor.storage.evidence import Sample
 from auditor.storage.standing import ConflictKey, QueueRow
 
@@ -44,9 +44,3 @@ class Item:
     first: Decision | None
     wants_second: bool
     shown_at: float
-
-    @property
-    def id(self) -> str:
-        """Short name of the conflict, as in the report."""
-        key = self.key
-        return canonical_hash([key.country, key.topic, key.left, key.right])[:10]

@@ -1,0 +1,68 @@
+"""Ratings as a table for other programs: the whole log, one row an act, undone ones included."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from typing import Any, Literal, TextIO
+
+from auditor.storage import rating_log
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.storage.rating_log import Entry
+
+COLUMNS = (
+    "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",
+    "act", "of", "decision", "score", "flagged", "note", "shown", "swapped", "duration_s", "in_force",
+)  # fmt: skip
+FORMULA = frozenset("=+-@\t\r")
+"""A spreadsheet takes a cell that begins so, after what cannot be seen, for a formula."""
+
+Form = Literal["csv", "jsonl"]
+
+
+def rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
+    """Every row of an audit's log, oldest first; `in_force` says whether it is its rater's last on the conflict.
+
+    Sides and decisions are as stored: `left` is the model named so in the report, wherever it was shown.
+    """
+    log = rating_log.entries(db, audit.id)
+    last = {(entry.key, entry.rating.rater): entry.id for entry in log}
+    for entry in log:
+        yield _row(audit, entry, in_force=last[entry.key, entry.rating.rater] == entry.id)
+
+
+def write_ratings(db: Database, audit: Audit, out: TextIO, form: Form = "csv", *, raw: bool = False) -> int:
+    """Write an audit's ratings and return how many rows there were.
+
+    Args:
+        out: opened with `newline=""` for CSV.
+        raw: in CSV, leave texts that a spreadsheet would take for a formula as they are; else they get a quote in
+            front. JSONL is always as stored.
+    """
+    rows = list(rating_rows(db, audit))
+    if form == "jsonl":
+        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        return len(rows)
+    writer = csv.DictWriter(out, COLUMNS)
+    writer.writeheader()
+    writer.writerows(row if raw else {name: _defused(value) for name, value in row.items()} for row in rows)
+    return len(rows)
+
+
+def _row(audit: Audit, entry: Entry, *, in_force: bool) -> dict[str, Any]:
+    r = entry.rating
+    values = (
+        audit.name, entry.id, entry.key.id, *r.cell, r.left, r.right, r.score_left, r.score_right, r.rater,
+        r.decided_at.isoformat(timespec="milliseconds"), r.act.value, r.of, r.decision.value, r.score, r.flagged,
+        r.note, r.shown, r.swapped, r.duration_s, in_force,
+    )  # fmt: skip
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _defused(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    seen = next((char for char in value if char in FORMULA or (char.isprintable() and not char.isspace())), "")
+    return f"'{value}" if seen in FORMULA else value

@@ -1,0 +1,68 @@
+"""The app in a browser, through textual-serve: every visitor gets a process of their own.
+
+Whoever reaches the port reviews under the rater's name, so it listens on the loopback interface unless told otherwise.
+The library asks no questions of a WebSocket, and any page in the same browser may open one to this machine: requests
+whose Host or Origin is not this server's own are refused here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from auditor.errors import UsageError
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from textual_serve.server import Server
+
+LOOPBACK = "127.0.0.1"
+PORT = 8321
+
+
+def serve(command: Sequence[str], *, host: str = LOOPBACK, port: int = PORT, public_url: str | None = None) -> None:
+    """Serve a program that runs the app, until it is interrupted.
+
+    Args:
+        command: program and arguments, as in `[sys.executable, "-m", "auditor", "review"]`; no shell quoting.
+        host: interface to listen on; anything but the loopback lets others review under this name.
+        public_url: how browsers reach the server, where that is not `http://host:port`.
+
+    Raises:
+        UsageError: textual-serve is not installed.
+    """
+    make_server(command, host=host, port=port, public_url=public_url).serve()
+
+
+def make_server(
+    command: Sequence[str], *, host: str = LOOPBACK, port: int = PORT, public_url: str | None = None
+) -> Server:
+    """The server, not yet started; see `serve`."""
+    try:
+        from aiohttp import web
+        from textual_serve.server import Server
+    except ImportError:
+        raise UsageError(
+            "--serve needs the package textual-serve.", "Install it: pip install 'auditor[serve]'"
+        ) from None
+
+    @web.middleware
+    async def guard(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        own = urlsplit(server.public_url).netloc
+        origin = request.headers.get("Origin")
+        if request.host != own or (origin is not None and urlsplit(origin).netloc != own):
+            raise web.HTTPForbidden(text=f"This server answers to {server.public_url} only.")
+        return await handler(request)
+
+    class Guarded(Server):
+        async def _make_app(self) -> web.Application:
+            app = await super()._make_app()
+            app.middlewares.append(guard)
+            return app
+
+    server = Guarded(shlex.join(command), host=host, port=port, title="auditor review", public_url=public_url)
+    return server
