@@ -78,6 +78,9 @@ class PlaceTable:
 class View:
     """The report as the page shows it."""
 
+    on_paper = 20
+    """Conflicts listed in print."""
+
     def __init__(self, report: Report) -> None:
         self.report = report
         several = len({row.method for row in report.alignment}) > 1

@@ -37,9 +37,10 @@ def answer(row: AlignmentRow) -> Answer:
     kind = _kind(row)
     if row.pearson_r is None:
         return Answer(row, kind, f"cannot be compared with people: {row.reason}")
-    figures = f"r = {number(row.pearson_r)}, 95% interval {interval(row.ci_low, row.ci_high)}, {plural(row.n, 'cell')}"
+    between = f"no interval: {row.reason}" if kind == "unknown" else f"95% interval {interval(row.ci_low, row.ci_high)}"
+    figures = f"r = {number(row.pearson_r)}, {between}, {plural(row.n, 'cell')}"
     if kind == "unknown":
-        text = f"gives too few cells for an interval ({figures})"
+        text = f"cannot be judged ({figures})"
     elif kind == "unclear":
         text = f"cannot be told from no relation at all ({figures})"
     else:
@@ -57,7 +58,7 @@ def headline(rows: Sequence[AlignmentRow]) -> str:
         "agrees": ("agrees", "agree", "with people beyond chance"),
         "opposes": ("runs", "run", "against people beyond chance"),
         "unclear": ("shows", "show", "an agreement that cannot be told from no relation at all"),
-        "unknown": ("cannot", "cannot", "be compared with people"),
+        "unknown": ("cannot", "cannot", "be judged for want of usable cells"),
     }
     found = [(kind, kinds.count(kind)) for kind in verbs if kind in kinds]
     told = [f"{n} {verbs[k][n > 1]} {verbs[k][2]}{_range(rows, k)}" for k, n in found]

@@ -32,7 +32,11 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
         (_row(-0.6, -0.69, -0.41), "opposes", "runs against people moderately"),
         (_row(0.1, -0.2, 0.4), "unclear", "cannot be told from no relation at all"),
         (_row(0.1, 0.0, 0.2), "unclear", "cannot be told from no relation at all"),
-        (_row(0.9, None, None, n=3, reason="an interval needs 4 pairs"), "unknown", "gives too few cells"),
+        (
+            _row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
+            "unknown",
+            "cannot be judged (r = 0.90, no interval: an interval",
+        ),
         (_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"), "unknown", "fewer than 3 pairs (2)"),
     ],
 )
@@ -47,7 +51,7 @@ def test_headline_counts_each_kind_once() -> None:
     rows = [_row(), _row(), _row(0.1, -0.2, 0.4), _row(None, None, None, reason="x")]
     assert words.headline(rows) == (
         "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that cannot be "
-        "told from no relation at all and 1 cannot be compared with people."
+        "told from no relation at all and 1 cannot be judged for want of usable cells."
     )
     assert words.headline([_row(), _row(0.6)]) == "All 2 models agree with people beyond chance (r from 0.50 to 0.60)."
     assert (
