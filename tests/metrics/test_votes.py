@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.metrics.conflict import settle
+from auditor.metrics.votes import can_still_change, dawid_skene, weighted_majority
+
+Floats = NDArray[np.float64]
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("seats", range(1, 8))
+def test_stopping_early_settles_as_the_full_panel_would(seats: int) -> None:
+    for votes in product(("left", "right", "none"), repeat=seats):
+        full = settle(votes.count("left"), votes.count("right"), seats)
+        for cast in range(seats + 1):
+            left, right = votes[:cast].count("left"), votes[:cast].count("right")
+            if not can_still_change(left, right, cast, seats):
+                assert settle(left, right, seats) == full
+                break
+
+
+@pytest.mark.parametrize("seats", range(1, 8))
+def test_it_stops_as_early_as_it_may(seats: int) -> None:
+    for cast in range(seats + 1):
+        for left in range(cast + 1):
+            for right in range(cast + 1 - left):
+                ends = {
+                    settle(left + a, right + b, seats)
+                    for a, b in product(range(seats - cast + 1), repeat=2)
+                    if a + b <= seats - cast
+                }
+                assert can_still_change(left, right, cast, seats) == (len(ends) > 1)
+
+
+def test_votes_that_do_not_fit_are_refused() -> None:
+    for bad in ((-1, 0, 0, 3), (2, 1, 2, 3), (1, 1, 4, 3)):
+        with pytest.raises(ValueError, match="do not fit"):
+            can_still_change(*bad)
+
+
+def test_weighted_majority_by_hand() -> None:
+    ratings = [[1, 1, 0, NAN, 1], [0, 1, 0, NAN, NAN], [0, 0, NAN, NAN, NAN]]
+    # Weights 3, 1, 1 of 5: the first rater alone has the majority. Equal ones: two of three.
+    np.testing.assert_array_equal(weighted_majority(ratings, [3, 1, 1]), [1, 1, 0, NAN, 1])
+    np.testing.assert_array_equal(weighted_majority(ratings, [1, 1, 1]), [0, 1, 0, NAN, NAN])
+    np.testing.assert_array_equal(weighted_majority(ratings, [0, 1, 0]), [0, 1, 0, NAN, NAN])
+
+
+def test_half_the_weight_is_no_majority() -> None:
+    assert np.isnan(weighted_majority([[1], [0]], [1, 1])).all()
+    # 0.1 + 0.2 is a little more than 0.3 in binary.
+    assert np.isnan(weighted_majority([[1], [1], [0]], [0.1, 0.2, 0.3])).all()
+    assert np.isnan(weighted_majority([[NAN, NAN]], [1])).all()
+
+
+@pytest.mark.parametrize("weights", [[1], [1, -1], [0, 0], [1, NAN]])
+def test_weights_that_do_not_fit_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="2 numbers"):
+        weighted_majority([[1.0], [0.0]], weights)
+
+
+def _panel(
+    accuracy: list[float], items: int, seed: int, missing: float = 0.0, share: float = 0.5
+) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(items) < share).astype(float)
+    right = rng.random((len(accuracy), items)) < np.array(accuracy)[:, None]
+    ratings = np.where(right, truth, 1 - truth)
+    return np.where(rng.random(ratings.shape) < missing, NAN, ratings), truth
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_planted_accuracies_are_found(missing: float) -> None:
+    planted = [0.95, 0.9, 0.8, 0.7, 0.5]
+    ratings, _ = _panel(planted, 4000, 1, missing, share=0.7)
+    got = dawid_skene(ratings)
+    assert got.converged
+    assert got.accuracy == pytest.approx(planted, abs=0.03)
+    assert got.prevalence == pytest.approx([0.3, 0.7], abs=0.03)
+    np.testing.assert_allclose(got.confusion.sum(axis=2), 1)
+    np.testing.assert_allclose(got.posterior[~np.isnan(got.posterior[:, 0])].sum(axis=1), 1)
+
+
+def test_probabilities_are_calibrated() -> None:
+    ratings, truth = _panel([0.9, 0.75, 0.7, 0.65], 8000, 2)
+    probable = dawid_skene(ratings).posterior[:, 1]
+    for low, high in ((0.05, 0.3), (0.3, 0.7), (0.7, 0.95)):
+        inside = (probable > low) & (probable <= high)
+        if inside.sum() > 200:
+            assert truth[inside].mean() == pytest.approx(probable[inside].mean(), abs=0.06)
+
+
+def test_one_expert_outweighs_a_crowd_of_guessers() -> None:
+    ratings, truth = _panel([0.97, 0.97, 0.97, 0.55, 0.55, 0.55, 0.55, 0.55, 0.55], 3000, 3)
+    majority = weighted_majority(ratings, np.ones(9))
+    assert (dawid_skene(ratings).labels() == truth).mean() > 0.98 > 0.95 > (majority == truth).mean()
+
+
+def test_the_likelihood_does_not_fall() -> None:
+    # EM's own property, with the observed likelihood computed here from the model's formula.
+    ratings, _ = _panel([0.85, 0.8, 0.6, 0.7], 200, 4, missing=0.2)
+    marks = np.stack([ratings == 0, ratings == 1], axis=2)
+    last = -np.inf
+    for steps in range(1, 12):
+        got = dawid_skene(ratings, smoothing=1e-9, max_iterations=steps, tolerance=0)
+        chance = np.where(marks[:, :, None, :], got.confusion[:, None], 1.0).prod(axis=(0, 3))
+        likelihood = float(np.log((chance * got.prevalence).sum(axis=1)[marks.any(axis=(0, 2))]).sum())
+        assert likelihood >= last - 1e-6
+        last = likelihood
+
+
+def test_three_categories_and_their_names() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.choice([-1.0, 0.0, 7.0], 2000)
+    noise = rng.choice([-1.0, 0.0, 7.0], (5, 2000))
+    got = dawid_skene(np.where(rng.random((5, 2000)) < 0.7, truth, noise))
+    assert got.categories.tolist() == [-1, 0, 7]
+    assert (got.labels() == truth).mean() > 0.95
+    # A rater is right by intent (0.7) or by luck (0.3 / 3).
+    assert got.accuracy == pytest.approx([0.8] * 5, abs=0.03)
+
+
+def test_items_and_raters_without_ratings() -> None:
+    ratings, _ = _panel([0.9, 0.8, 0.8, 0.7], 300, 6)
+    ratings[:, 7] = NAN
+    got = dawid_skene(np.vstack([ratings, np.full(300, NAN)]))
+    assert (got.n_items, got.n_dropped) == (299, 1)
+    assert np.isnan(got.labels()[7])
+    assert np.isnan(got.accuracy[4])
+    assert not np.isnan(got.accuracy[:4]).any()
+
+
+@pytest.mark.parametrize(
+    ("ratings", "reason"),
+    [
+        (np.ones((3, 5)), "all ratings are the same"),
+        (np.array([[1.0, 0.0], [1.0, 0.0]]), "fewer than 3 raters (2)"),
+        (np.full((4, 3), NAN), "fewer than 3 raters (0)"),
+        (np.empty((3, 0)), "fewer than 3 raters (0)"),
+    ],
+)
+def test_what_cannot_be_estimated_says_why(ratings: Floats, reason: str) -> None:
+    got = dawid_skene(ratings)
+    assert got.reason == reason
+    assert np.isnan(got.accuracy).all()
+    assert np.isnan(got.labels()).all()
+    assert got.labels().shape == (ratings.shape[1],)
+
+
+def test_malformed_input_raises() -> None:
+    with pytest.raises(ValueError, match="table"):
+        dawid_skene([1.0, 2.0])
+    with pytest.raises(ValueError, match="smoothing"):
+        dawid_skene([[1.0]], smoothing=0)
