@@ -1,0 +1,115 @@
+"""Home: the audits of a database, while they run in another process as well."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from auditor.domain import Decision
+from auditor.review.desk import Desk
+from auditor.storage import audits, ledger, results
+from auditor.storage.database import Database
+from auditor.storage.overview import overviews
+from auditor.storage.standing import Standing
+from auditor.tui.home import Home, card
+from auditor.tui.people import PeoplePage
+from auditor.tui.queue import QueuePage
+from tests.population import populate
+from tests.review_case import review_case
+from tests.tui.conftest import Run
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: Database, size: tuple[int, int]) -> None:
+    review_case(db)
+    populate(db)
+    async with run(None, size=size) as driver:
+        text = driver.text
+        for words in ("2 audits", "moral", "population", "✓ done", "180/180 samples · 100% usable · cost unknown"):
+            assert words in text
+        (overview,) = (o for o in overviews(db) if o.audit.name == "population")
+        assert f"≥ ${overview.cost_usd:.2f}" in text
+        assert f"○ {overview.conflicts[Standing.OPEN]} open" in text
+        assert max(map(len, text.splitlines())) <= size[0]
+
+
+def test_the_figures_are_those_of_the_rows(db: Database) -> None:
+    audit = populate(db)
+    (overview,) = overviews(db)
+    traces, verdicts = results.traces(db, audit.id), results.verdicts(db, audit.id)
+    assert (overview.traces, overview.planned) == (len(traces), len(traces))
+    assert overview.traces_ok == sum(t.outcome == "ok" for t in traces)
+    assert (overview.verdicts, overview.verdicts_ok) == (len(verdicts), sum(v.outcome == "ok" for v in verdicts))
+    calls = {x.key for x in (*traces, *verdicts)} - {None}
+    found = ledger.answers(db, [key for key in calls if key]).values()
+    assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in found))
+    assert overview.unpriced == sum(a.cost_usd is None for a in found) > 0
+    assert overview.progress == 1.0
+    assert overview.total == len(results.conflicts(db, audit.id))
+
+
+async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db: Database) -> None:
+    audit = review_case(db)
+    async with run(None) as driver:
+        assert isinstance(driver.page, Home)
+        writer = sqlite3.connect(str(db.path), timeout=0)  # as the other process has it; would fail where we lock
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("delete from trace where sample > 0")
+        writer.execute("update audit set stage = 'elicit'")
+        writer.commit()
+        writer.execute("BEGIN IMMEDIATE")
+        driver.page.read()
+        await driver.settle()
+        assert "▶ elicit" in driver.text
+        assert "60/180 samples" in driver.text
+        assert "━━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌" in driver.text
+        writer.rollback()
+        writer.close()
+
+        audits.set_stage(db, audit.id, audits.DONE)
+        desk = Desk(db, audit, "grace")
+        desk.decide(desk.item(desk.keys()[0]), Decision.BOTH)
+        driver.page.read()
+        await driver.settle()
+        assert "○ 19 open   ● 1 people" in driver.text
+
+
+async def test_choosing_an_audit(run: Run, db: Database) -> None:
+    review_case(db, name="older")
+    review_case(db, name="newer")
+    async with run(None) as driver:
+        await driver.press("j", "k", "down", "enter")
+        assert driver.queue.desk.audit.name == "older"
+        await driver.press("q", "up", "a")
+        assert isinstance(driver.page, PeoplePage)
+        assert driver.page.desk.audit.name == "newer"
+        await driver.press("escape")
+        assert isinstance(driver.page, Home)
+        await driver.pilot.click("#audits", offset=(5, 5))
+        await driver.settle()
+        assert isinstance(driver.page, QueuePage)
+
+
+async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
+    async with run(None) as driver:
+        assert "No audit here yet. `auditor run CONFIG` makes one." in driver.text
+        await driver.press("enter", "a", "j", "k")
+        assert isinstance(driver.page, Home)
+
+
+async def test_q_leaves(run: Run, db: Database) -> None:
+    async with run(None) as driver:
+        await driver.pilot.press("q")
+        assert not driver.app.is_running or driver.app._exit
+
+
+def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
+    review_case(db)
+    (overview,) = overviews(db)
+    bare = replace(overview, planned=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(Standing, 0))
+    text = card(bare, 78).plain
+    assert (bare.progress, bare.coverage) == (None, None)
+    assert "················ 0 samples · cost unknown" in text
+    assert "no conflicts" in text

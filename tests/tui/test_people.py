@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from auditor.domain import Decision
+from auditor.review.desk import Desk
+from auditor.storage import audits
+from auditor.storage.database import Database
+from auditor.storage.standing import QueueFilter, Standing
+from tests.review_case import review_case
+from tests.tui.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def _rated(db: Database) -> None:
+    audit = review_case(db)
+    for rater in ("ada", "grace"):
+        desk = Desk(db, audit, rater)
+        for number, key in enumerate(sorted(desk.keys())[:10]):
+            item = desk.item(key)
+            strict = Decision.LEFT if item.left.score < 0 else Decision.RIGHT
+            desk.decide(item, Decision.BOTH if rater == "grace" and number < 3 else strict)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int, int]) -> None:
+    async with run(size=size) as driver:
+        await driver.press("a")
+        for words in ("Raters", "ada", "10 decided blind", "ada and grace: same", "70% [40%, 89%] of 10", "kappa"):
+            assert words in driver.text
+        await driver.press("pagedown", "space", "j", "down")
+        assert "Judges and people" in driver.text
+        assert "cedar: same" in driver.text
+        await driver.press("pageup", "k", "up", "pageup")
+        assert "Raters" in driver.text
+
+
+async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
+    async with run() as driver:
+        await driver.press("a", "enter")
+        assert driver.queue.wanted == QueueFilter(states=(Standing.DISPUTED,))
+        assert "1 of 3" in driver.text
+        await driver.press("escape", "escape")
+        assert "20" in driver.text
+
+
+async def test_nothing_rated_yet_is_said(run: Run, db: Database) -> None:
+    review_case(db, name="fresh")
+    assert audits.get(db, "fresh")
+    async with run("fresh") as driver:
+        await driver.press("a")
+        assert "Nobody has decided anything blind yet." in driver.text
+        assert "no item has 2 ratings" in driver.text

@@ -1,0 +1,245 @@
+"""The queue: every key, its filter and order, and what it shows in small and large."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.domain import Decision
+from auditor.review.desk import Desk
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from auditor.storage.standing import QueueFilter, Sort
+from auditor.tui.conflict import ConflictPage
+from auditor.tui.home import Home
+from auditor.tui.people import PeoplePage
+from auditor.tui.queue import QueuePage
+from auditor.tui.queue_table import PAGE, cells, columns, heading
+from auditor.tui.settings import Settings
+from tests.review_case import COUNTRIES, MODELS, TOPICS, review_case
+from tests.tui.conftest import Run
+from tests.tui.driving import Driver
+
+
+@pytest.fixture(autouse=True)
+def _audit(db: Database) -> None:
+    review_case(db)
+
+
+def lines(driver: Driver) -> list[str]:
+    """The lines of the table in view."""
+    return [row for row in driver.text.splitlines() if "┼" in row and "open" in row]
+
+
+@pytest.mark.parametrize("theme", ["auditor-dark", "auditor-light"])
+@pytest.mark.parametrize(("size", "n"), [((80, 24), 19), ((200, 50), 20)])
+async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object) -> None:
+    from pathlib import Path
+
+    async with run(size=size, settings=Settings(Path(str(tmp_path)), theme=theme)) as driver:
+        shown = lines(driver)
+        assert len(shown) == n
+        assert all("●" in row and "◇" in row for row in shown)
+        assert "○ 20 open" in driver.text
+        assert "1 of 20 · by what teaches most" in driver.text
+        assert not any(name in driver.text for name in MODELS)
+        assert max(map(len, driver.text.splitlines())) <= size[0]
+        assert [topic for topic in TOPICS if topic[:12] in driver.text] == list(TOPICS)
+        assert all(country[:9] in driver.text for country in COUNTRIES)
+
+
+async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
+    async with run(size=(200, 50)) as driver:
+        await driver.press("j")
+        await driver.pilot.pause(0.2)
+        key = driver.queue.table.key
+        assert key is not None
+        assert f"How justifiable is {key.topic} in {key.country}?" in driver.text
+        assert "Norms:" in driver.text
+        assert not any(name in driver.text for name in MODELS)
+
+
+async def test_moving(run: Run) -> None:
+    async with run() as driver:
+        table = driver.queue.table
+        places = []
+        for key in ("j", "down", "k", "up", "pagedown", "pageup", "G", "g", "end", "home", "ctrl+d", "ctrl+u"):
+            await driver.press(key)
+            places.append(table.cursor)
+        assert places == [1, 2, 1, 0, 18, 0, 19, 0, 19, 0, 18, 0]
+        await driver.press("G")
+        assert "20 of 20" in driver.text
+        assert lines(driver)[-1].startswith("▌")
+
+
+async def test_the_mouse_moves_and_opens(run: Run) -> None:
+    async with run() as driver:
+        await driver.pilot.click("#queue", offset=(10, 4))
+        await driver.settle()
+        assert driver.queue.table.cursor == 4
+        await driver.pilot.click("#queue", offset=(10, 4), times=2)
+        await driver.settle()
+        assert isinstance(driver.page, ConflictPage)
+
+
+async def test_keys_at_the_bottom_can_be_clicked(run: Run) -> None:
+    async with run() as driver:
+        bottom = driver.text.splitlines()[-1]
+        await driver.pilot.click("KeyBar", offset=(bottom.index("agreement"), 0))
+        await driver.settle()
+        assert isinstance(driver.page, PeoplePage)
+
+
+async def test_filter_and_clear(run: Run) -> None:
+    async with run() as driver:
+        await driver.press("slash")
+        assert "kind: state: country:" in driver.text
+        await driver.type("country:egypt gap:>1.14")
+        await driver.press("enter")
+        assert driver.queue.wanted == QueueFilter(countries=("egypt",), least_gap=1.14)
+        assert "/ country:egypt gap:>1.14" in driver.text
+        assert len(lines(driver)) == 3
+        await driver.press("slash", "end")
+        await driver.type(" divorce topic:nothing")
+        await driver.press("enter")
+        assert "No conflict passes this filter. x clears it." in driver.text
+        await driver.press("enter", "x")
+        assert "1 of 20" in driver.text
+
+
+async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> None:
+    async with run() as driver:
+        await driver.press("slash")
+        await driver.type("knd:binary")
+        await driver.press("enter")
+        assert driver.messages == ["unknown filter 'knd:'. Did you mean 'kind'?"]
+        assert driver.queue.wanted == QueueFilter()
+        await driver.press("slash")
+        await driver.type("kind:binary")
+        await driver.press("escape")
+        assert driver.queue.wanted == QueueFilter()
+
+
+async def test_orders(run: Run) -> None:
+    async with run() as driver:
+        await driver.press("o")
+        assert driver.queue.wanted.sort is Sort.GAP
+        assert "by widest gap" in driver.text
+        gap = lines(driver)[0].split()[-2]
+        await driver.press("O")
+        assert "by widest gap (reversed)" in driver.text
+        assert float(lines(driver)[0].split()[-2]) < float(gap)
+
+
+async def test_saved_filters(run: Run) -> None:
+    async with run() as driver:
+        driver.queue.set_filter("kind:binary")
+        await driver.press("F", "s")
+        await driver.type("wide [/]")
+        await driver.press("enter")
+        assert "wide [/]  kind:binary" in driver.text
+        assert driver.app.settings.filters == {"wide [/]": "kind:binary"}
+        await driver.press("escape", "x", "F", "j", "k", "enter")
+        assert driver.queue.wanted == QueueFilter(kinds=tuple(driver.queue.wanted.kinds))
+        assert driver.queue.wanted.kinds
+        await driver.press("F", "d", "escape")
+        assert driver.app.settings.filters == {}
+
+
+async def test_the_most_telling_is_opened(run: Run) -> None:
+    async with run() as driver:
+        expected = driver.queue.desk.next_key()
+        await driver.press("G", "space")
+        assert driver.conflict.key == expected
+
+
+async def test_nothing_left(run: Run, db: Database) -> None:
+    desk = Desk(db, audits.get(db, "moral"), "ada")
+    everything = desk.keys()
+    for key in everything:
+        desk.decide(desk.item(key), Decision.BOTH)
+    async with run() as driver:
+        await driver.press("space")
+        assert driver.messages == ["Nothing is left for you to decide."]
+        assert "● 20 people" in driver.text
+
+
+async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
+    desk = Desk(db, audits.get(db, "moral"), "ada")
+    desk.decide(desk.item(desk.keys()[0]), Decision.NEITHER)
+    async with run(size=(110, 40)) as driver:
+        assert "✕ neither" in driver.text
+        await driver.press("u")
+        assert "✕ neither" not in driver.text
+        assert driver.messages[-1].endswith("is now: undecided.")
+        await driver.press("r")
+        assert "✕ neither" in driver.text
+
+
+async def test_what_others_decide_is_seen_on_reload(run: Run, db: Database) -> None:
+    async with run() as driver:
+        other = Desk(db, audits.get(db, "moral"), "grace")
+        other.decide(other.item(driver.queue.table.keys[0]), Decision.BOTH)
+        await driver.press("R")
+        assert "● 1 people" in driver.text
+
+
+async def test_leaving_and_other_screens(run: Run) -> None:
+    async with run() as driver:
+        await driver.press("a")
+        assert isinstance(driver.page, PeoplePage)
+        await driver.press("q")
+        assert isinstance(driver.page, QueuePage)
+        await driver.press("enter")
+        assert isinstance(driver.page, ConflictPage)
+        await driver.press("q", "escape")
+        assert isinstance(driver.page, Home)
+
+
+async def test_an_audit_without_conflicts(run: Run, db: Database) -> None:
+    results.replace_conflicts(db, review_case(db, name="calm").id, [])
+    async with run("calm") as driver:
+        assert "This audit has no conflicts." in driver.text
+        await driver.press("j", "G", "enter", "space")
+        assert isinstance(driver.page, QueuePage)
+
+
+async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> None:
+    review_case(
+        db, name="large", conflicts=1000, samples=1,
+        countries=[f"Country {i}" for i in range(50)], topics=[f"topic {i}" for i in range(20)],
+    )  # fmt: skip
+    async with run("large") as driver:
+        table = driver.queue.table
+        assert len(table.keys) == 1000
+        assert len(table._pages) == 1
+        assert sum(map(len, table._pages.values())) == PAGE
+        await driver.press("G")
+        assert "1,000 of 1,000" in driver.text
+        assert len(table._pages) <= 4
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 120, 136, 200, 320])
+def test_a_line_is_as_wide_as_its_heading_and_fits(width: int, db: Database) -> None:
+    from rich.cells import cell_len
+
+    desk = Desk(db, audits.get(db, "moral"), "ada")
+    row = desk.rows(desk.keys())[0]
+    line = "".join(text for text, _ in cells(row, width, is_cursor=True))
+    assert cell_len(line) == cell_len(heading(width))
+    assert cell_len(line) == width or width < 62
+    assert columns(width).axis % 2 == 1
+
+
+@pytest.mark.parametrize("country", ["日本国とても長い名前です", "ไทย", "a\nb\tc", "\x1b[31mred", "e\u0301\u0302x" * 9])
+def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
+    from dataclasses import replace
+
+    from rich.cells import cell_len
+
+    desk = Desk(db, audits.get(db, "moral"), "ada")
+    row = desk.rows(desk.keys())[0]
+    strange = replace(row, key=row.key._replace(country=country))
+    line = "".join(text for text, _ in cells(strange, 80, is_cursor=False))
+    assert cell_len(line) == 80
+    assert "\n" not in line
+    assert "\x1b" not in line
