@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.stats import ttest_ind
 
 from auditor.metrics.correlation import Correlation, pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
-from auditor.reports.estimates import estimate
+from auditor.reports.estimates import estimate, unmeasured
 from auditor.reports.measures import AlignmentRow, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
 from auditor.reports.source import Floats, Source
 from auditor.surveys.countries import region_of
@@ -99,15 +99,29 @@ def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], c
 
 
 def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> GapRow:
+    """The difference of two means with Welch's interval, which takes cells for independent."""
     method, model = source.columns[column]
-    d = np.abs(source.matrix[column] - source.truth)
-    a, b = (d[(place == n) & ~np.isnan(d)] for n in names)
-    if min(a.size, b.size) < 2:
-        e = Estimate(value=None, n=a.size + b.size, reason="no")
-    else:
-        ci = stats.ttest_ind(b, a, equal_var=False).confidence_interval()
-        e = Estimate(value=float(b.mean() - a.mean()), n=a.size + b.size, ci_low=float(ci.low), ci_high=float(ci.high))
-    return GapRow(model=model, method=method, first=names[0], second=names[1], mae_gap=e)
+    error = np.abs(source.matrix[column] - source.truth)
+    asked = ~np.isnan(source.truth)
+    groups = [error[(place == name) & asked] for name in names]
+    return GapRow(model=model, method=method, first=names[0], second=names[1], mae_gap=_gap_of(*groups))
+
+
+def _gap_of(first: Floats, second: Floats) -> Estimate:
+    """Mean error of the second less that of the first; nan where the model gave no score."""
+    known = [group[~np.isnan(group)] for group in (first, second)]
+    n = sum(group.size for group in known)
+    if min(group.size for group in known) < 2:
+        return unmeasured("a region has fewer than 2 cells with a score", n)
+    shares = [k.size / group.size for k, group in zip(known, (first, second), strict=True)]
+    if abs(shares[0] - shares[1]) > MAX_COVERAGE_GAP:
+        told = " and ".join(f"{100 * share:.0f}%" for share in shares)
+        return unmeasured(f"withheld: coverage differs ({told} of the cells have a score)", n)
+    gap = float(known[1].mean() - known[0].mean())
+    between = ttest_ind(known[1], known[0], equal_var=False).confidence_interval()
+    if np.isnan(between.low):
+        return Estimate(value=gap, n=n, reason="all errors are equal: no interval")
+    return Estimate(value=gap, n=n, ci_low=float(between.low), ci_high=float(between.high))
 
 
 def by_topic(source: Source) -> list[PlaceRow]:

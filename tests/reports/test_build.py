@@ -208,3 +208,35 @@ def test_methods_are_told_apart(db: Database) -> None:
 
 def test_nothing_is_nan(report: Report) -> None:
     json.dumps(report.model_dump(), allow_nan=False)
+
+
+def test_the_gap_equals_welch(population: tuple[Database, Audit], report: Report) -> None:
+    db, audit = population
+    truth = audits.survey_of(db, audit).scores
+    west = {"Australia", "Germany", "Netherlands", "United States"}
+    for gap in report.regions.gaps:
+        mine = [s for s in results.scores(db, audit.id) if s.model == gap.model and s.score is not None]
+        errors = [(s.cell.country in west, abs((s.score or 0.0) - truth[s.cell])) for s in mine if s.cell in truth]
+        first, second = ([e for is_west, e in errors if is_west is side] for side in (True, False))
+        test = stats.ttest_ind(second, first, equal_var=False)
+        between = test.confidence_interval()
+        assert (gap.first, gap.second) == ("Western", "Non-Western")
+        assert gap.mae_gap.value == pytest.approx(np.mean(second) - np.mean(first))
+        assert (gap.mae_gap.ci_low, gap.mae_gap.ci_high) == pytest.approx((between.low, between.high))
+        assert gap.mae_gap.n == len(errors)
+
+
+def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
+    truth = {(c, str(i)): i / 20 for c in ("Germany", "Egypt") for i in range(20)}
+    scores: dict[tuple[str, str, str], float | None] = {("m", *cell): 0.3 for cell in truth}
+    for i in (1, 5):
+        scores["m", "Egypt", str(i)] = None
+    gap = import_scores(db, truth, scores).regions.gaps[0].mae_gap
+    assert gap.value is None
+    assert gap.reason == "withheld: coverage differs (100% and 90% of the cells have a score)"
+
+
+def test_the_gap_needs_two_cells_on_each_side(db: Database) -> None:
+    truth = {("Germany", "a"): 0.1, ("Egypt", "a"): 0.1, ("Egypt", "b"): 0.3}
+    gap = import_scores(db, truth, {("m", *cell): 0.0 for cell in truth}).regions.gaps[0].mae_gap
+    assert (gap.value, gap.reason) == (None, "a region has fewer than 2 cells with a score")
