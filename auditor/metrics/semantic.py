@@ -25,8 +25,8 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: Variant = "sage", alp
 
     With cosines s_ij, `sage` (SaGE, LREC-COLING 2024): f_i = sum over j != i of max(s_ij, 0), p_i = f_i^alpha / sum of
     f^alpha, H = -sum of p log p, the value is mean(s_ij) * H / log n. Where no cosine is positive, p is taken as
-    uniform, which leaves the mean cosine. `sge` (arXiv 2402.01719): with d_ij = 1 - s_ij, p_i = sum over j of d_ij / the
-    sum of d, the value is 1 - mean(d_ij) * H / log n; alpha has no part in it.
+    uniform, which leaves the mean cosine. `sge` (arXiv 2402.01719): with d_ij = 1 - s_ij, p_i = sum over j of d_ij /
+    the sum of d, the value is 1 - mean(d_ij) * H / log n; alpha has no part in it.
 
     Equations 6 and 7 of the SaGE paper, as printed, give 0 to identical answers; the form here gives them 1. alpha = 10
     reproduces the numbers that its authors published, alpha = 1 is the text of the paper.

@@ -1,0 +1,265 @@
+"""How logical a judge's comparisons are (Aligning with Logic, ICML 2025).
+
+`preferences` is an array (N, N): entry (i, j) is the answer to the question put with item i first: 1 = i preferred,
+0 = j preferred, 0.5 = a tie, a value between them = the probability that i is preferred, nan = no valid answer. The
+diagonal is ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditor.metrics.proportion import proportion
+from auditor.metrics.share import Share, mean_share, share_of
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.intp]
+
+_BLOCK_CELLS = 4_000_000  # cells of the subsets' relation graphs held at once, a byte each
+_TIE = 1e-9  # probabilities come from sums: 0.1 + 0.4 must not fail to be a tie
+
+
+@dataclass(frozen=True, slots=True)
+class Transitivity:
+    """Share of the K-item subsets without a cycle, None with a reason when there is none to be had.
+
+    The interval (95%, Wilson) is the error from sampling `n_subsets`; it has no width when they are all there are
+    (`exhaustive`). `pairs_answered` of `pairs` were decided or tied: the rest has no edge, and so can close no cycle.
+    """
+
+    value: float | None
+    k: int
+    n_subsets: int
+    ci_low: float | None
+    ci_high: float | None
+    n_items: int
+    exhaustive: bool
+    pairs_answered: int
+    pairs: int
+    reason: str | None = None
+
+
+def as_preferences(preferences: ArrayLike) -> Floats:
+    """A copy with nan on the diagonal.
+
+    Raises:
+        ValueError: the shape is not (N, N) or a value is not in [0, 1].
+    """
+    values = np.array(preferences, dtype=float)
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise ValueError(f"preferences must have the shape (N, N), but got {values.shape}")
+    np.fill_diagonal(values, np.nan)
+    if ((values < 0) | (values > 1)).any():
+        raise ValueError("preferences must be in [0, 1], or nan where there is no valid answer")
+    return values
+
+
+def one_answer_a_pair(preferences: ArrayLike, calibrated: bool = False) -> Floats:
+    """One probability a pair, (i, j) and (j, i) adding up to 1, nan where neither order has a valid answer.
+
+    Raw, it is the answer to the question that shows the lower item first, and the other order's where that one failed;
+    calibrated, the mean of both orders that have an answer.
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    values = as_preferences(preferences)
+    swapped = 1.0 - values.T
+    if calibrated:
+        both = (values + swapped) / 2
+        return np.where(np.isnan(both), np.where(np.isnan(values), swapped, values), both)
+    upper = np.triu(np.where(np.isnan(values), swapped, values), 1)
+    result = upper + np.tril(1.0 - upper.T, -1)
+    np.fill_diagonal(result, np.nan)
+    return result
+
+
+def relation(preferences: ArrayLike, calibrated: bool = False) -> Bools:
+    """The graph, shape (N, N): whether i is preferred to j. Ties and pairs without an answer have no edge.
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    return one_answer_a_pair(preferences, calibrated) > 0.5 + _TIE
+
+
+def transitivity(
+    preferences: ArrayLike, k: int = 5, max_subsets: int = 1000, seed: int = 0, calibrated: bool = False
+) -> Transitivity:
+    """Share of K-item subsets whose relation graph has no cycle (s_tran(K) of Aligning with Logic, its Algorithm 1).
+
+    Args:
+        preferences: shape (N, N), see the module.
+        k: items in a subset, from 3 to N.
+        max_subsets: all subsets are looked at when there are no more than this, else so many different ones, drawn.
+        seed: of the draw.
+        calibrated: whether both orders are averaged first.
+
+    Raises:
+        ValueError: k is below 3, max_subsets below 1, or the preferences are not as said.
+    """
+    if k < 3 or max_subsets < 1:
+        raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
+    answers = one_answer_a_pair(preferences, calibrated)
+    n, answered = len(answers), int((~np.isnan(answers)).sum()) // 2
+    pairs = n * (n - 1) // 2
+    if n < k or answered == 0:
+        reason = f"{n} items have no subset of {k}" if n < k else "no pair has a valid answer"
+        return Transitivity(None, k, 0, None, None, n, n >= k, answered, pairs, reason)
+    exhaustive = math.comb(n, k) <= max_subsets
+    subsets = _all_subsets(n, k) if exhaustive else draw_subsets(n, k, max_subsets, np.random.default_rng(seed))
+    share = proportion(int(acyclic(answers > 0.5 + _TIE, subsets).sum()), len(subsets))
+    low, high = (share.value, share.value) if exhaustive else (share.ci_low, share.ci_high)
+    return Transitivity(share.value, k, len(subsets), low, high, n, exhaustive, answered, pairs)
+
+
+def _all_subsets(n: int, k: int) -> Ints:
+    return np.array(list(combinations(range(n), k)), dtype=np.intp)
+
+
+def draw_subsets(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
+    """m different subsets of k out of n, each set of m equally likely; shape (m, k), rows ascending. m <= C(n, k)."""
+    drawn = np.empty((0, k), dtype=np.intp)
+    while len(drawn) < m:
+        drawn = np.concatenate([drawn, _floyd(n, k, m, rng)])
+        # In the order drawn: the first m of the sorted ones would favour the first items.
+        drawn = drawn[np.sort(np.unique(drawn, axis=0, return_index=True)[1])]
+    return drawn[:m]
+
+
+def _floyd(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
+    """Floyd's sampling (Bentley, CACM 30, 1987) for m sets side by side, in memory that does not grow with n."""
+    rows = np.full((m, k), -1, dtype=np.intp)
+    for column, last in enumerate(range(n - k, n)):
+        pick = rng.integers(0, last + 1, m)
+        rows[:, column] = np.where((rows == pick[:, None]).any(axis=1), last, pick)
+    return np.sort(rows, axis=1)
+
+
+def acyclic(graph: Bools, subsets: Ints) -> Bools:
+    """Which subsets (S, K) of the nodes of a graph (N, N) span a graph without a cycle; shape (S,).
+
+    The graph has at most one edge a pair. A tournament is acyclic exactly if its out-degrees are 0 … K-1 (Landau
+    1953); a graph with pairs missing is when taking away nodes without incoming edges, again and again, leaves none.
+    """
+    k = subsets.shape[1]
+    block = max(1, _BLOCK_CELLS // (k * k))
+    result = np.empty(len(subsets), dtype=bool)
+    for start in range(0, len(subsets), block):
+        part = subsets[start : start + block]
+        spanned = graph[part[:, :, None], part[:, None, :]]
+        degrees = spanned.sum(axis=2)
+        fine = (np.sort(degrees, axis=1) == np.arange(k)).all(axis=1)
+        partial = degrees.sum(axis=1) < k * (k - 1) // 2
+        if partial.any():
+            fine[partial] = _eliminates(spanned[partial])
+        result[start : start + block] = fine
+    return result
+
+
+def _eliminates(graphs: Bools) -> Bools:
+    """Whether all nodes of each graph (S, K, K) can be taken away, sources first."""
+    alive = np.ones(graphs.shape[:2], dtype=bool)
+    while True:
+        sources = alive & ~(graphs & alive[:, :, None]).any(axis=1)
+        if not sources.any():
+            return np.asarray(~alive.any(axis=1))
+        alive &= ~sources
+
+
+def _decisions(values: Floats) -> Floats:
+    """1 for the first item, -1 for the second, 0 for a tie; nan stays."""
+    return np.where(np.abs(values - 0.5) <= _TIE, 0.0, np.sign(values - 0.5))
+
+
+def commutativity(preferences: ArrayLike) -> Share:
+    """Share of unordered pairs whose decision stays when the order shown is swapped (Aligning with Logic, s_comm).
+
+    Two ties agree. Pairs in which an order has no valid answer are `lost`.
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    decided = _decisions(as_preferences(preferences))
+    upper = np.triu_indices(len(decided), 1)
+    return _share_of_reversed(decided[upper], decided.T[upper])
+
+
+def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: bool = False) -> Share:
+    """Share of ordered pairs for which "which is less …" is answered with the other item than "which is more …".
+
+    Two ties agree; pairs in which a form has no valid answer are `lost` (Aligning with Logic, s_neg).
+
+    Args:
+        preferences, negated: shape (N, N), answers to both forms; 1 = the item shown first was named.
+        calibrated: whether both orders are averaged first; then each unordered pair counts once.
+
+    Raises:
+        ValueError: the shapes differ, or as `as_preferences`.
+    """
+    positive, negative = as_preferences(preferences), as_preferences(negated)
+    if positive.shape != negative.shape:
+        raise ValueError(f"both forms must have one shape, but got {positive.shape} and {negative.shape}")
+    where = ~np.eye(len(positive), dtype=bool)
+    if calibrated:
+        positive, negative = one_answer_a_pair(positive, True), one_answer_a_pair(negative, True)
+        where = np.triu(where)
+    return _share_of_reversed(_decisions(positive[where]), _decisions(negative[where]))
+
+
+def _share_of_reversed(one: Floats, other: Floats) -> Share:
+    measured = ~(np.isnan(one) | np.isnan(other))
+    n = int(measured.sum())
+    return share_of(int((one == -other)[measured].sum()), n, lost=len(one) - n)
+
+
+def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool = False) -> Share:
+    """Share of the pairs on which people decided either way that the judge decides like them; its tie is a miss.
+
+    Args:
+        preferences: shape (N, N), the judge's.
+        people: shape (N, N), the same for people; with one order a pair asked, leave the other nan.
+        calibrated: whether the judge's orders are averaged first.
+
+    Raises:
+        ValueError: the shapes differ, or as `as_preferences`.
+    """
+    judge, truth = one_answer_a_pair(preferences, calibrated), one_answer_a_pair(people, True)
+    if judge.shape != truth.shape:
+        raise ValueError(f"judge and people must have one shape, but got {judge.shape} and {truth.shape}")
+    upper = np.triu_indices(len(judge), 1)
+    one, other = _decisions(judge[upper]), _decisions(truth[upper])
+    decided = np.abs(other) == 1
+    measured = decided & ~np.isnan(one)
+    n = int(measured.sum())
+    return share_of(int((one == other)[measured].sum()), n, lost=int(decided.sum()) - n)
+
+
+def self_agreement(samples: ArrayLike) -> Share:
+    """Mean, over questions, of the share of repeated answers that agree with the most frequent one.
+
+    Args:
+        samples: shape (questions, repeats), decisions 1 / 0.5 / 0 or probabilities, nan where an answer failed.
+            Questions with fewer than two valid answers are `lost`.
+
+    Returns:
+        The share; by chance alone it is well above 1/2 for few repeats. Its interval is over questions.
+
+    Raises:
+        ValueError: the shape is not (questions, repeats).
+    """
+    values = np.asarray(samples, dtype=float)
+    if values.ndim != 2:
+        raise ValueError(f"samples must have the shape (questions, repeats), but got {values.shape}")
+    decided = _decisions(values)
+    counts = np.stack([(decided == choice).sum(axis=1) for choice in (-1.0, 0.0, 1.0)])
+    valid = counts.sum(axis=0)
+    kept = valid >= 2
+    shares = counts.max(axis=0)[kept] / valid[kept]
+    return mean_share(float(shares.sum()), int(kept.sum()), lost=int((~kept).sum()))
