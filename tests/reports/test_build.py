@@ -102,6 +102,22 @@ def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, A
         assert row.score_fit.value == pytest.approx(sum(v.score_fit is True for v in given) / len(given))
 
 
+def test_kappa_is_over_traces_with_two_verdicts(population: tuple[Database, Audit], report: Report) -> None:
+    rulings: dict[tuple[str, Cell, int], list[str]] = {}
+    for v in results.verdicts(*_at(population)):
+        if v.ruling is not None:
+            rulings.setdefault((v.model, v.cell, v.sample), []).append(v.ruling.value)
+    twice = [given for given in rulings.values() if len(given) == 2]
+    # Fleiss' kappa of two verdicts a trace: agreement on each is 1 or 0, chance is the squared shares.
+    agreed = np.mean([one == other for one, other in twice])
+    valid = np.mean([ruling == "VALID" for given in twice for ruling in given])
+    chance = valid**2 + (1 - valid) ** 2
+    kappa = report.panel.fleiss_kappa
+    assert kappa.value == pytest.approx((agreed - chance) / (1 - chance))
+    assert (kappa.n, report.panel.verdicts) == (len(twice), 2 * len(twice))
+    assert report.panel.single == sum(len(given) == 1 for given in rulings.values()) > 0
+
+
 def _at(population: tuple[Database, Audit]) -> tuple[Database, int]:
     return population[0], population[1].id
 
