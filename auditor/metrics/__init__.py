@@ -1,1 +1,88 @@
-"""."""
+"""The arithmetic: pure functions on numpy arrays, and nothing else of this package.
+
+Names are imported on first use, since scipy takes half a second to load.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# A module that bears its function's name would take that name as soon as anyone imports it: these two come at once.
+from auditor.metrics.proportion import proportion as proportion
+from auditor.metrics.self_consistency import self_consistency as self_consistency
+
+if TYPE_CHECKING:
+    from auditor.metrics.agreement import count_ratings as count_ratings
+    from auditor.metrics.agreement import fleiss_kappa as fleiss_kappa
+    from auditor.metrics.agreement import gwet_ac1 as gwet_ac1
+    from auditor.metrics.agreement import krippendorff_alpha as krippendorff_alpha
+    from auditor.metrics.agreement import leave_one_rater_out as leave_one_rater_out
+    from auditor.metrics.calibration import calibrate as calibrate
+    from auditor.metrics.conflict import find_conflicts as find_conflicts
+    from auditor.metrics.conflict import judge_vote as judge_vote
+    from auditor.metrics.conflict import settle as settle
+    from auditor.metrics.correlation import dependent_correlation_difference as dependent_correlation_difference
+    from auditor.metrics.correlation import pearson as pearson
+    from auditor.metrics.correlation import spearman as spearman
+    from auditor.metrics.cycles import minimum_feedback_arcs as minimum_feedback_arcs
+    from auditor.metrics.cycles import shortest_cycles as shortest_cycles
+    from auditor.metrics.error import bias as bias
+    from auditor.metrics.error import mae as mae
+    from auditor.metrics.error import rmse as rmse
+    from auditor.metrics.preference import commutativity as commutativity
+    from auditor.metrics.preference import human_agreement as human_agreement
+    from auditor.metrics.preference import negation_invariance as negation_invariance
+    from auditor.metrics.preference import self_agreement as self_agreement
+    from auditor.metrics.preference import transitivity as transitivity
+    from auditor.metrics.self_consistency import score_variance as score_variance
+    from auditor.metrics.self_consistency import self_consistencies as self_consistencies
+    from auditor.metrics.self_consistency import sign_agreement as sign_agreement
+    from auditor.metrics.self_consistency import straddles_zero as straddles_zero
+    from auditor.metrics.semantic import consistency_of as consistency_of
+    from auditor.metrics.semantic import consistency_score as consistency_score
+    from auditor.metrics.semantic import pairwise_consistency as pairwise_consistency
+    from auditor.metrics.semantic import semantic_graph_entropies as semantic_graph_entropies
+    from auditor.metrics.semantic import semantic_graph_entropy as semantic_graph_entropy
+    from auditor.metrics.semantic import shuffled_null as shuffled_null
+    from auditor.metrics.votes import can_still_change as can_still_change
+    from auditor.metrics.votes import dawid_skene as dawid_skene
+    from auditor.metrics.votes import weighted_majority as weighted_majority
+
+_NAMES = {
+    "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
+    "calibration": ("calibrate",),
+    "conflict": ("find_conflicts", "judge_vote", "settle"),
+    "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
+    "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
+    "error": ("bias", "mae", "rmse"),
+    "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement", "transitivity"),
+    "proportion": ("proportion",),
+    "self_consistency": (
+        "score_variance",
+        "self_consistencies",
+        "self_consistency",
+        "sign_agreement",
+        "straddles_zero",
+    ),
+    "semantic": (
+        "consistency_of",
+        "consistency_score",
+        "pairwise_consistency",
+        "semantic_graph_entropies",
+        "semantic_graph_entropy",
+        "shuffled_null",
+    ),
+    "votes": ("can_still_change", "dawid_skene", "weighted_majority"),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)

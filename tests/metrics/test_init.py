@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+import auditor.metrics
+
+MODULES = [m.name for m in pkgutil.iter_modules(auditor.metrics.__path__) if not m.name.startswith("_")]
+
+
+def test_every_name_is_what_its_module_says_even_when_all_modules_are_loaded() -> None:
+    for module in MODULES:
+        import_module(f"auditor.metrics.{module}")
+    for name in dir(auditor.metrics):
+        found = getattr(auditor.metrics, name)
+        assert not isinstance(found, ModuleType), f"the module {name} hides the function {name}"
+        assert found.__module__.startswith("auditor.metrics.")
+        assert found.__doc__
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(inspect.getsource(auditor.metrics))
+    seen = {
+        (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("auditor.metrics.")
+        for alias in node.names
+        if alias.asname == alias.name
+    }
+    assert seen == {(getattr(auditor.metrics, n).__module__, n) for n in dir(auditor.metrics)}
+
+
+def test_scipy_loads_on_first_use() -> None:
+    code = "import sys, auditor.metrics\nassert 'scipy' not in sys.modules\nprint(auditor.metrics.pearson.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "pearson\n"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = auditor.metrics.nothing
