@@ -66,7 +66,7 @@ def sage(rows: Floats, alpha: float = 10.0) -> float:
         f[j] += max(s, 0.0)
     total = sum(x**alpha for x in f)
     entropy = -sum(x**alpha / total * math.log(x**alpha / total) for x in f if x > 0)
-    return sum(pairs) / len(pairs) * entropy / math.log(n)
+    return float(sum(pairs) / len(pairs) * entropy / math.log(n))
 
 
 def acyclic_share(graph: nx.DiGraph[int], subsets: NDArray[np.intp]) -> float:
