@@ -1,0 +1,276 @@
+"""Intervals for figures over a table of countries and topics, both of which could have been others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditor.metrics._pairs import Floats, complete, is_constant
+
+MIN_CLUSTERS = 5
+"""With fewer countries or topics a bootstrap sees too little of how they differ."""
+
+_MAX_UNDEFINED = 0.05
+"""Above this share of resamples without a value, the rest say too little about the spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with a 95% interval over other countries and other topics; `reason` says why something is None."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n_countries: int
+    n_topics: int
+    n_cells: int
+    replicates: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A figure that sums over cells determine, so that a resample costs a few sums.
+
+    Attributes:
+        moments: from scores and truth, shape (n,) each, to what is summed over cells, shape (n, k).
+        value: from such sums, shape (replicates, k), to the figure, shape (replicates,), nan where undefined.
+    """
+
+    moments: Callable[[Floats, Floats], Floats]
+    value: Callable[[Floats], Floats]
+
+
+def _product_moments(x: Floats, y: Floats) -> Floats:
+    u, v = _standard(x), _standard(y)
+    return np.stack([np.ones_like(u), u, v, u * u, v * v, u * v], axis=1)
+
+
+def _standard(values: Floats) -> Floats:
+    """Centred and scaled, so that no digits are lost in the difference of two sums."""
+    if len(values) < 3 or is_constant(values):
+        return np.zeros_like(values)
+    centred: Floats = values - values.mean()
+    scaled: Floats = centred / np.abs(centred).max()
+    return scaled
+
+
+def _correlation(sums: Floats) -> Floats:
+    n = np.maximum(sums[:, 0], 1.0)
+    mu, mv, uu, vv, uv = sums[:, 1:].T / n
+    su, sv = uu - mu * mu, vv - mv * mv
+    defined = (su > 1e-12) & (sv > 1e-12)
+    r = (uv - mu * mv) / np.sqrt(np.where(defined, su * sv, 1.0))
+    return np.where(defined, np.clip(r, -1.0, 1.0), np.nan)
+
+
+def _mean(sums: Floats) -> Floats:
+    n = sums[:, 0]
+    return np.where(n > 0, sums[:, 1] / np.where(n > 0, n, 1.0), np.nan)
+
+
+def _counted(values: Floats) -> Floats:
+    return np.stack([np.ones_like(values), values], axis=1)
+
+
+PEARSON = Statistic(_product_moments, _correlation)
+MAE = Statistic(lambda x, y: _counted(np.abs(x - y)), _mean)
+RMSE = Statistic(lambda x, y: _counted((x - y) ** 2), lambda sums: np.sqrt(_mean(sums)))
+BIAS = Statistic(lambda x, y: _counted(x - y), _mean)
+
+
+def crossed_interval(
+    statistic: Statistic,
+    scores: ArrayLike,
+    truth: ArrayLike,
+    countries: ArrayLike,
+    topics: ArrayLike,
+    *,
+    replicates: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """A figure of one model against people, by the pigeonhole bootstrap (Owen, Annals of Applied Statistics 1, 2007).
+
+    Cells of one country, or of one topic, go up and down together, so the n cells are worth fewer than n. Countries and
+    topics are each resampled with replacement, and a cell counts as often as its country times its topic was drawn.
+
+    Args:
+        statistic: PEARSON, MAE, RMSE, BIAS or one like them.
+        scores, truth: shape (n,), a cell each; cells with a nan on either side are left out.
+        countries, topics: shape (n,), labels of any kind.
+        replicates, seed: of the bootstrap.
+
+    Returns:
+        The 95% percentile interval; none, with a reason, over fewer than 5 countries or topics.
+
+    Raises:
+        ValueError: shapes differ, or a value is infinite.
+    """
+    (x, y), keep = complete(scores, truth)
+    table = _table(countries, topics, keep)
+    cells = table.grid(statistic.moments(x, y))
+    return _interval(lambda rows, columns: statistic.value(_weigh(cells, rows, columns)), table, replicates, seed)
+
+
+def gap_interval(
+    statistic: Statistic,
+    scores: ArrayLike,
+    truth: ArrayLike,
+    countries: ArrayLike,
+    topics: ArrayLike,
+    group: ArrayLike,
+    *,
+    replicates: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """The statistic over one group of countries less that over the other, as `crossed_interval`.
+
+    Both groups are asked the same topics, so these are drawn once for both; countries are drawn within their group.
+
+    Args:
+        group: shape (n,), whether the cell's country is in the first group. The rest as for `crossed_interval`.
+
+    Returns:
+        first - second; none, with a reason, where either group has no value. `n_countries` counts both groups.
+
+    Raises:
+        ValueError: as `crossed_interval`, or a country is in both groups.
+    """
+    (x, y), keep = complete(scores, truth)
+    first = np.asarray(group, dtype=np.bool_)
+    if first.shape != keep.shape:
+        raise ValueError(f"group must have the shape {keep.shape}, but has {first.shape}")
+    table = _table(countries, topics, keep, first)
+    cells = table.grid(statistic.moments(x, y))
+
+    def gap(rows: Floats, columns: Floats) -> Floats:
+        one, other = (statistic.value(_weigh(cells[part], rows[:, part], columns)) for part in table.strata)
+        return one - other
+
+    return _interval(gap, table, replicates, seed)
+
+
+def paired_interval(
+    statistic: Statistic,
+    first: ArrayLike,
+    second: ArrayLike,
+    truth: ArrayLike,
+    countries: ArrayLike,
+    topics: ArrayLike,
+    *,
+    replicates: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """The statistic of one model less that of another, over the cells that both have, as `crossed_interval`.
+
+    Args:
+        first, second: shape (n,), the scores of either model. The rest as for `crossed_interval`.
+    """
+    (a, b, y), keep = complete(first, second, truth)
+    table = _table(countries, topics, keep)
+    one, other = (table.grid(statistic.moments(x, y)) for x in (a, b))
+
+    def difference(rows: Floats, columns: Floats) -> Floats:
+        return statistic.value(_weigh(one, rows, columns)) - statistic.value(_weigh(other, rows, columns))
+
+    return _interval(difference, table, replicates, seed)
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """P-values adjusted for being many (Holm, Scandinavian J. of Statistics 6, 1979): the family's error rate is held.
+
+    Args:
+        p_values: shape (m,), in [0, 1]; nan where there was no test, which does not count as one.
+
+    Returns:
+        Shape (m,), none smaller than it was; nan stays nan.
+
+    Raises:
+        ValueError: not one-dimensional, or a value outside [0, 1].
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or np.any((p < 0) | (p > 1)):
+        raise ValueError("p-values must be one-dimensional and in [0, 1]")
+    tests = np.nonzero(~np.isnan(p))[0]
+    order = tests[np.argsort(p[tests])]
+    adjusted = np.full_like(p, np.nan)
+    steps = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * steps), 1.0)
+    return adjusted
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where the cells lie: the row and column of each, and which rows stand for one another."""
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    strata: tuple[NDArray[np.intp], ...]
+    """Rows, the countries, that are drawn among themselves."""
+    n_topics: int
+
+    @property
+    def n_countries(self) -> int:
+        return sum(map(len, self.strata))
+
+    def grid(self, moments: Floats) -> Floats:
+        """Moments, shape (n, k), laid out as (countries, topics, k)."""
+        cells = np.zeros((self.n_countries, self.n_topics, moments.shape[1]))
+        np.add.at(cells, (self.row, self.column), moments)
+        return cells
+
+    def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+        """How often each country and each topic counts, shapes (size, countries) and (size, topics)."""
+        rows = np.empty((size, self.n_countries))
+        for members in self.strata:
+            rows[:, members] = _multinomial(rng, len(members), size)
+        return rows, _multinomial(rng, self.n_topics, size)
+
+
+def _table(
+    countries: ArrayLike, topics: ArrayLike, keep: NDArray[np.bool_], group: NDArray[np.bool_] | None = None
+) -> _Table:
+    labels = [np.asarray(c) for c in (countries, topics)]
+    if any(c.shape != keep.shape for c in labels):
+        raise ValueError(f"countries and topics must have the shape {keep.shape}, as the scores have")
+    (names, row), (subjects, column) = (np.unique(c[keep], return_inverse=True) for c in labels)
+    if group is None:
+        return _Table(row, column, (np.arange(len(names)),), len(subjects))
+    first, second = np.unique(row[group[keep]]), np.unique(row[~group[keep]])
+    both = np.intersect1d(first, second)
+    if both.size:
+        raise ValueError(f"a country must be in one group only, but {names[both[0]]} is in both")
+    return _Table(row, column, (first, second), len(subjects))
+
+
+def _multinomial(rng: np.random.Generator, n: int, size: int) -> Floats:
+    return rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)
+
+
+def _weigh(cells: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Sums over a grid, shape (countries, topics, k), in which a cell weighs its row's times its column's weight."""
+    n, topics, k = cells.shape
+    by_topic = (rows @ cells.reshape(n, topics * k)).reshape(len(rows), topics, k)
+    sums: Floats = np.einsum("btk,bt->bk", by_topic, columns)
+    return sums
+
+
+def _interval(value_of: Callable[[Floats, Floats], Floats], table: _Table, replicates: int, seed: int) -> Interval:
+    n, sizes = len(table.row), (table.n_countries, table.n_topics)
+    if n == 0:
+        return Interval(None, None, None, *sizes, n, 0, "no cell has all its values")
+    estimate = float(value_of(np.ones((1, sizes[0])), np.ones((1, sizes[1])))[0])
+    if np.isnan(estimate):
+        return Interval(None, None, None, *sizes, n, 0, "too few cells, or no variation among them")
+    if min(*map(len, table.strata), table.n_topics) < MIN_CLUSTERS:
+        reason = f"an interval needs {MIN_CLUSTERS} countries{' a group' * (len(table.strata) > 1)} and topics"
+        return Interval(estimate, None, None, *sizes, n, 0, reason)
+    values = value_of(*table.draw(np.random.default_rng(seed), replicates))
+    defined = values[~np.isnan(values)]
+    if len(defined) < (1 - _MAX_UNDEFINED) * replicates:
+        return Interval(estimate, None, None, *sizes, n, 0, "too many resamples have no value: no interval")
+    low, high = np.quantile(defined, (0.025, 0.975))
+    return Interval(estimate, float(low), float(high), *sizes, n, len(defined))
