@@ -1,0 +1,262 @@
+"""Rankings from noisy comparisons.
+
+`comparisons` is an array (m, 3), a row one comparison: item i, item j, outcome. The outcome is 1 where i was preferred,
+0 where j was, 0.5 for a tie, a value between for the probability that i is preferred; rows with nan are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from auditor.metrics.preference import as_preferences
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class BradleyTerry:
+    """Strengths of items on the logit scale: P(i preferred to j) = 1 / (1 + exp(strength_j - strength_i)).
+
+    `strength` and `std_error` have the shape (n_items,), nan where there is no estimate. `component` names, by number,
+    the set of items that comparisons connect, -1 where an item has none: strengths of different sets share no scale.
+    `n` is the number of comparisons used. `reason` says what is missing, if anything.
+    """
+
+    strength: Floats
+    std_error: Floats
+    component: Ints
+    n: int
+    iterations: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Comparisons made consistent.
+
+    `rating` (N,) is the win-loss rate of the items, `order` the items that have one, best first. `preferences` and
+    `negated` (N, N) are the answers that follow from it, nan where none does. `flipped` (m, 2) are the questions,
+    (shown first, shown second), that were decided one way and now are the other, for a person to look at.
+    """
+
+    order: tuple[int, ...]
+    rating: Floats
+    preferences: Floats
+    negated: Floats
+    flipped: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Elo:
+    """Ratings over `n_shuffles` orders of the same comparisons: mean, 2.5% and 97.5% points, shape (n_items,) each.
+
+    The width shows how far ratings depend on the order; it is no sampling error. nan where an item has no comparison.
+    """
+
+    rating: Floats
+    low: Floats
+    high: Floats
+    n: int
+    n_shuffles: int
+
+
+def comparisons_of(preferences: ArrayLike) -> Floats:
+    """The valid answers of a preference array (see `auditor.metrics.preference`) as comparisons, shape (m, 3).
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    values = as_preferences(preferences)
+    first, second = np.nonzero(~np.isnan(values))
+    return np.column_stack([first, second, values[first, second]])
+
+
+def _columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Ints, Floats]:
+    rows = np.asarray(comparisons, dtype=float)
+    if rows.size == 0:
+        rows = np.empty((0, 3))
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise ValueError(f"comparisons must have the shape (m, 3), but got {rows.shape}")
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    items, outcome = rows[:, :2].astype(np.intp), rows[:, 2]
+    if ((items < 0) | (items >= n_items)).any() or (items != rows[:, :2]).any():
+        raise ValueError(f"items must be whole numbers from 0 to {n_items - 1}")
+    if (items[:, 0] == items[:, 1]).any():
+        raise ValueError("an item cannot be compared with itself")
+    if ((outcome < 0) | (outcome > 1)).any():
+        raise ValueError("outcomes must be in [0, 1], or nan where there is no valid answer")
+    return items[:, 0], items[:, 1], outcome
+
+
+def win_loss_rate(comparisons: ArrayLike, n_items: int) -> Floats:
+    """(wins - losses) / comparisons of each item (Aligning with Logic); a tie is a comparison that neither wins.
+
+    Returns:
+        Shape (n_items,), in [-1, 1]; nan where an item has no comparison.
+
+    Raises:
+        ValueError: the comparisons are not as the module says.
+    """
+    i, j, outcome = _columns(comparisons, n_items)
+    margin = 2 * outcome - 1
+    total = np.bincount(i, margin, n_items) - np.bincount(j, margin, n_items)
+    count = np.bincount(i, minlength=n_items) + np.bincount(j, minlength=n_items)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def components(i: Ints, j: Ints, n_items: int) -> Ints:
+    """Which set of items, connected by the pairs (i, j), each item is in; -1 where it is in no pair."""
+    graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_items, n_items)).tocsr()
+    labels = connected_components(graph, directed=False)[1].astype(np.intp)
+    alone = np.bincount(np.concatenate([i, j]), minlength=n_items) == 0
+    labels[~alone] = np.unique(labels[~alone], return_inverse=True)[1]
+    labels[alone] = -1
+    return labels
+
+
+def bradley_terry(
+    comparisons: ArrayLike, n_items: int, prior: float = 0.1, tolerance: float = 1e-9, max_iterations: int = 10_000
+) -> BradleyTerry:
+    """Strengths by maximum likelihood, with the MM algorithm (Hunter, Annals of Statistics 32, 2004, eq. 3).
+
+    A tie is half a win for both. `prior` regularises: every item also plays that many games, half of them won, against
+    a phantom of strength 0. This draws strengths to 0, keeps those finite of items that won or lost all, and puts
+    disconnected sets on one scale only in appearance: `reason` names them. With prior = 0 strengths are pure maximum
+    likelihood with mean 0; where wins do not connect all items both ways, none exists, and strengths are nan.
+
+    Args:
+        comparisons: shape (m, 3).
+        n_items: how many items there are.
+        prior: games against the phantom, >= 0.
+        tolerance: largest change of a strength, relative, at which to stop.
+        max_iterations: at which to stop in any case, saying so in `reason`.
+
+    Raises:
+        ValueError: the prior is negative or the comparisons are not as the module says.
+    """
+    if not prior >= 0:
+        raise ValueError(f"prior must be at least 0, but got {prior!r}")
+    i, j, outcome = _columns(comparisons, n_items)
+    labels = components(i, j, n_items)
+    nothing = np.full(n_items, np.nan)
+    if len(i) == 0:
+        return BradleyTerry(nothing, nothing, labels, 0, 0, "no comparisons")
+    wins = np.zeros((n_items, n_items))
+    np.add.at(wins, (i, j), outcome)
+    np.add.at(wins, (j, i), 1 - outcome)
+    used = np.flatnonzero(labels >= 0)
+    wins = wins[np.ix_(used, used)]
+    if prior == 0 and connected_components(wins > 0, directed=True, connection="strong")[0] > 1:
+        reason = "with no prior there is no finite estimate: wins do not connect all items both ways"
+        return BradleyTerry(nothing, nothing, labels, len(i), 0, reason)
+    logits, iterations = _mm(wins, prior, tolerance, max_iterations)
+    strength, error = nothing.copy(), nothing.copy()
+    strength[used], error[used] = logits, _std_errors(wins + wins.T, logits, prior)
+    reasons = [f"{labels.max() + 1} sets of items are not compared with each other"] if labels.max() > 0 else []
+    reasons += [f"{n_items - len(used)} items have no comparison"] if len(used) < n_items else []
+    reasons += [f"not converged in {iterations} iterations"] if iterations >= max_iterations else []
+    return BradleyTerry(strength, error, labels, len(i), iterations, "; ".join(reasons) or None)
+
+
+def _mm(wins: Floats, prior: float, tolerance: float, max_iterations: int) -> tuple[Floats, int]:
+    games, won = wins + wins.T, wins.sum(axis=1) + prior / 2
+    worth = np.ones(len(wins))
+    iteration, change = 0, np.inf
+    while change >= tolerance and iteration < max_iterations:
+        update = won / ((games / (worth[:, None] + worth[None, :])).sum(axis=1) + prior / (worth + 1))
+        if prior == 0:
+            update /= np.exp(np.log(update).mean())
+        change = np.abs(update / worth - 1).max()
+        worth, iteration = update, iteration + 1
+    return np.log(worth), iteration
+
+
+def _std_errors(games: Floats, logits: Floats, prior: float) -> Floats:
+    """From the Fisher information; without a prior relative to the mean of all strengths."""
+    p = 1 / (1 + np.exp(logits[None, :] - logits[:, None]))
+    weight = games * p * (1 - p)
+    own = 1 / (1 + np.exp(-logits))
+    information = np.diag(weight.sum(axis=1) + prior * own * (1 - own)) - weight
+    return np.sqrt(np.maximum(np.diag(np.linalg.pinv(information, hermitian=True)), 0.0))
+
+
+def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 100, seed: int = 0) -> Elo:
+    """Elo ratings (base 1000, scale 400), repeated over random orders since they depend on the order.
+
+    Args:
+        comparisons: shape (m, 3).
+        n_items: how many items there are.
+        k: how far one comparison moves a rating at most, > 0.
+        shuffles: orders tried.
+        seed: of the orders.
+
+    Raises:
+        ValueError: k or shuffles is not above 0, or the comparisons are not as the module says.
+    """
+    if not k > 0 or shuffles < 1:
+        raise ValueError(f"k and shuffles must be above 0, but got {k!r} and {shuffles!r}")
+    i, j, outcome = _columns(comparisons, n_items)
+    rng = np.random.default_rng(seed)
+    orders = rng.permuted(np.tile(np.arange(len(i)), (shuffles, 1)), axis=1)
+    ratings = np.full((shuffles, n_items), 1000.0)
+    row = np.arange(shuffles)
+    for step in orders.T:
+        one, other = i[step], j[step]
+        expected = 1 / (1 + 10 ** ((ratings[row, other] - ratings[row, one]) / 400))
+        moved = k * (outcome[step] - expected)
+        ratings[row, one] += moved
+        ratings[row, other] -= moved
+    ratings[:, components(i, j, n_items) < 0] = np.nan
+    low, high = np.quantile(ratings, [0.025, 0.975], axis=0)
+    return Elo(ratings.mean(axis=0), low, high, len(i), shuffles)
+
+
+def repair(preferences: ArrayLike) -> Repair:
+    """The comparisons that follow from the items' win-loss rates (REPAIR, Aligning with Logic).
+
+    They are transitive, the same in both orders, and have their negated form. Nothing follows for two items of equal
+    rate, for an item without a valid answer, and between sets of items that were never compared with each other.
+
+    Args:
+        preferences: shape (N, N), see `auditor.metrics.preference`.
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    values = as_preferences(preferences)
+    rows = comparisons_of(values)
+    rating = win_loss_rate(rows, len(values))
+    sets = components(rows[:, 0].astype(np.intp), rows[:, 1].astype(np.intp), len(values))
+    gap = rating[:, None] - rating[None, :]
+    # Rates are fractions of sums: differences of a rounding error are ties.
+    known = (sets[:, None] == sets[None, :]) & (np.abs(gap) > 1e-9)
+    consistent = np.where(known, (gap > 0).astype(float), np.nan)
+    flipped = np.argwhere((consistent - 0.5) * (values - 0.5) < -1e-9)
+    order = tuple(int(item) for item in np.argsort(-rating, kind="stable") if sets[item] >= 0)
+    return Repair(order, rating, consistent, 1.0 - consistent, flipped)
+
+
+def flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Floats:
+    """A copy in which a share of the valid answers, drawn at random, is reversed: noise to test a repair with.
+
+    Args:
+        preferences: shape (N, N); the two orders of a pair are answers of their own.
+        share: in [0, 1], of the valid answers; their number is rounded.
+        seed: of the draw.
+
+    Raises:
+        ValueError: the share is not in [0, 1], or as `as_preferences`.
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be in [0, 1], but got {share!r}")
+    values = as_preferences(preferences)
+    valid = np.argwhere(~np.isnan(values))
+    i, j = np.random.default_rng(seed).permutation(valid)[: round(share * len(valid))].T
+    values[i, j] = 1.0 - values[i, j]
+    return values

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from auditor.metrics.preference import commutativity, human_agreement, negation_invariance, transitivity
+from auditor.metrics.ranking import bradley_terry, comparisons_of, elo, flip_noise, repair, win_loss_rate
+
+NAN = math.nan
+Floats = NDArray[np.float64]
+
+
+def games(strength: Floats, m: int, seed: int, items: int | None = None) -> Floats:
+    rng = np.random.default_rng(seed)
+    n = items or len(strength)
+    i = rng.integers(0, n, m)
+    j = (i + rng.integers(1, n, m)) % n
+    won = rng.random(m) < 1 / (1 + np.exp(strength[j] - strength[i]))
+    return np.column_stack([i, j, won]).astype(float)
+
+
+def logistic(comparisons: Floats, n: int) -> Any:
+    """The same model as a logistic regression with item 0 at 0."""
+    design = np.zeros((len(comparisons), n))
+    row = np.arange(len(comparisons))
+    design[row, comparisons[:, 0].astype(int)] = 1
+    design[row, comparisons[:, 1].astype(int)] = -1
+    return sm.GLM(comparisons[:, 2], design[:, 1:], family=sm.families.Binomial()).fit(tol=1e-12)
+
+
+def test_comparisons_of_a_preference_array() -> None:
+    rows = comparisons_of(np.array([[0, 1, NAN], [0.5, 0, NAN], [0, NAN, 0]]))
+    assert rows.tolist() == [[0, 1, 1], [1, 0, 0.5], [2, 0, 0]]
+
+
+def test_win_loss_rate_by_hand() -> None:
+    # 0: two wins and a tie of 3; 1: a loss, a tie of 2; 2: a loss of 1; 3: nothing valid.
+    rows = np.array([[0, 1, 1], [2, 0, 0], [1, 0, 0.5], [3, 0, NAN]])
+    expected = np.array([2.5 * 2 / 3 - 1, 0.5 * 2 / 2 - 1, -1, NAN])
+    np.testing.assert_allclose(win_loss_rate(rows, 4), expected)
+    assert np.isnan(win_loss_rate([], 2)).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0, 1]], "shape"),
+        ([[0, 2, 1]], "0 to 1"),
+        ([[0, 0.5, 1]], "whole"),
+        ([[1, 1, 1]], "itself"),
+        ([[0, 1, 2]], r"\[0, 1\]"),
+    ],
+)
+def test_wrong_comparisons_are_named(rows: list[list[float]], message: str) -> None:
+    for rank in (win_loss_rate, bradley_terry, elo):
+        with pytest.raises(ValueError, match=message):
+            rank(rows, 2)
+
+
+def test_wrong_settings_are_named() -> None:
+    with pytest.raises(ValueError, match="prior"):
+        bradley_terry([[0, 1, 1]], 2, prior=-1)
+    with pytest.raises(ValueError, match="shuffles"):
+        elo([[0, 1, 1]], 2, shuffles=0)
+
+
+def test_bradley_terry_equals_logistic_regression() -> None:
+    rows = games(np.linspace(-1.5, 1.5, 8), 400, 0)
+    rows[::10, 2] = 0.5
+    found, reference = bradley_terry(rows, 8, prior=0), logistic(rows, 8)
+    np.testing.assert_allclose(found.strength[1:] - found.strength[0], reference.params, atol=1e-6)
+    assert found.strength.mean() == pytest.approx(0, abs=1e-9)
+    assert found.reason is None
+    # Standard errors are those of contrasts with the mean: the same linear map of the regression's covariance.
+    contrast = np.eye(8)[:, 1:] - 1 / 8
+    expected = np.sqrt(np.diag(contrast @ reference.cov_params() @ contrast.T))
+    np.testing.assert_allclose(found.std_error, expected, rtol=1e-4)
+
+
+def test_two_items_have_the_log_odds() -> None:
+    # 3 wins to 1, no prior: difference log 3. With a prior of 2, by hand: each side plays 2 with the phantom.
+    rows = [[0, 1, 1]] * 3 + [[1, 0, 1]]
+    found = bradley_terry(rows, 2, prior=0)
+    assert found.strength[0] - found.strength[1] == pytest.approx(math.log(3))
+    drawn = bradley_terry(rows, 2, prior=2).strength
+    assert 0 < drawn[0] - drawn[1] < math.log(3)
+    # Stationarity: expected wins equal those counted, phantom games among them.
+    between, phantom = 1 / (1 + math.exp(drawn[1] - drawn[0])), 1 / (1 + math.exp(-drawn[0]))
+    assert 4 * between + 2 * phantom == pytest.approx(3 + 1)
+
+
+def test_an_unbeaten_item_has_a_strength_only_with_a_prior() -> None:
+    rows = [[0, 1, 1], [1, 2, 1], [0, 2, 1]]
+    without = bradley_terry(rows, 3, prior=0)
+    assert np.isnan(without.strength).all()
+    assert without.reason is not None
+    assert "no finite estimate" in without.reason
+    strength = bradley_terry(rows, 3).strength
+    assert strength[0] > strength[1] > strength[2]
+
+
+def test_disconnected_sets_and_silent_items_are_named() -> None:
+    found = bradley_terry(np.array([[0, 1, 1], [3, 4, 1], [4, 5, 0], [2, 1, NAN]]), 6)
+    assert found.component.tolist() == [0, 0, -1, 1, 1, 1]
+    assert found.reason == "2 sets of items are not compared with each other; 1 items have no comparison"
+    assert np.isnan(found.strength).tolist() == [False, False, True, False, False, False]
+    assert bradley_terry([], 3).reason == "no comparisons"
+    assert bradley_terry([[0, 1, 1]] * 99, 2, max_iterations=2).reason == "not converged in 2 iterations"
+
+
+def test_elo_depends_on_the_order_and_says_how_far() -> None:
+    strength = np.linspace(-2, 2, 10)
+    rows = games(strength, 600, 3)
+    found = elo(rows, 11, seed=1)
+    assert np.isnan(found.rating[10])
+    assert (found.low[:10] < found.rating[:10]).all()
+    assert (found.rating[:10] < found.high[:10]).all()
+    assert spearmanr(found.rating[:10], strength).statistic > 0.9
+    assert found.rating[:10].mean() == pytest.approx(1000)
+    np.testing.assert_array_equal(found.rating, elo(rows, 11, seed=1).rating)
+
+
+def test_elo_of_one_game_is_the_known_step() -> None:
+    # Even players: the winner gains half of k. One comparison has one order.
+    found = elo([[1, 0, 1]], 2, k=32, shuffles=5)
+    assert found.rating.tolist() == [984.0, 1016.0]
+    assert found.low.tolist() == found.high.tolist() == [984.0, 1016.0]
+    assert np.isnan(elo([], 2).rating).all()
+
+
+def order_of(n: int, seed: int) -> Floats:
+    rank = np.random.default_rng(seed).permutation(n)
+    return (rank[:, None] < rank[None, :]).astype(float)
+
+
+@pytest.mark.parametrize("n", [10, 30, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_repair_of_a_ranking_with_a_tenth_flipped(n: int, seed: int) -> None:
+    truth = order_of(n, seed)
+    noisy = flip_noise(truth, 0.1, seed)
+    found = repair(noisy)
+    assert transitivity(found.preferences, k=n).value == 1.0
+    assert commutativity(found.preferences).value == 1.0
+    assert negation_invariance(found.preferences, found.negated).value == 1.0
+    before, after = human_agreement(noisy, truth), human_agreement(found.preferences, truth)
+    assert before.value is not None
+    assert after.value is not None
+    assert after.value > before.value
+    decided = ~np.isnan(found.preferences) & ~np.eye(n, dtype=bool)
+    differs = np.argwhere(decided & (found.preferences != noisy))
+    assert found.flipped.tolist() == differs.tolist()
+
+
+def test_repair_of_an_order_changes_nothing() -> None:
+    truth = order_of(12, 0)
+    found = repair(truth)
+    off = ~np.eye(12, dtype=bool)
+    np.testing.assert_array_equal(found.preferences[off], truth[off])
+    assert found.flipped.shape == (0, 2)
+    assert [int(truth[a, b]) for a, b in zip(found.order, found.order[1:], strict=False)] == [1] * 11
+
+
+def test_repair_does_not_compare_ties_strangers_and_silent_items() -> None:
+    # 0 and 1 tie and beat 2; 3 beats 4 but met none of the others; 5 never had an answer.
+    values = np.full((6, 6), NAN)
+    values[0, 1], values[0, 2], values[1, 2], values[3, 4] = 0.5, 1, 1, 1
+    found = repair(values)
+    known = {(int(i), int(j)): found.preferences[i, j] for i, j in np.argwhere(~np.isnan(found.preferences))}
+    assert known == {(0, 2): 1, (1, 2): 1, (2, 0): 0, (2, 1): 0, (3, 4): 1, (4, 3): 0}
+    assert set(found.order) == {0, 1, 2, 3, 4}
+    assert repair(np.empty((0, 0))).order == ()
+
+
+def test_noise_reverses_exactly_the_share_of_valid_answers() -> None:
+    values = order_of(20, 1)
+    values[3, :] = NAN
+    noisy = flip_noise(values, 0.25, seed=2)
+    valid = ~np.isnan(values) & ~np.eye(20, dtype=bool)
+    assert (noisy != values)[valid].sum() == round(0.25 * valid.sum())
+    np.testing.assert_array_equal(np.isnan(noisy), ~valid)
+    np.testing.assert_array_equal(noisy, flip_noise(values, 0.25, seed=2))
+    with pytest.raises(ValueError, match="share"):
+        flip_noise(values, 1.5)
