@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ttest_ind
 
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, crossed_interval, gap_interval
 from auditor.metrics.correlation import Correlation, pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
-from auditor.reports.estimates import estimate, unmeasured
-from auditor.reports.measures import AlignmentRow, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
+from auditor.reports.estimates import estimate, resampled, unmeasured
+from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
 from auditor.reports.source import Floats, Source
 from auditor.surveys.countries import region_of
 
 GROUPING = "western"
 MAX_COVERAGE_GAP = 0.05
-"""Regions whose coverage differs by more than this are not compared: what is missing may be what differs."""
+"""Difference in the share of scored cells above which two regions are not compared."""
 
 
 def alignment(source: Source) -> list[AlignmentRow]:
@@ -49,9 +49,25 @@ def _alignment(source: Source, column: int) -> AlignmentRow:
         rmse_ci_low=root.ci_low,
         rmse_ci_high=root.ci_high,
         bias=estimate(bias(scores, truth)),
+        crossed=_crossed(source, column),
         n_dropped=r.n_dropped,
         n_without_survey=int(np.isnan(truth).sum()),
         reason=_why(r),
+    )
+
+
+def _crossed(source: Source, column: int) -> CrossedPart:
+    table = (source.matrix[column], source.truth, source.country_index, source.topic_index)
+    r, error, root, lean = (
+        crossed_interval(statistic, *table, seed=source.seed) for statistic in (PEARSON, MAE, RMSE, BIAS)
+    )
+    return CrossedPart(
+        countries=error.n_countries,
+        topics=error.n_topics,
+        pearson_r=resampled(r),
+        mae=resampled(error),
+        rmse=resampled(root),
+        bias=resampled(lean),
     )
 
 
@@ -99,29 +115,23 @@ def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], c
 
 
 def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> GapRow:
-    """The difference of two means with Welch's interval, which takes cells for independent."""
     method, model = source.columns[column]
-    error = np.abs(source.matrix[column] - source.truth)
-    asked = ~np.isnan(source.truth)
-    groups = [error[(place == name) & asked] for name in names]
-    return GapRow(model=model, method=method, first=names[0], second=names[1], mae_gap=_gap_of(*groups))
+    return GapRow(
+        model=model, method=method, first=names[0], second=names[1], mae_gap=_gap_of(source, column, names, place)
+    )
 
 
-def _gap_of(first: Floats, second: Floats) -> Estimate:
-    """Mean error of the second less that of the first; nan where the model gave no score."""
-    known = [group[~np.isnan(group)] for group in (first, second)]
-    n = sum(group.size for group in known)
-    if min(group.size for group in known) < 2:
-        return unmeasured("a region has fewer than 2 cells with a score", n)
-    shares = [k.size / group.size for k, group in zip(known, (first, second), strict=True)]
+def _gap_of(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> Estimate:
+    """Withheld where the regions differ in coverage: what is missing may be what differs."""
+    scores, truth = source.matrix[column], source.truth
+    asked = ~np.isnan(truth) & (place != "")
+    scored = asked & ~np.isnan(scores)
+    shares = [scored[place == name].sum() / max(1, asked[place == name].sum()) for name in names]
     if abs(shares[0] - shares[1]) > MAX_COVERAGE_GAP:
         told = " and ".join(f"{100 * share:.0f}%" for share in shares)
-        return unmeasured(f"withheld: coverage differs ({told} of the cells have a score)", n)
-    gap = float(known[1].mean() - known[0].mean())
-    between = ttest_ind(known[1], known[0], equal_var=False).confidence_interval()
-    if np.isnan(between.low):
-        return Estimate(value=gap, n=n, reason="all errors are equal: no interval")
-    return Estimate(value=gap, n=n, ci_low=float(between.low), ci_high=float(between.high))
+        return unmeasured(f"withheld: coverage differs ({told} of the cells have a score)", int(scored.sum()))
+    table = (scores, truth, source.country_index, source.topic_index, place == names[1])
+    return resampled(gap_interval(MAE, *(part[asked] for part in table), seed=source.seed))
 
 
 def by_topic(source: Source) -> list[PlaceRow]:

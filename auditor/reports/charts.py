@@ -52,13 +52,18 @@ SHARE = Axis(0, 1, (0, 0.25, 0.5, 0.75, 1), "")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One row of an interval plot; without a value only its name and note are drawn."""
+    """One row of an interval plot; without a value only its name and note are drawn.
+
+    Attributes:
+        inner: ends of a narrower interval, drawn thicker.
+    """
 
     label: str
     value: float | None
     low: float | None
     high: float | None
     note: str
+    inner: tuple[float | None, float | None] = (None, None)
 
 
 def error_axis(values: Iterable[float | None], label: str) -> Axis:
@@ -94,14 +99,12 @@ def _grid(axis: Axis, plot: float, height: float) -> Markup:
 
 def _mark(mark: Mark, axis: Axis, plot: float, y: float) -> Markup:
     parts = [_text(LABEL - 14, y + 4, mark.label, "label end"), _text(LABEL + plot + 14, y + 4, mark.note, "note")]
-    if mark.low is not None and mark.high is not None:
-        parts.append(_line(axis.place(mark.low, LABEL, plot), y, axis.place(mark.high, LABEL, plot), y, "range"))
+    for name, (low, high) in (("range", (mark.low, mark.high)), ("range inner", mark.inner)):
+        if low is not None and high is not None:
+            parts.append(_line(axis.place(low, LABEL, plot), y, axis.place(high, LABEL, plot), y, name))
     if mark.value is not None:
-        parts.append(
-            Markup('<circle class="dot" cx="{}" cy="{}" r="4.5"/>').format(
-                *map(_at, (axis.place(mark.value, LABEL, plot), y))
-            )
-        )
+        x = axis.place(mark.value, LABEL, plot)
+        parts.append(Markup('<circle class="dot" cx="{}" cy="{}" r="4.5"/>').format(_at(x), _at(y)))
     return Markup("").join(parts)
 
 

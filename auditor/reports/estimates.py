@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
+from auditor.metrics.bootstrap import Interval
 from auditor.metrics.error import bias
 from auditor.metrics.proportion import proportion
 from auditor.reports.measures import Estimate
@@ -35,6 +36,17 @@ def estimate(measured: Measured) -> Estimate:
         ci_low=measured.ci_low,
         ci_high=measured.ci_high,
         reason=measured.reason,
+    )
+
+
+def resampled(interval: Interval) -> Estimate:
+    """A figure with its interval over countries and topics; n counts cells."""
+    return Estimate(
+        value=interval.estimate,
+        n=interval.n_cells,
+        ci_low=interval.low,
+        ci_high=interval.high,
+        reason=interval.reason,
     )
 
 

@@ -57,15 +57,31 @@ def _answer(report: Report, view: View) -> Iterable[str]:
         yield "**What speaks against trusting it**"
         yield "\n".join(f"- {escape(sign)}" for sign in signs)
     if view.columns:
-        head = ["Model", "r", "95% interval", "p", "Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
+        head = [
+            "Model",
+            "r",
+            "95% interval (Fisher)",
+            "95% interval (countries and topics)",
+            "p",
+            "Spearman ρ",
+            "MAE",
+            "RMSE",
+            "Bias",
+            "Cells",
+            "Dropped",
+        ]
         yield _table(head, [[column.label, *_alignment(answer.row)] for column, answer in view.ranked])
 
 
 def _alignment(row: AlignmentRow) -> list[str]:
     r = number(row.pearson_r) if row.reason is None else f"not measurable: {row.reason}"
     errors = [number(row.mae), number(row.rmse), _estimate(row.bias)]
-    found = [r, interval(row.ci_low, row.ci_high), p_value(row.p_value), number(row.spearman_rho), *errors]
-    return [*found, count(row.n), count(row.n_dropped)]
+    crossed = row.crossed.pearson_r
+    between = [
+        interval(row.ci_low, row.ci_high),
+        interval(crossed.ci_low, crossed.ci_high) if crossed.ci_low is not None else str(crossed.reason),
+    ]
+    return [r, *between, p_value(row.p_value), number(row.spearman_rho), *errors, count(row.n), count(row.n_dropped)]
 
 
 def _regions(report: Report, view: View) -> Iterable[str]:

@@ -68,6 +68,17 @@ class CoveragePart(Part):
 # --- agreement with people --------------------------------------------------------------------------------------
 
 
+class CrossedPart(Part):
+    """The same figures with intervals over other countries and other topics: bootstrap of both as crossed clusters."""
+
+    countries: int
+    topics: int
+    pearson_r: Estimate
+    mae: Estimate
+    rmse: Estimate
+    bias: Estimate
+
+
 class AlignmentRow(Part):
     """How well one model's scores agree with what people say, over the cells where both are known."""
 
@@ -99,6 +110,7 @@ class AlignmentRow(Part):
     rmse_ci_high: float | None
     bias: Estimate
     """Mean of model minus people: positive is more permissive than people are."""
+    crossed: CrossedPart
 
 
 class RegionRow(Part):
@@ -126,7 +138,7 @@ class GapRow(Part):
     first: str
     second: str
     mae_gap: Estimate
-    """MAE in the second less MAE in the first: positive is worse in the second."""
+    """MAE in the second less MAE in the first: positive is worse in the second. Interval over countries and topics."""
 
 
 class RegionsPart(Part):

@@ -41,6 +41,11 @@ class Source:
     conflicts: Sequence[Conflict] = field(repr=False)
     ratings: Sequence[Rating] = field(repr=False)
 
+    @property
+    def seed(self) -> int:
+        """Of all resampling."""
+        return self.config.seed if self.config else 0
+
     @cached_property
     def models(self) -> list[str]:
         """Audited models: in the config's order, then by name."""

@@ -120,9 +120,9 @@ class View:
     @property
     def forest(self) -> Markup:
         """r with its interval for every model."""
-        rows = [(c, a.row) for c, a in self.ranked]
         marks = [
-            Mark(c.label, r.pearson_r, r.ci_low, r.ci_high, _note(r.pearson_r, r.ci_low, r.ci_high)) for c, r in rows
+            Mark(c.label, r.pearson_r, *words.span(r), _note(r.pearson_r, *words.span(r)), (r.ci_low, r.ci_high))
+            for c, r in ((c, a.row) for c, a in self.ranked)
         ]
         said = "; ".join(f"{c.label} {a.text}" for c, a in self.ranked)
         return charts.interval_plot(marks, charts.CORRELATION, "Agreement with people, r and 95% interval", said)

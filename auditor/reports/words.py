@@ -37,7 +37,7 @@ def answer(row: AlignmentRow) -> Answer:
     kind = _kind(row)
     if row.pearson_r is None:
         return Answer(row, kind, f"cannot be compared with people: {row.reason}")
-    between = f"no interval: {row.reason}" if kind == "unknown" else f"95% interval {interval(row.ci_low, row.ci_high)}"
+    between = f"no interval: {row.reason}" if kind == "unknown" else f"95% interval {interval(*span(row))}"
     figures = f"r = {number(row.pearson_r)}, {between}, {plural(row.n, 'cell')}"
     if kind == "unknown":
         text = f"cannot be judged ({figures})"
@@ -80,14 +80,13 @@ def _range(rows: Sequence[AlignmentRow], kind: Kind) -> str:
 
 def order(rows: Sequence[AlignmentRow]) -> str | None:
     """Whether the intervals alone put one model above all others; None where there is nothing to order."""
-    known = [r for r in rows if r.ci_low is not None and r.ci_high is not None]
+    known = [(row, low, high) for row in rows for low, high in [span(row)] if low is not None and high is not None]
     if len(known) < 2:
         return None
-    best = max(known, key=lambda r: r.pearson_r or 0.0)
-    rest = max(r.ci_high or 0.0 for r in known if r is not best)
-    if best.ci_low is not None and best.ci_low > rest:
+    best, least, _ = max(known, key=lambda item: item[0].pearson_r or 0.0)
+    rivals = sum(high >= least for row, _, high in known if row is not best)
+    if not rivals:
         return f"The interval of {_name(best, rows)} lies above all others."
-    rivals = sum((r.ci_high or 0.0) >= (best.ci_low or 0.0) for r in known) - 1
     return (
         f"{_name(best, rows)} has the largest r, but its interval overlaps those of {plural(rivals, 'other')}, so this "
         "table alone does not make it the best."
@@ -145,16 +144,23 @@ def _uneven(report: Report) -> Iterator[str]:
         yield f"The mean error is above {MAX_TOPIC_MAE} on {_listed(named, 'topics')}."
 
 
+def span(row: AlignmentRow) -> tuple[float | None, float | None]:
+    """The interval of r that words go by: over countries and topics where there is one, else Fisher's."""
+    crossed = row.crossed.pearson_r
+    return (row.ci_low, row.ci_high) if crossed.ci_low is None else (crossed.ci_low, crossed.ci_high)
+
+
 def _kind(row: AlignmentRow) -> Kind:
-    if row.pearson_r is None or row.ci_low is None or row.ci_high is None:
+    low, high = span(row)
+    if row.pearson_r is None or low is None or high is None:
         return "unknown"
-    if row.ci_low > 0:
+    if low > 0:
         return "agrees"
-    return "opposes" if row.ci_high < 0 else "unclear"
+    return "opposes" if high < 0 else "unclear"
 
 
 def _strength(row: AlignmentRow) -> str:
-    ends = sorted((abs(row.ci_low or 0.0), abs(row.ci_high or 0.0)))
+    ends = sorted(abs(end or 0.0) for end in span(row))
     least, most = (next(word for bound, word in STRENGTHS if end >= bound) for end in ends)
     return least if least == most else f"{least} to {most}"
 

@@ -7,9 +7,23 @@ from typing import Any
 import pytest
 
 from auditor.reports import sentences, words
-from auditor.reports.measures import AlignmentRow, Estimate
+from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate
 from auditor.reports.model import Report
 from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
+
+NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
+
+
+def _crossed(r: float | None = None, low: float | None = None, high: float | None = None) -> CrossedPart:
+    none = Estimate(value=None, n=40, reason=NO_CLUSTERS)
+    return CrossedPart(
+        countries=4,
+        topics=10,
+        pearson_r=Estimate(value=r, n=40, ci_low=low, ci_high=high, reason=NO_CLUSTERS if low is None else None),
+        mae=none,
+        rmse=none,
+        bias=none,
+    )
 
 
 def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.7, **more: Any) -> AlignmentRow:
@@ -17,7 +31,7 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
         "model": "m", "survey": "s", "method": "direct", "n": 40, "pearson_r": r, "p_value": 0.01, "ci_low": low,
         "ci_high": high, "spearman_rho": r, "spearman_ci_low": low, "spearman_ci_high": high, "mae": 0.2,
         "mae_ci_low": 0.1, "mae_ci_high": 0.3, "rmse": 0.3, "rmse_ci_low": 0.2, "rmse_ci_high": 0.4, "n_dropped": 0,
-        "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1),
+        "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1), "crossed": _crossed(),
     }  # fmt: skip
     return AlignmentRow(**(values | more))
 
@@ -31,6 +45,8 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
         (_row(0.05, 0.01, 0.09), "agrees", "agrees with people hardly"),
         (_row(-0.6, -0.69, -0.41), "opposes", "runs against people moderately"),
         (_row(0.1, -0.2, 0.4), "unclear", "cannot be told from no relation at all"),
+        (_row(0.5, 0.3, 0.7, crossed=_crossed(0.5, -0.1, 0.9)), "unclear", "95% interval −0.10 to 0.90"),
+        (_row(0.5, 0.3, 0.7, crossed=_crossed(0.5, 0.05, 0.9)), "agrees", "hardly to very strongly"),
         (_row(0.1, 0.0, 0.2), "unclear", "cannot be told from no relation at all"),
         (
             _row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
