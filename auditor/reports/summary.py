@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.reports import words
 from auditor.reports.measures import ConsistencyRow, Estimate
 from auditor.reports.model import Report
 from auditor.reports.numbers import count, interval, number, p_value, share
@@ -18,7 +19,7 @@ def summary_columns() -> list[str]:
 
 
 def summary_rows(report: Report) -> list[list[str | None]]:
-    """The rows, as text; None for what could not be measured."""
+    """The rows, as text; None for what could not be measured. The interval of r is the one that the report's words go by."""
     view = View(report)
     peers = {row.model: row.agreement for row in report.peer_agreement}
     usable = {(row.method, row.name): share(row.ok, row.planned) for row in report.coverage.models}
@@ -27,7 +28,7 @@ def summary_rows(report: Report) -> list[list[str | None]]:
             column.label,
             count(row.n),
             _text(row.pearson_r),
-            None if row.ci_low is None else interval(row.ci_low, row.ci_high),
+            None if words.span(row)[0] is None else interval(*words.span(row)),
             None if row.p_value is None else p_value(row.p_value),
             _text(row.mae),
             _value(_of(report.self_consistency, row.method, row.model)),
