@@ -19,7 +19,7 @@ def summary_columns() -> list[str]:
 
 
 def summary_rows(report: Report) -> list[list[str | None]]:
-    """The rows, as text; None for what could not be measured. The interval of r is the one that the report's words go by."""
+    """The rows, as text; None for what is not known. The interval of r is the one that the report goes by."""
     view = View(report)
     peers = {row.model: row.agreement for row in report.peer_agreement}
     usable = {(row.method, row.name): share(row.ok, row.planned) for row in report.coverage.models}
