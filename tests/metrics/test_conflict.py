@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from auditor.metrics.conflict import Pair, find_conflicts, judge_vote, settle, third_quartile
+
+NAN = float("nan")
+HUNDREDTHS = st.one_of(st.none(), st.integers(-100, 100))
+
+
+def _by_definition(scores: list[int | None], threshold: int) -> set[tuple[int, int, str]]:
+    """The docstring in whole hundredths, where nothing is rounded."""
+    known = [i for i, s in enumerate(scores) if s is not None]
+
+    def differ(i: int, j: int) -> bool:
+        return abs((scores[i] or 0) - (scores[j] or 0)) >= threshold
+
+    def alone(i: int) -> bool:
+        rest = [j for j in known if j != i]
+        agree = not any(differ(a, b) for a, b in combinations(rest, 2))
+        return len(rest) >= 2 and all(differ(i, j) for j in rest) and agree
+
+    def kind(i: int, j: int) -> str:
+        if (scores[i] or 0) * (scores[j] or 0) < 0:
+            return "binary"
+        return "outlier" if alone(i) or alone(j) else "gradient"
+
+    return {(i, j, kind(i, j)) for i, j in combinations(known, 2) if differ(i, j)}
+
+
+@given(st.lists(HUNDREDTHS, max_size=7), st.integers(1, 200))
+def test_conflicts_are_those_of_the_definition(scores: list[int | None], threshold: int) -> None:
+    values = [NAN if s is None else s / 100 for s in scores]
+    got = find_conflicts(values, threshold / 100)
+    assert set(got) == _by_definition(scores, threshold)
+    assert got == sorted(got)
+
+
+@pytest.mark.parametrize(
+    ("scores", "want"),
+    [
+        ([0.5, -0.5], [Pair(0, 1, "binary")]),
+        ([0.9, 0.1], [Pair(0, 1, "gradient")]),
+        ([0.9, 0.1, 0.0], [Pair(0, 1, "outlier"), Pair(0, 2, "outlier")]),
+        ([0.9, 0.1, NAN], [Pair(0, 1, "gradient")]),
+        ([0.0, -0.9], [Pair(0, 1, "gradient")]),  # zero is on neither side
+        ([0.9, 0.5, 0.1], [Pair(0, 1, "gradient"), Pair(0, 2, "gradient"), Pair(1, 2, "gradient")]),
+        ([0.4, 0.6], []),
+        ([NAN, NAN], []),
+        ([], []),
+    ],
+)
+def test_kinds(scores: list[float], want: list[Pair]) -> None:
+    assert find_conflicts(scores, 0.38) == want
+
+
+def test_a_difference_of_exactly_the_threshold_conflicts() -> None:
+    assert abs(0.7 - 0.32) < 0.38  # in floating point
+    assert find_conflicts([0.7, 0.32], 0.38) == [Pair(0, 1, "gradient")]
+    assert find_conflicts([0.7, 0.33], 0.38) == []
+
+
+@pytest.mark.parametrize("threshold", [0, -0.1, 2.1, NAN])
+def test_a_threshold_out_of_range_raises(threshold: float) -> None:
+    with pytest.raises(ValueError, match="threshold must be in"):
+        find_conflicts([0.1, 0.2], threshold)
+
+
+def test_settling_takes_more_than_half_of_the_seats() -> None:
+    for left, right, seats in product(range(8), repeat=3):
+        if left + right > seats:
+            with pytest.raises(ValueError, match="do not fit"):
+                settle(left, right, seats)
+            continue
+        winner = settle(left, right, seats)
+        assert (winner == "left") == (left > seats / 2)
+        assert (winner == "right") == (right > seats / 2)
+
+
+def test_votes_that_failed_stay_in_the_denominator() -> None:
+    assert settle(2, 0, 3) == "left"
+    assert settle(2, 0, 4) is None
+    assert settle(2, 2, 4) is None
+    assert settle(0, 0, 0) is None
+    with pytest.raises(ValueError, match="do not fit"):
+        settle(-1, 0, 3)
+
+
+@given(*[st.integers(0, 12)] * 4)
+def test_a_judge_votes_for_the_larger_share(valid_left: int, more_left: int, valid_right: int, more_right: int) -> None:
+    given_left, given_right = valid_left + more_left, valid_right + more_right
+    vote = judge_vote(valid_left, given_left, valid_right, given_right)
+    if given_left == 0 or given_right == 0:
+        assert vote is None
+        return
+    left, right = Fraction(valid_left, given_left), Fraction(valid_right, given_right)
+    assert vote == (None if left == right else "left" if left > right else "right")
+
+
+def test_third_quartile_by_hand() -> None:
+    # Five sizes 0 .1 .2 .4 .8: the third quartile is the fourth.
+    got = third_quartile([[0.1, -0.8, NAN], [0.4, -0.2, 0.0]])
+    assert got.value == pytest.approx(0.4)
+    assert (got.n, got.n_dropped, got.ci_low, got.reason) == (5, 1, None, "too few differences for an interval")
+    assert third_quartile([0.1, 0.2]).value == pytest.approx(0.175)
+
+
+@pytest.mark.parametrize("n", [13, 20, 57, 100, 1000])
+def test_third_quartile_interval_is_the_narrowest_that_leaves_out_no_more_than_it_may(n: int) -> None:
+    # The quartile lies between the sizes of rank low and high when low <= B < high, B binomial.
+    got = third_quartile(np.arange(1, n + 1))
+    assert got.ci_low is not None
+    assert got.ci_high is not None
+    low, high, b = int(got.ci_low), int(got.ci_high), stats.binom(n, 0.75)
+    assert b.cdf(low - 1) <= 0.025 < b.cdf(low)
+    assert b.sf(high - 1) <= 0.025 < b.sf(high - 2)
+
+
+def test_third_quartile_covers() -> None:
+    rng = np.random.default_rng(0)
+    truth, hits = math.log(4), 0  # of the exponential distribution
+    for _ in range(400):
+        got = third_quartile(rng.exponential(size=60))
+        assert got.ci_low is not None
+        assert got.ci_high is not None
+        hits += got.ci_low <= truth <= got.ci_high
+    assert 0.93 < hits / 400 <= 0.995
+
+
+def test_third_quartile_degenerate() -> None:
+    none = third_quartile([NAN, NAN])
+    assert (none.value, none.n, none.n_dropped, none.reason) == (None, 0, 2, "no differences")
+    assert third_quartile([]).value is None
+    assert third_quartile(np.zeros(30)).value == 0
+    for n in range(1, 40):
+        assert (third_quartile(np.arange(n)).ci_low is None) == (n < 13), n
+    with pytest.raises(ValueError, match="infinite"):
+        third_quartile([np.inf])
