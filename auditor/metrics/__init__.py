@@ -18,10 +18,19 @@ if TYPE_CHECKING:
     from auditor.metrics.agreement import gwet_ac1 as gwet_ac1
     from auditor.metrics.agreement import krippendorff_alpha as krippendorff_alpha
     from auditor.metrics.agreement import leave_one_rater_out as leave_one_rater_out
+    from auditor.metrics.bootstrap import BIAS as BIAS
+    from auditor.metrics.bootstrap import MAE as MAE
+    from auditor.metrics.bootstrap import PEARSON as PEARSON
+    from auditor.metrics.bootstrap import RMSE as RMSE
+    from auditor.metrics.bootstrap import crossed_interval as crossed_interval
+    from auditor.metrics.bootstrap import gap_interval as gap_interval
+    from auditor.metrics.bootstrap import holm as holm
+    from auditor.metrics.bootstrap import paired_interval as paired_interval
     from auditor.metrics.calibration import calibrate as calibrate
     from auditor.metrics.conflict import find_conflicts as find_conflicts
     from auditor.metrics.conflict import judge_vote as judge_vote
     from auditor.metrics.conflict import settle as settle
+    from auditor.metrics.conflict import third_quartile as third_quartile
     from auditor.metrics.correlation import dependent_correlation_difference as dependent_correlation_difference
     from auditor.metrics.correlation import pearson as pearson
     from auditor.metrics.correlation import spearman as spearman
@@ -35,6 +44,10 @@ if TYPE_CHECKING:
     from auditor.metrics.preference import negation_invariance as negation_invariance
     from auditor.metrics.preference import self_agreement as self_agreement
     from auditor.metrics.preference import transitivity as transitivity
+    from auditor.metrics.ranking import bradley_terry as bradley_terry
+    from auditor.metrics.ranking import elo as elo
+    from auditor.metrics.ranking import repair as repair
+    from auditor.metrics.ranking import win_loss_rate as win_loss_rate
     from auditor.metrics.self_consistency import score_variance as score_variance
     from auditor.metrics.self_consistency import self_consistencies as self_consistencies
     from auditor.metrics.self_consistency import sign_agreement as sign_agreement
@@ -51,13 +64,15 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
+    "bootstrap": ("BIAS", "MAE", "PEARSON", "RMSE", "crossed_interval", "gap_interval", "holm", "paired_interval"),
     "calibration": ("calibrate",),
-    "conflict": ("find_conflicts", "judge_vote", "settle"),
+    "conflict": ("find_conflicts", "judge_vote", "settle", "third_quartile"),
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement", "transitivity"),
     "proportion": ("proportion",),
+    "ranking": ("bradley_terry", "elo", "repair", "win_loss_rate"),
     "self_consistency": (
         "score_variance",
         "self_consistencies",
@@ -77,6 +92,8 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
+__all__ = sorted(_HOMES)
+
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
@@ -85,4 +102,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOMES)
+    return __all__
