@@ -50,7 +50,7 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: Variant = "sage", alp
 
 
 def semantic_graph_entropies(
-    embeddings: NDArray[np.floating], variant: Variant = "sage", alpha: float = 10.0, block: int = 256
+    embeddings: NDArray[np.floating], variant: Variant = "sage", alpha: float = 10.0, block: int = 64
 ) -> Floats:
     """`semantic_graph_entropy` of many questions at once, `block` of them in memory at a time.
 
@@ -78,9 +78,12 @@ def semantic_graph_entropies(
 def cosine_similarities(embeddings: ArrayLike) -> Floats:
     """Cosines between the rows: (..., n, d) to (..., n, n), clipped to [-1, 1]; nan at rows that point nowhere."""
     rows = np.asarray(embeddings, dtype=float)
-    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    unit = rows / np.where(lengths > 0, lengths, np.nan)
-    return np.clip(unit @ unit.swapaxes(-1, -2), -1.0, 1.0)
+    products: Floats = rows @ rows.swapaxes(-1, -2)
+    # Scaled afterwards: n x n numbers are far fewer than n x d.
+    squares = np.diagonal(products, axis1=-2, axis2=-1)
+    lengths = np.sqrt(np.where(squares > 0, squares, np.nan))
+    cosines: Floats = np.clip(products / (lengths[..., :, None] * lengths[..., None, :]), -1.0, 1.0)
+    return cosines
 
 
 def entropy_of_similarities(similarities: ArrayLike, variant: Variant = "sage", alpha: float = 10.0) -> Floats:
@@ -164,8 +167,8 @@ def shuffled_null(
     for shuffle in range(shuffles):
         source = np.concatenate([_mixed(members, n, rng) for members in classes])
         scores = [
-            semantic_graph_entropies(embeddings[source[start : start + 256], np.arange(n)], variant, alpha)
-            for start in range(0, q, 256)
+            semantic_graph_entropies(embeddings[source[start : start + 64], np.arange(n)], variant, alpha)
+            for start in range(0, q, 64)
         ]
         means[shuffle] = np.nanmean(np.concatenate(scores))
     low, high = np.quantile(means, [0.025, 0.975])
