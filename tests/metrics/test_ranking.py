@@ -70,6 +70,23 @@ def test_wrong_settings_are_named() -> None:
         elo([[0, 1, 1]], 2, shuffles=0)
 
 
+@pytest.mark.parametrize("spread", [0.0, 2.0, 50.0])
+def test_bradley_terry_comes_to_rest_on_a_full_tournament(spread: float) -> None:
+    # With a spread of 50 the tournament is an order, without upsets: the hardest case for an iteration.
+    rng = np.random.default_rng(0)
+    truth = rng.normal(0, spread, 120)
+    i, j = np.triu_indices(120, 1)
+    upset = rng.random(len(i)) > 1 / (1 + np.exp(np.clip(truth[j] - truth[i], -700, 700)))
+    found = bradley_terry(np.column_stack([i, j, ~upset]), 120)
+    assert found.reason is None
+    assert found.iterations < 30
+    # At the top, wins equal what the strengths promise, the games against the phantom included.
+    expected = 1 / (1 + np.exp(found.strength[None, :] - found.strength[:, None]))
+    np.fill_diagonal(expected, 0.1 / (1 + np.exp(-found.strength)))
+    won = np.bincount(i, ~upset, 120) + np.bincount(j, upset, 120) + 0.05
+    np.testing.assert_allclose(expected.sum(axis=1), won, atol=1e-6)
+
+
 def test_bradley_terry_equals_logistic_regression() -> None:
     rows = games(np.linspace(-1.5, 1.5, 8), 400, 0)
     rows[::10, 2] = 0.5
