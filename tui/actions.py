@@ -45,7 +45,7 @@ class Action:
 
 ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show every key of this screen.", True, "help"),
-    Action("everywhere", "theme", "T", "theme", "Change between dark and light."),
+    Action("everywhere", "theme", "T", "dark or light", "Change between dark and light."),
     Action("everywhere", "quit", "ctrl+q", "quit", "Leave; everything is saved already.", plain="quit"),
     Action("home", "open", "enter", "open", "Open the audit's queue of conflicts.", True, "open"),
     Action("home", "people", "a", "agreement", "How raters agree, and judges with people.", True, "agreement"),
@@ -53,7 +53,7 @@ ACTIONS = (
     Action("home", "up", "k,up", "up", "Go up."),
     Action("home", "leave", "q,escape", "quit", "Leave; everything is saved already.", True, "quit"),
     Action("queue", "open", "enter", "open", "Open the conflict.", True, "open"),
-    Action("queue", "best", "space", "best next", "Open the undecided one that teaches most.", True, "next"),
+    Action("queue", "best", "space", "best", "Open the undecided one that teaches most.", True, "next"),
     Action("queue", "filter", "slash", "filter", "Filter and search: kind:binary divorce", True, "filter"),
     Action("queue", "sort", "o", "order", "Change the order.", True, "sort"),
     Action("queue", "reverse", "O", "reverse", "Turn the order round.", plain="reverse"),

@@ -77,9 +77,8 @@ class ReviewApp(App[None]):
             self.register_theme(theme)
         self.theme = self.settings.theme if self.settings.theme in self.available_themes else DARK.name
         self.set_keymap(self.settings.keys)
-        self.push_screen(Home())
-        if self._start is not None:
-            self.open_queue(self._start)
+        if self._start is None or not self.open_queue(self._start):
+            self.push_screen(Home())
 
     def on_unmount(self) -> None:
         self._writer.shutdown(wait=True)
@@ -105,23 +104,28 @@ class ReviewApp(App[None]):
             )
         return self._desks[audit]
 
-    def open_queue(self, audit: str, wanted: QueueFilter | None = None) -> None:
-        """Show the queue of an audit."""
-        self._open(lambda: QueuePage(self.desk(audit), wanted))
+    def open_queue(self, audit: str, wanted: QueueFilter | None = None) -> bool:
+        """Show the queue of an audit, and say whether there is one."""
+        return self._open(lambda: QueuePage(self.desk(audit), wanted))
 
     def open_people(self, audit: str) -> None:
         """Show how people, and judges and people, agree in an audit."""
         self._open(lambda: PeoplePage(self.desk(audit)))
 
     def back(self) -> None:
-        """Leave the screen for the one below it."""
-        self.pop_screen()
+        """Leave the screen for the one below it; below the first is home."""
+        if sum(isinstance(screen, Page) for screen in self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.switch_screen(Home())
 
-    def _open(self, page: Callable[[], Page]) -> None:
+    def _open(self, page: Callable[[], Page]) -> bool:
         try:
             self.push_screen(page())
         except AuditorError as error:
             self.notify(line(str(error)), severity="error", markup=False)
+            return False
+        return True
 
     # --- storing
 

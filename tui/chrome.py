@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -63,23 +64,27 @@ class KeyBar(Widget):
 
     def __init__(self, where: Where) -> None:
         super().__init__()
-        self._shown = [a for a in (*actions.of(where), *actions.of("everywhere")) if a.footer]
+        self._shown = [action for action in actions.of(where) if action.footer]
+        self._always = [action for action in actions.of("everywhere") if action.footer]
         self._places: list[tuple[int, Action]] = []
 
     def render(self) -> Content:
-        review = cast("ReviewApp", self.app)
-        pieces: list[Content] = []
-        self._places = []
-        end = 0
-        for action in self._shown:
-            key = actions.key_name(review.settings.keys.get(action.id, action.keys).split(",")[0])
-            piece = Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
-            if end + piece.cell_length - 2 > self.size.width:
+        last = [(action, self._piece(action)) for action in self._always]
+        room = self.size.width - sum(piece.cell_length for _, piece in last)
+        shown = []
+        for action, piece in ((action, self._piece(action)) for action in self._shown):
+            if piece.cell_length > room:
                 break
-            pieces.append(piece)
-            end += piece.cell_length
-            self._places.append((end, action))
-        return Content("").join(pieces)
+            room -= piece.cell_length
+            shown.append((action, piece))
+        ends = accumulate(piece.cell_length for _, piece in (*shown, *last))
+        self._places = [(end, action) for end, (action, _) in zip(ends, (*shown, *last), strict=True)]
+        return Content("").join(piece for _, piece in (*shown, *last))
+
+    def _piece(self, action: Action) -> Content:
+        review = cast("ReviewApp", self.app)
+        key = actions.key_name(review.settings.keys.get(action.id, action.keys).split(",")[0])
+        return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 
     async def on_click(self, event: Click) -> None:
         at = event.get_content_offset(self)

@@ -96,6 +96,7 @@ def painted(table: Table, width: int) -> Content:
 def _row(row: Row, name: int, width: int) -> Content:
     head = Content.styled(fit(row.name, name) + " ", "bold")
     if row.value is None:
-        return Content.assemble(head, content(line(row.text), "$text-muted"))
+        break_ = "\n  " if len(row.text) > width - name - 1 else ""
+        return Content.assemble(head, break_, content(line(row.text), "$text-muted"))
     plot = interval(min(max(width - name - 44, 9), 41), row.value, row.low, row.high, least=row.least)
     return Content.assemble(head, (plot, "$text-primary"), " ", content(line(row.text)))

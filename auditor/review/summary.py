@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.metrics.agreement import Agreement
+from auditor.metrics.calibration import Calibration
 from auditor.metrics.proportion import Proportion
-from auditor.review.people import JudgeAgreement, RaterAgreement, judge_agreement, lessons, rater_agreement, said_blind
+from auditor.review.people import RaterAgreement, rater_agreement, said_blind
+from auditor.review.teaching import LEAST_SIDES, JudgeLesson, judge_lessons, judge_weights, lessons
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 
@@ -41,19 +43,18 @@ class Summary:
     """All that the ratings of an audit teach so far."""
 
     raters: RaterAgreement
-    judges: tuple[JudgeAgreement, ...]
+    judges: tuple[JudgeLesson, ...]
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """As tables."""
-        return (_raters(self.raters), _judges(self.judges))
+        return (_raters(self.raters), _judges(self.judges), _calibrations(self.judges))
 
 
 def summary_of(db: Database, audit: Audit) -> Summary:
     """Read an audit's ratings and verdicts, and work out what they teach."""
     said = said_blind(db, audit.id)
-    learnt = lessons(db, audit.id, said)
-    return Summary(rater_agreement(said), tuple(judge_agreement(learnt)))
+    return Summary(rater_agreement(said), tuple(judge_lessons(lessons(db, audit.id, said))))
 
 
 def _raters(found: RaterAgreement) -> Table:
@@ -66,13 +67,42 @@ def _raters(found: RaterAgreement) -> Table:
     return Table("Raters", note if found.decided else "Nobody has decided anything blind yet.", tuple(rows))
 
 
-def _judges(found: tuple[JudgeAgreement, ...]) -> Table:
+def _judges(found: tuple[JudgeLesson, ...]) -> Table:
     rows = []
     for judge in found:
         rows.append(_share(f"{judge.judge}: same", judge.same))
         rows.append(_kappa(f"{judge.judge}: kappa", judge.kappa))
     note = "Each side of a conflict: does the majority of a judge's verdicts say what people say?"
     return Table("Judges and people", note if rows else "No judged side has been decided blind yet.", tuple(rows))
+
+
+def _calibrations(found: tuple[JudgeLesson, ...]) -> Table:
+    weights = judge_weights(found)
+    rows = []
+    for judge in found:
+        curve = judge.calibration
+        if curve.reason is not None:
+            rows.append(Row(f"{judge.judge}: curve", curve.reason))
+        else:
+            says = zip(("0%", "50%", "100%"), curve.predict([0.0, 0.5, 1.0]), strict=True)
+            rows.append(Row(f"{judge.judge}: curve", ", ".join(f"{share} VALID is {p:.0%} right" for share, p in says)))
+            rows.append(Row(f"{judge.judge}: error", _errors(curve)))
+        unknown = f"too few sides (at least {LEAST_SIDES})"
+        weight = unknown if judge.weight is None else f"{weights[judge.judge]:.2f}"
+        rows.append(Row(f"{judge.judge}: weight", weight))
+    note = "How often people call a side right, by the judge's share of VALID; the error is on ratings not seen."
+    return Table("What the judges' verdicts are worth", note if rows else "Nothing to learn from yet.", tuple(rows))
+
+
+def _errors(curve: Calibration) -> str:
+    parts = []
+    for name, error in (("raw", curve.error_before), ("held out", curve.error_after), ("gain", curve.gain)):
+        if error.value is None:
+            parts.append(f"{name} {error.reason}")
+        else:
+            bounds = "" if error.ci_low is None else f" [{error.ci_low:.2f}, {error.ci_high:.2f}]"
+            parts.append(f"{name} {error.value:.2f}{bounds}")
+    return ", ".join(parts)
 
 
 def _share(name: str, share: Proportion) -> Row:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -11,13 +13,26 @@ from textual.pilot import Pilot
 from auditor.storage.database import Database, open_database
 from auditor.tui.app import ReviewApp
 from auditor.tui.settings import FOLDER_VARIABLE, Settings
+from tests.review_case import review_case
 from tests.tui.driving import Driver
 
 Run = Callable[..., AbstractAsyncContextManager[Driver]]
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with one audit, made once and copied for each test."""
+    path = tmp_path_factory.mktemp("template") / "audits.db"
+    with open_database(f"sqlite:///{path}") as database:
+        review_case(database)
+    return path
+
+
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
+def db(tmp_path: Path, template: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """The database of a test: with the audit `moral`, unless the module says `STARTS_EMPTY`."""
+    if not getattr(request.module, "STARTS_EMPTY", False):
+        shutil.copy(template, tmp_path / "audits.db")
     with open_database(f"sqlite:///{tmp_path}/audits.db") as database:
         yield database
 
@@ -29,9 +44,13 @@ def _no_settings_of_the_developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key takes a millisecond; the pilot's pauses after it, at 20 ms each, took most of these tests' time."""
-    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.004)
-    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 0.0004)
+    """After each key the pilot waits until the processor rests; the driver waits for what the key started instead."""
+
+    async def pause(min_sleep: float = 0, max_sleep: float = 1) -> None:
+        await asyncio.sleep(0.001)
+
+    monkeypatch.setattr("textual.app.wait_for_idle", pause)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", pause)
 
 
 @pytest.fixture

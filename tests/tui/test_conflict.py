@@ -19,11 +19,6 @@ SIZES = [(80, 24), (200, 50)]
 THEMES = ["auditor-dark", "auditor-light"]
 
 
-@pytest.fixture(autouse=True)
-def _audit(db: Database) -> None:
-    review_case(db)
-
-
 async def opened(driver: Driver) -> Driver:
     await driver.press("enter")
     assert driver.conflict.item is not None

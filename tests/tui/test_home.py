@@ -20,6 +20,8 @@ from tests.population import populate
 from tests.review_case import review_case
 from tests.tui.conftest import Run
 
+STARTS_EMPTY = True
+
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: Database, size: tuple[int, int]) -> None:
@@ -42,8 +44,8 @@ def test_the_figures_are_those_of_the_rows(db: Database) -> None:
     assert (overview.traces, overview.planned) == (len(traces), len(traces))
     assert overview.traces_ok == sum(t.outcome == "ok" for t in traces)
     assert (overview.verdicts, overview.verdicts_ok) == (len(verdicts), sum(v.outcome == "ok" for v in verdicts))
-    calls = {x.key for x in (*traces, *verdicts)} - {None}
-    found = ledger.answers(db, [key for key in calls if key]).values()
+    keys = {t.key for t in traces} | {v.key for v in verdicts}
+    found = ledger.answers(db, [key for key in keys if key]).values()
     assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in found))
     assert overview.unpriced == sum(a.cost_usd is None for a in found) > 0
     assert overview.progress == 1.0

@@ -13,7 +13,7 @@ from tests.tui.conftest import Run
 
 @pytest.fixture(autouse=True)
 def _rated(db: Database) -> None:
-    audit = review_case(db)
+    audit = audits.get(db, "moral")
     for rater in ("ada", "grace"):
         desk = Desk(db, audit, rater)
         for number, key in enumerate(sorted(desk.keys())[:10]):

@@ -20,11 +20,6 @@ from tests.tui.conftest import Run
 from tests.tui.driving import Driver
 
 
-@pytest.fixture(autouse=True)
-def _audit(db: Database) -> None:
-    review_case(db)
-
-
 def lines(driver: Driver) -> list[str]:
     """The lines of the table in view."""
     return [row for row in driver.text.splitlines() if "┼" in row and "open" in row]

@@ -1,0 +1,171 @@
+"""What holds on every screen: keys, help, palette, themes, and how the app ends."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+from textual.theme import Theme
+
+from auditor.tui import actions
+from auditor.tui.actions import ACTIONS
+from auditor.tui.conflict import ConflictPage
+from auditor.tui.home import Home
+from auditor.tui.people import PeoplePage
+from auditor.tui.queue import QueuePage
+from auditor.tui.settings import Settings
+from auditor.tui.theme import DARK, LIGHT, THEMES
+from tests.tui.conftest import Run
+
+PAGES = {"home": Home, "queue": QueuePage, "conflict": ConflictPage, "people": PeoplePage}
+WAY = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",)}
+
+
+def test_every_action_has_its_method() -> None:
+    for action in ACTIONS:
+        if action.where != "everywhere":
+            method = action.name.partition("(")[0]
+            assert callable(getattr(PAGES[action.where], f"action_{method}")), action.id
+
+
+def test_no_key_is_taken_that_the_terminal_or_its_multiplexer_needs() -> None:
+    keys = {key for action in ACTIONS for key in action.keys.split(",")}
+    assert not keys & {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+z", "ctrl+c"}
+    assert not any(key.startswith("alt+") for key in keys)
+
+
+@pytest.mark.parametrize("where", list(PAGES))
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_help_shows_every_key_of_the_screen(run: Run, where: str, size: tuple[int, int]) -> None:
+    async with run(size=size) as driver:
+        await driver.press(*WAY[where])
+        assert isinstance(driver.page, PAGES[where])
+        await driver.press("question_mark")
+        seen = driver.text
+        await driver.press(*["j"] * 12)
+        seen += driver.text
+        await driver.press(*["down"] * 12)
+        seen += driver.text
+        for action in (*actions.of(driver.page.where), *actions.of("everywhere")):
+            assert action.help in seen, action.id
+        await driver.press("k", "escape")
+        assert isinstance(driver.app.screen, PAGES[where])
+
+
+async def test_the_names_of_actions_stand_in_the_help_where_there_is_room(run: Run) -> None:
+    async with run(size=(120, 60)) as driver:
+        await driver.press("enter", "f1")
+        for action in actions.of("conflict"):
+            assert action.id in driver.text
+
+
+@pytest.mark.parametrize("where", list(PAGES))
+async def test_the_palette_has_every_action_of_the_screen(run: Run, where: str) -> None:
+    async with run() as driver:
+        await driver.press(*WAY[where])
+        commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
+        for action in actions.of(driver.page.where):
+            assert commands[action.label.capitalize()].help == action.help
+
+
+async def test_the_palette_does_what_it_says(run: Run) -> None:
+    async with run() as driver:
+        await driver.press("enter", "ctrl+p")
+        await driver.type("neither")
+        await driver.pilot.pause(0.3)
+        await driver.press("enter")
+        await driver.settle()
+        assert "✓ saved: ✕ neither is right" in driver.text
+        await driver.press("ctrl+p")
+        await driver.type("dark or light")
+        await driver.pilot.pause(0.3)
+        await driver.press("enter")
+        assert driver.app.theme == LIGHT.name
+
+
+async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
+    settings = Settings(tmp_path, keys={"conflict.left": "z", "queue.open": "e", "everywhere.help": "H"})
+    async with run(settings=settings) as driver:
+        assert "e open" in driver.text
+        assert "H keys" in driver.text
+        await driver.press("enter")
+        assert isinstance(driver.page, QueuePage)
+        await driver.press("e")
+        assert "z left" in driver.text
+        await driver.press("1")
+        assert "not decided" in driver.text
+        await driver.press("z")
+        assert "left is right" in driver.text
+        await driver.press("H")
+        assert "z  The left side is right." in driver.text
+
+
+async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    async with run(settings=settings) as driver:
+        assert driver.app.theme == DARK.name
+        await driver.press("T")
+        assert driver.app.theme == LIGHT.name
+        assert settings.theme == LIGHT.name
+        await driver.press("T")
+        assert driver.app.theme == DARK.name
+
+
+async def test_an_unknown_theme_is_the_default(run: Run, tmp_path: Path) -> None:
+    async with run(settings=Settings(tmp_path, theme="no such")) as driver:
+        assert driver.app.theme == DARK.name
+
+
+INKS = ("foreground", *(f"text-{n}" for n in ("muted", "success", "warning", "error", "primary", "secondary")))
+PAPERS = ("background", "surface", "panel", "block-cursor-background")
+
+
+def luminance(color: Color) -> float:
+    """WCAG 2.1, relative luminance."""
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: str(theme.name))
+def test_every_ink_can_be_read_on_every_paper(theme: Theme) -> None:
+    """WCAG 2.1: a contrast of 4.5 to 1 for text."""
+    colors = theme.to_color_system().generate()
+    faint = {}
+    for ink, paper in itertools.product(INKS, PAPERS):
+        low, high = sorted(luminance(Color.parse(colors[name])) for name in (ink, paper))
+        ratio = (high + 0.05) / (low + 0.05)
+        if ratio < 4.5:
+            faint[ink, paper] = round(ratio, 2)
+    assert not faint
+
+
+async def test_an_audit_that_is_not_there_leads_home_with_a_message(run: Run) -> None:
+    async with run("morl") as driver:
+        assert isinstance(driver.page, Home)
+        assert "has no audit 'morl'. Did you mean 'moral'?" in driver.messages[0]
+
+
+async def test_the_callback_is_told_of_audits_in_which_something_was_decided(run: Run) -> None:
+    told: list[str] = []
+    async with run(on_decided=told.append) as driver:
+        await driver.press("enter", "s", "f", "u")
+        driver.app.finish()
+        assert told == []
+        await driver.press("1")
+        driver.app.finish()
+        assert told == ["moral"]
+
+
+async def test_a_resized_terminal_is_used(run: Run) -> None:
+    async with run() as driver:
+        await driver.pilot.resize_terminal(160, 40)
+        await driver.pilot.pause(0.2)
+        await driver.press("enter")
+        assert "Hidden until you decide" in driver.text
+        await driver.pilot.resize_terminal(60, 20)
+        await driver.pilot.pause(0.2)
+        assert "Hidden until you decide" not in driver.text
+        assert "1 left" in driver.text
+        assert max(map(len, driver.text.splitlines())) <= 60
