@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CONTRARY = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "False",
+    "LITELLM_MODE": "DEV",
+    "LANGGRAPH_STRICT_MSGPACK": "false",
+    "LANGSMITH_TRACING": "true",
+    "LANGCHAIN_TRACING_V2": "true",
+    "HF_HUB_DISABLE_TELEMETRY": "0",
+}
+"""What a user's shell may say; each would open a way out."""
+
+WATCHED = """
+import socket
+asked = []
+def refuse(*args, **kwargs):
+    asked.append(args[0])
+    raise socket.gaierror("no look-ups here")
+socket.getaddrinfo = refuse
+from auditor import bootstrap
+bootstrap.prepare()
+bootstrap.prepare()
+bootstrap.quiet()
+"""
+
+CHECKS = {
+    "litellm looks no prices up": """
+import litellm, time
+time.sleep(0.5)
+assert litellm.model_cost
+assert not asked, asked
+""",
+    "litellm reads no .env file": """
+import litellm, os
+assert "FROM_DOTENV" not in os.environ
+""",
+    "litellm's debug messages are off": """
+import litellm, logging
+assert not logging.getLogger("LiteLLM").isEnabledFor(logging.WARNING)
+""",
+    "checkpoints name no code": """
+from langgraph.checkpoint.serde import _msgpack
+assert _msgpack.STRICT_MSGPACK_ENABLED
+""",
+    "nothing is traced": """
+from langsmith.utils import tracing_is_enabled
+assert not tracing_is_enabled()
+""",
+    "the hub hears nothing of us": """
+from huggingface_hub import constants
+assert constants.HF_HUB_DISABLE_TELEMETRY
+assert constants.HF_HUB_DISABLE_PROGRESS_BARS
+""",
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_each_way_out_is_shut_whatever_the_shell_says(name: str, tmp_path: os.PathLike[str]) -> None:
+    with open(os.path.join(tmp_path, ".env"), "w") as file:
+        file.write("FROM_DOTENV=1\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED + CHECKS[name]],
+        env=os.environ | CONTRARY,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_it_litellm_does_look_up_and_read(tmp_path: os.PathLike[str]) -> None:
+    """The checks can fail: this is what happens with the library's own settings."""
+    with open(os.path.join(tmp_path, ".env"), "w") as file:
+        file.write("FROM_DOTENV=1\n")
+    opened = WATCHED.split("from auditor")[0]
+    code = opened + "import litellm, os\nassert asked\nassert os.environ['FROM_DOTENV'] == '1'\n"
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=clean, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_loads_no_heavy_library() -> None:
+    code = (
+        "import sys; from auditor import bootstrap; bootstrap.prepare(); bootstrap.quiet();"
+        "heavy = {'litellm', 'langgraph', 'torch', 'transformers', 'huggingface_hub'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
