@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.errors import ModelSetupError
+from auditor.models import embeddings
+from auditor.models.embeddings import Encoder, check_encoder, load_encoder
+
+WORDS = "the people of this country think that divorce is wrong and that a promise must be kept "
+
+
+@pytest.fixture(scope="module")
+def encoder(minilm: Path) -> Encoder:
+    del minilm
+    return load_encoder("all-MiniLM-L6-v2")
+
+
+def cosine(encoder: Encoder, left: str, right: str) -> float:
+    a, b = encoder.encode([left, right])
+    return float(a @ b)
+
+
+def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: Encoder) -> None:
+    texts = ["Divorce is wrong.", "A longer text about the price of bread in the market of the town.", "Yes", ""]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (4, 384)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(texts[::-1])[::-1], vectors, atol=1e-6)
+
+
+def test_vectors_are_those_of_the_library(encoder: Encoder, minilm: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["Divorce is wrong.", "Abortion can never be justified.", WORDS]
+    expected = SentenceTransformer(str(minilm)).encode(texts, normalize_embeddings=True)
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
+
+
+def test_meaning_counts(encoder: Encoder) -> None:
+    near = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
+    far = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
+    assert near > 0.6 > 0.2 > far
+
+
+def test_equal_texts_have_equal_vectors(encoder: Encoder) -> None:
+    vectors = encoder.encode(["a", WORDS * 20, "a", "b", WORDS * 20])
+    assert (vectors[0] == vectors[2]).all()
+    assert (vectors[1] == vectors[4]).all()
+
+
+def test_nothing_is_nothing(encoder: Encoder) -> None:
+    assert encoder.encode([]).shape == (0, 384)
+
+
+def test_the_end_of_a_long_text_counts(encoder: Encoder) -> None:
+    """A plain encoder reads 256 tokens: of these two texts it would see the same."""
+    first, second = WORDS * 20 + "It is always acceptable. " * 30, WORDS * 20 + "The train leaves at noon. " * 30
+    assert cosine(encoder, first, second) < 0.95
+    plain = encoder._model.encode([first, second], normalize_embeddings=True)
+    assert plain[0] @ plain[1] > 0.9999
+
+
+def test_a_long_text_has_the_mean_of_its_pieces(encoder: Encoder) -> None:
+    text = WORDS * 40
+    pieces = encoder._pieces(text)
+    assert "".join(pieces) == text
+    mean = encoder.encode(pieces).mean(axis=0)
+    np.testing.assert_allclose(encoder.encode([text])[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [WORDS * 100, "word" * 5000, "ab" * 700 + " " + WORDS * 30, "🙂愛" * 2000, "a b " * 3000, "\n".join(["x"] * 2000)],
+    ids=["prose", "one word", "long words", "no spaces", "short words", "lines"],
+)
+def test_every_piece_is_read_whole(encoder: Encoder, text: str) -> None:
+    pieces = encoder._pieces(text)
+    assert "".join(pieces) == text
+    tokenizer = encoder._model.tokenizer
+    assert max(len(ids) for ids in tokenizer(pieces, truncation=False, verbose=False)["input_ids"]) <= 256
+
+
+def test_a_text_that_just_fits_is_one_piece(encoder: Encoder) -> None:
+    fits = "a " * 254  # 254 tokens and the two marks are 256
+    assert encoder._pieces(fits) == [fits]
+    assert len(encoder._pieces(fits + "a")) == 2
+
+
+def test_the_revision_is_that_of_the_weights(encoder: Encoder, minilm: Path) -> None:
+    again = load_encoder(str(minilm))
+    assert again.revision == encoder.revision
+    assert len(encoder.revision) == 64
+    with_torch = again._model[0].state_dict()
+    next(iter(with_torch.values())).add_(1e-3)
+    del again.revision
+    assert again.revision != encoder.revision
+
+
+OFFLINE = """
+import socket, time
+def refuse(*args, **kwargs):
+    raise SystemExit("looked up " + repr(args[0]))
+socket.getaddrinfo = refuse
+import sentence_transformers
+began = time.monotonic()
+from auditor.models.embeddings import load_encoder
+assert load_encoder("all-MiniLM-L6-v2").encode(["hello"]).shape == (1, 384)
+assert time.monotonic() - began < 5, time.monotonic() - began
+"""
+
+
+def test_it_loads_at_once_with_no_look_up_and_no_chatter(minilm: Path) -> None:
+    del minilm
+    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    for ask in (check_encoder, load_encoder):
+        with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the hub cannot be reached"):
+            ask("org/none")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelSetupError, match="HF_HUB_OFFLINE is set"):
+        load_encoder("org/none")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("./no/such/folder", "there is no such folder"),
+        ("/no/such/folder", "there is no such folder"),
+        ("not a name", "no name that a model can have"),
+        ("smollm2-135m", "is a language model"),
+    ],
+)
+def test_what_is_no_encoder_is_said(smollm2: Path, model: str, words: str) -> None:
+    del smollm2
+    with pytest.raises(ModelSetupError, match=words):
+        check_encoder(model)
+
+
+def test_a_folder_that_holds_something_else_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ModelSetupError, match="cannot be loaded"):
+        load_encoder(str(tmp_path))
+
+
+def test_missing_weights_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path))
+    with pytest.raises(ModelSetupError, match="auditor models pull all-MiniLM-L6-v2"):
+        check_encoder("all-MiniLM-L6-v2")
+
+
+def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ModelSetupError, match=r"Install torch.*pip install 'auditor\[embeddings\]'"):
+        load_encoder("all-MiniLM-L6-v2")
+
+
+def test_checking_loads_no_heavy_library(minilm: Path) -> None:
+    del minilm
+    code = (
+        "import sys; from auditor.models.embeddings import check_encoder; check_encoder('all-MiniLM-L6-v2');"
+        "heavy = {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_encoder_without_a_limit_takes_texts_whole() -> None:
+    class Unlimited:
+        max_seq_length = None
+        tokenizer = object()
+
+    assert embeddings.Encoder(Unlimited(), "static")._pieces("word " * 9999) == ["word " * 9999]
