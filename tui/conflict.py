@@ -112,7 +112,7 @@ class ConflictPage(Page):
             state = Content.styled("… saving", "$text-warning")
         elif item.decision and item.decision.settles:
             sign = DECISIONS[item.decision]
-            state = Content.styled(f"✓ saved: {sign.glyph} {said(item.decision, row.score)}", sign.style)
+            state = content(f"✓ saved: {sign.glyph} {said(item.decision, row.score)}", sign.style)
         else:
             state = Content("○ not decided by you" if item.decision is None else "– skipped, not decided by you")
         parts = [state]
@@ -125,8 +125,7 @@ class ConflictPage(Page):
         if not item.revealed:
             parts.append(Content.styled("the rest is hidden until you decide", "$text-muted"))
         else:
-            sign = STANDINGS[row.standing]
-            parts.append(Content.styled(f"{sign.glyph} {STANDING_WORDS[row.standing]}", sign.style))
+            parts.append(STANDINGS[row.standing].says(STANDING_WORDS[row.standing]))
         return Content.styled("  ·  ", "$text-muted").join(parts)
 
     # --- deciding

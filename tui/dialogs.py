@@ -38,10 +38,10 @@ class Ask(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
-            window.border_title = Content(self._title)
+            window.border_title = content(self._title)
             window.border_subtitle = Content("enter saves · esc cancels")
             yield Input(line(self._value), id="answer")
-            yield Static(Content.styled(self._hint, "$text-muted"))
+            yield Static(content(self._hint, "$text-muted"))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -98,7 +98,7 @@ class AskScore(ModalScreen[float | None]):
         self.query_one("#score-axis", Static).update(scale)
         words = "a number from -1 (never acceptable) to 1 (always acceptable)"
         style = "$text-muted" if score is not None else "$text-error"
-        self.query_one("#score-error", Static).update(Content.styled(words, style))
+        self.query_one("#score-error", Static).update(content(words, style))
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -188,7 +188,7 @@ class Reading(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="window", can_focus=False) as window:
-            window.border_title = Content(self._title)
+            window.border_title = content(self._title)
             window.border_subtitle = Content("esc closes")
             yield Static(self._text)
 
@@ -210,7 +210,7 @@ class Keys(Reading):
     def __init__(self, title: str, groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]], width: int) -> None:
         lines: list[Content] = []
         for name, rows in groups:
-            lines.append(Content.styled(name, "bold $text-accent"))
+            lines.append(content(name, "bold $text-accent"))
             lines += [
                 _key(keys, action, min(width * 8 // 10 if width >= 120 else width * 96 // 100, MOST) - 8)
                 for keys, action in rows

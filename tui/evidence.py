@@ -6,7 +6,7 @@ from textual.content import Content
 
 from auditor.domain import Outcome, Ruling, Verdict
 from auditor.review.item import Item, Side
-from auditor.tui.paint import content, line, signed
+from auditor.tui.paint import RULINGS, content, line, signed
 from auditor.tui.words import said
 
 HIDDEN = """Hidden until you decide
@@ -24,7 +24,7 @@ def evidence(item: Item) -> Content:
     votes = f"Judges  left {_tally(item.left)} · right {_tally(item.right)}"
     parts = [Content.assemble(_survey(item), "\n", (votes[:6], "bold"), votes[6:])]
     if item.first is not None:
-        parts.append(Content.styled(f"You first said: {said(item.first)}. Both decisions are kept.", "$text-accent"))
+        parts.append(content(f"You first said: {said(item.first)}. Both decisions are kept.", "$text-accent"))
     parts += [_judges("left", item.left), _judges("right", item.right)]
     return Content("\n\n").join(parts)
 
@@ -62,10 +62,7 @@ def _verdict(verdict: Verdict) -> Content:
     who = content(f" {line(verdict.judge)} #{verdict.sample + 1}")
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return Content.assemble((f"– {verdict.outcome}", "$text-muted"), who)
-    is_valid = verdict.ruling is Ruling.VALID
-    ruling = Content.styled(
-        f"{'✓' if is_valid else '✕'} {verdict.ruling}", "$text-success" if is_valid else "$text-error"
-    )
+    sign = RULINGS[verdict.ruling]
     aspects = {
         "culture": verdict.cultural_accuracy,
         "logic": verdict.logical_consistency,
@@ -74,4 +71,4 @@ def _verdict(verdict: Verdict) -> Content:
     lacking = [name for name, holds in aspects.items() if holds is False]
     short = content(f" · lacks {', '.join(lacking)}" if lacking else "", "$text-muted")
     why = content(f" — {line(verdict.justification)}" if verdict.justification else "")
-    return Content.assemble(ruling, who, short, why)
+    return Content.assemble(sign.says(sign.word), who, short, why)

@@ -76,9 +76,8 @@ class Home(Page):
             head.update(Content("No audit here yet. `auditor run CONFIG` makes one."))
         else:
             openings = sum(o.conflicts[Standing.OPEN] + o.conflicts[Standing.DISPUTED] for o in self.found)
-            head.update(
-                Content(f"{_count(len(self.found), 'audit')} · {_count(openings, 'conflict')} waiting for people")
-            )
+            waiting = f"{_count(len(self.found), 'audit')} · {_count(openings, 'conflict')} waiting for people"
+            head.update(content(waiting))
         width = max(audits.scrollable_content_region.width - 2, 40)
         names = [o.audit.name for o in self.found]
         if [option.id for option in audits.options] == names:
@@ -145,11 +144,11 @@ def _conflicts(overview: Overview) -> Content:
     if not overview.total:
         return Content.styled("no conflicts", "$text-muted")
     pieces = [
-        Content.styled(f"{sign.glyph} {overview.conflicts[standing]:,} {sign.word}", sign.style)
+        sign.says(f"{overview.conflicts[standing]:,} {sign.word}")
         for standing, sign in STANDINGS.items()
         if overview.conflicts[standing]
     ]
-    return Content("   ").join([*pieces, Content.styled(f"of {_count(overview.total, 'conflict')}", "$text-muted")])
+    return Content("   ").join([*pieces, content(f"of {_count(overview.total, 'conflict')}", "$text-muted")])
 
 
 def _count(n: int, word: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from auditor.domain import Decision
+from auditor.domain import Decision, Ruling
 from auditor.storage.standing import Standing
 from auditor.text import visible
 
@@ -26,9 +26,9 @@ class Sign(NamedTuple):
     word: str
     style: str
 
-    @property
-    def content(self) -> Content:
-        return Content.styled(f"{self.glyph} {self.word}", self.style)
+    def says(self, words: str) -> Content:
+        """The sign in front of some words."""
+        return Content.styled(line(f"{self.glyph} {words}"), self.style)
 
 
 STANDINGS = {
@@ -43,6 +43,7 @@ STANDING_WORDS = {
     Standing.MAJORITY: "settled by the judges",
     Standing.PERSON: "settled by people",
 }
+RULINGS = {Ruling.VALID: Sign("✓", "VALID", "$text-success"), Ruling.INVALID: Sign("✕", "INVALID", "$text-error")}
 DECISIONS = {
     None: Sign("·", "", "$text-muted"),
     Decision.LEFT: Sign("◀", "left", "$text-success"),

@@ -87,7 +87,7 @@ class PeoplePage(Page):
 
 def painted(table: Table, width: int) -> Content:
     """A table of the summary: a title, why it can be trusted how far, and a line for each row."""
-    lines = [Content.styled(table.title, "bold $text-accent"), Content.styled(table.note, "$text-muted")]
+    lines = [content(table.title, "bold $text-accent"), content(table.note, "$text-muted")]
     name = min(NAME, width // 3)
     lines += [_row(row, name, width) for row in table.rows]
     return Content("\n").join(lines)

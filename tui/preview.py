@@ -53,8 +53,7 @@ def _yours(item: Item) -> Content:
     if item.decision is None or not item.decision.settles:
         pieces = [Content.styled("not decided by you", "$text-muted")]
     else:
-        sign = DECISIONS[item.decision]
-        pieces = [Content.styled(f"{sign.glyph} {said(item.decision, item.row.score)}", sign.style)]
+        pieces = [DECISIONS[item.decision].says(said(item.decision, item.row.score))]
     if item.row.flagged:
         pieces.append(Content.styled("⚑ flagged", "$text-error"))
     if item.row.note:

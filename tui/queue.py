@@ -120,7 +120,7 @@ class QueuePage(Page):
 
     def _head(self) -> None:
         pieces = [
-            Content.styled(f"{sign.glyph} {self.counts[standing]:,} {sign.word}", sign.style)
+            sign.says(f"{self.counts[standing]:,} {sign.word}")
             for standing, sign in STANDINGS.items()
             if self.counts[standing] or standing is Standing.OPEN
         ]

@@ -12,7 +12,7 @@ from auditor.domain import Outcome
 from auditor.review.item import Side
 from auditor.review.words import only_here
 from auditor.storage.evidence import Sample
-from auditor.tui.paint import axis, line, marked, signed
+from auditor.tui.paint import axis, content, line, marked, signed
 
 SAMPLE, MEAN, TRUTH = "●", "▲", "◆"
 
@@ -57,14 +57,15 @@ class SidePanel(VerticalScroll):
     def show(self, name: str, side: Side, other: Side, sample: int, *, truth: float | None, marks: bool) -> None:
         """Show a side; `marks` says whether the words that only it uses are marked."""
         number = "1" if name == "left" else "2"
-        author = "" if side.author is None else f" · {line(side.author)}"
-        self.border_title = Content(f"{number} {name}{author} · {signed(side.score)}")
+        author = "" if side.author is None else f" · {side.author}"
+        self.border_title = Content(line(f"{number} {name}{author} · {signed(side.score)}"))
         scores = tuple(s.score for s in side.samples if s.score is not None)
         self.query_one(Scale).show(scores, side.score, truth)
         self.query_one(".summary", Static).update(_summary(side, truth), layout=False)
         ordered, others = _ordered(side), _ordered(other)
         n = len(ordered)
-        self.border_subtitle = Content(f"sample {sample % n + 1} of {n}" if n > 1 else "")
+        place = line(f"sample {sample % n + 1} of {n}") if n > 1 else ""
+        self.border_subtitle = content(place)
         theirs = others[sample % len(others)] if others else None
         turned = ordered[sample % n :] + ordered[: sample % n] if n else []
         shown = (turned, theirs, marks)
@@ -83,7 +84,7 @@ def _summary(side: Side, truth: float | None) -> Content:
         parts.append(f"people {TRUTH} {signed(truth)}")
     if failed:
         parts.append(f"{failed} failed")
-    return Content.styled(" · ".join(parts), "$text-muted")
+    return content(" · ".join(parts), "$text-muted")
 
 
 def _ordered(side: Side) -> list[Sample]:

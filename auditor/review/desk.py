@@ -18,6 +18,7 @@ from auditor.agents.blinding import blind
 from auditor.domain import Act, Decision, Rating
 from auditor.errors import StorageError
 from auditor.review.item import Item, Side
+from auditor.review.words import storable
 from auditor.storage import evidence, rating_log, reviews
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -52,12 +53,12 @@ class Desk:
     ) -> None:
         self.db = db
         self.audit = audit
-        self.rater = rater
+        self.rater = storable(rater)
         self.blind = blind
         self.second_share = second_share
         self.decided = 0
         self._on_decided = on_decided
-        self._queue = reviews.Queue(db, audit.id, rater, open_book=not blind)
+        self._queue = reviews.Queue(db, audit.id, self.rater, open_book=not blind)
         self._survey = json.loads(audit.survey)
         self._names = _author_names(audit)
         self._ahead: list[ConflictKey] = []
@@ -204,6 +205,7 @@ class Desk:
     def _say(self, item: Item, saying: Saying, shown: str | None = None) -> Entry:
         saying = replace(
             saying,
+            note=saying.note and storable(saying.note),
             shown=shown if shown is not None else SHOWN if item.revealed else "",
             swapped=item.swapped,
             duration_s=round(time.monotonic() - item.shown_at, 3),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError
+from auditor.review.words import storable
 from auditor.storage.standing import QueueFilter, Sort, Standing
 
 E = TypeVar("E", bound=StrEnum)
@@ -33,7 +34,7 @@ def parse_filter(text: str) -> QueueFilter:
         UsageError: an unknown key or value; the message names the nearest known one.
     """
     found: dict[str, Any] = {}
-    for token in _split(text):
+    for token in _split(storable(text)):
         key, colon, value = token.partition(":")
         if not colon or not key.isalpha():
             found["words"] = (*found.get("words", ()), token)

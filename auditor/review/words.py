@@ -1,4 +1,4 @@
-"""Which words of two texts differ, so that a reader's eye goes to what only one side says."""
+"""Words that people read and type: which differ between two texts, and what of them a database can take."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def _counts(word: str) -> bool:
 def _fold(word: str) -> str:
     folded = word.casefold()
     return folded[:-1] if len(folded) > _SHORT and folded.endswith("s") else folded
+
+
+def storable(text: str) -> str:
+    """What a person typed or pasted, with characters that no database takes spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "␀")

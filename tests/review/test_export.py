@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from auditor.domain import Conflict, Decision
+from auditor.review.desk import Desk
+from auditor.review.export import COLUMNS, rating_rows, write_ratings
+from auditor.storage import results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.review_case import review_case
+
+
+@pytest.fixture
+def audit(db: Database) -> Audit:
+    audit = review_case(db, conflicts=3)
+    desk = Desk(db, audit, "ada")
+    one, other, _ = desk.keys()
+    desk.decide(desk.item(one), Decision.SCORE, score=-0.5, note="=1+1")
+    desk.decide(desk.item(other), Decision.LEFT, note='two\nlines, "quoted"')
+    desk.undo()
+    return audit
+
+
+def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
+    for form in ("csv", "jsonl"):
+        out = io.StringIO(newline="")
+        assert write_ratings(db, audit, out, form, raw=True) == 3
+        out.seek(0)
+        rows = list(csv.DictReader(out)) if form == "csv" else [json.loads(row) for row in out]
+        assert list(rows[0]) == list(COLUMNS)
+        assert [str(row["act"]) for row in rows] == ["decide", "decide", "undo"]
+        assert [str(row["in_force"]) for row in rows] == ["True", "False", "True"]
+        assert float(rows[0]["score"]) == -0.5
+        assert rows[1]["note"] == 'two\nlines, "quoted"'
+        assert str(rows[2]["of"]) == str(rows[1]["id"])
+
+
+def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
+    names = {(c.cell, c.left, c.right): c.id for c in results.conflicts(db, audit.id)}
+    assert all(isinstance(c, Conflict) for c in results.conflicts(db, audit.id))
+    for row in rating_rows(db, audit):
+        assert row["conflict"] == names[(row["country"], row["topic"]), row["left"], row["right"]]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("note", "written"),
+    [
+        ("=1+1", "'=1+1"),
+        (" =cmd|x", "' =cmd|x"),
+        ("\u200b=1+1", "'\u200b=1+1"),
+        ("-2+3", "'-2+3"),
+        ("+49 30", "'+49 30"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\tx", "'\tx"),
+        ("plain = text", "plain = text"),
+        ("", ""),
+    ],
+)
+def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, written: str) -> None:
+    audit = review_case(db, conflicts=1)
+    desk = Desk(db, audit, "ada")
+    desk.decide(desk.item(desk.keys()[0]), Decision.SCORE, score=-0.5, note=note)
+    out = io.StringIO(newline="")
+    write_ratings(db, audit, out)
+    out.seek(0)
+    (row,) = csv.DictReader(out)
+    assert row["note"] == written
+    assert row["score"] == "-0.5", "a negative number is a number"

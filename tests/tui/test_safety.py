@@ -1,0 +1,234 @@
+"""Whatever a model wrote is shown as plain text: on every screen, at a real terminal, and by a rule on the source."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pty
+import re
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import auditor.tui
+from auditor.domain import Cell, Decision, Survey
+from auditor.review.desk import Desk
+from auditor.storage import audits, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from auditor.tui.paint import content, fit, line, marked, prose
+from tests.review_case import HOSTILE, review_case
+from tests.tui.conftest import Run
+
+STARTS_EMPTY = True
+
+ATTACKS = [
+    "[/INST]",
+    "[@click=app.quit]q[/]",
+    "[$primary]x",
+    "[B]x",
+    "see [1]",
+    "[score=5]",
+    "[bold red]x[/]",
+    "[/]",
+    "[[x]]",
+    "\\[x]",
+    "\x1b]0;title\x07",
+    "\x1b]8;;http://evil\x1b\\link",
+    "\x1b]52;c;ZXZpbA==\x07",
+    "\x1b[2J\x1b[31m",
+    "\x9b31m\x9d0;x\x9c",
+    "\u202eevil\u202c\u2066x\u2069",
+    "over\rwritten",
+    "a\x08b\x7f\x00",
+    "\ud800 lone",
+    "\u200bzero\ufeff",
+]
+ACTING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def is_plain(text: str) -> bool:
+    return ACTING.search(text) is None
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_every_way_to_the_screen_shows_what_is_there(attack: str) -> None:
+    for shown in (
+        prose(attack),
+        line(attack),
+        fit(attack, 30),
+        content(attack).plain,
+        marked(attack, [(0, 2)], "b").plain,
+    ):
+        assert is_plain(shown)
+    if attack.isprintable():
+        assert content(attack).plain == attack
+        assert line(attack) == attack
+    assert cell_len(fit(attack, 12)) == 12
+
+
+def hostile_everywhere(db: Database, attack: str) -> Audit:
+    """An audit whose every text of unknown origin is an attack: reasoning, verdicts, names, survey, notes."""
+    audit = review_case(db, conflicts=2, hostile=True)
+    text = attack.encode("utf-8", "replace").decode()  # a lone surrogate does not get into the database
+    odd = {
+        cell: Cell(text + cell.country, text + cell.topic) for cell in {c.cell for c in results.conflicts(db, audit.id)}
+    }
+    from dataclasses import replace
+
+    results.save_traces(db, audit.id, [
+        replace(t, cell=odd[t.cell], model=text + t.model, text=text) for t in results.traces(db, audit.id)
+    ])  # fmt: skip
+    results.save_verdicts(db, audit.id, [
+        replace(v, cell=odd[v.cell], model=text + v.model, judge=text + v.judge, justification=text)
+        for v in results.verdicts(db, audit.id)
+    ])  # fmt: skip
+    results.replace_conflicts(db, audit.id, [
+        replace(c, cell=odd[c.cell], left=text + c.left, right=text + c.right) for c in results.conflicts(db, audit.id)
+    ])  # fmt: skip
+    survey = audits.survey_of(db, audit)
+    hostile = Survey(
+        name=text, title=text, source=text, wording=text + " {topic} {country}", scale=(text, text),
+        cells=tuple(replace(c, cell=odd[c.cell]) for c in survey.cells),
+    )  # fmt: skip
+    from sqlalchemy import text as sql
+
+    from auditor.storage.audits import _save_survey, _survey_json
+
+    db.write(lambda connection: _save_survey(connection, audit.id, hostile))
+    db.write(lambda connection: connection.execute(sql("update audit set survey = :s"), {"s": _survey_json(hostile)}))
+    return audits.get(db, "moral")
+
+
+@pytest.mark.parametrize("attack", [HOSTILE, " ".join(ATTACKS)], ids=["a model's answer", "all attacks"])
+async def test_no_screen_breaks_or_lets_anything_act(run: Run, db: Database, attack: str) -> None:
+    audit = hostile_everywhere(db, attack)
+    for rater in (attack + "ada", "grace"):
+        desk = Desk(db, audit, rater)
+        for key in list(desk.keys()):
+            item = desk.item(key)
+            desk.decide(item, Decision.LEFT, note=attack)
+    async with run(size=(130, 40), rater=rater) as driver:
+        texts = [driver.text]
+        for keys in (("enter",), ("h",), ("escape", "n"), ("escape", "escape", "a"), ("escape", "slash")):
+            await driver.press(*keys)
+            texts.append(driver.text)
+        await driver.press("escape", "F", "s", "escape", "escape", "q")
+        texts.append(driver.text)
+        await driver.press("u")
+        for text in (*texts, driver.text, *driver.messages):
+            assert is_plain(text)
+            assert max(map(cell_len, text.splitlines()), default=0) <= 130
+
+
+def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
+    """The tests above see what the compositor makes; only a terminal sees what is written."""
+    url = f"sqlite:///{tmp_path}/audits.db"
+    with open_database(url) as db:
+        hostile_everywhere(db, HOSTILE)
+    code = f"from auditor.tui.app import run_review; run_review({url!r}, 'moral', rater='ada')"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", AUDITOR_REVIEW_DIR=str(tmp_path), COLUMNS="120", LINES="40")
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    seen = b""
+
+    def read_until(words: bytes, limit_s: float = 20) -> None:
+        nonlocal seen
+        end = time.monotonic() + limit_s
+        while words not in seen and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.1)[0]:
+                seen += os.read(terminal, 65536)
+        assert words in seen, seen[-2000:]
+
+    try:
+        read_until(b"gotcha")
+        os.write(terminal, b"\r")
+        read_until(b"1 left")
+        os.write(terminal, b"1")
+        read_until(b"saved:")
+        os.write(terminal, b"\x11")
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                break
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+    assert "␛]0;owned␇".encode() in seen
+    for bad in (b"\x1b]0;owned", b"\x1b[2J\x1b[31mred", "\x9b31m".encode(), "\u202e".encode(), b"\x1b]52", b"\x08 end"):
+        assert bad not in seen
+
+
+# --- a rule on the source: texts reach widgets as content, or as words of our own ------------------------------------
+
+WIDGETS = {"Static", "Label", "Button", "Option", "add_option", "update", "replace_option_prompt"}
+PLAIN = {"Content", "styled"}
+"""What makes content of a string, without markup but also without showing what would act on a terminal."""
+DOORS = {"content", "line", "prose", "fit", "marked", "signed", "axis", "bar", "interval", "heading", "says"}
+
+
+def strings_into_widgets(tree: ast.AST) -> list[str]:
+    """Places where a text that may not be ours gets near the screen without going through a door."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(_name(target).startswith("border_") for target in node.targets):
+            found += [] if _name(getattr(node.value, "func", node.value)) in ("Content", "content") else [node.value]
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        text = node.args[0]
+        if _name(node.func) in PLAIN and not _is_ours(text):
+            found.append(text)
+        if _name(node.func) in WIDGETS and isinstance(text, ast.JoinedStr) and not _is_ours(text):
+            found.append(text)
+    return [f"line {node.lineno}: {ast.unparse(node)}" for node in found]
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_ours(node: ast.expr) -> bool:
+    """A literal, a name in capitals, what a door returned, or what is put together from these."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name):
+            return name.isupper()
+        case ast.JoinedStr(values=values):
+            return all(_is_ours(v.value) if isinstance(v, ast.FormattedValue) else True for v in values)
+        case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+            return _is_ours(one) and _is_ours(other)
+        case ast.Call(func=func):
+            return _name(func) in DOORS
+        case _:
+            return False
+
+
+def test_no_string_reaches_a_widget_but_through_a_door() -> None:
+    folder = Path(auditor.tui.__file__).parent
+    found = {path.name: strings_into_widgets(ast.parse(path.read_text())) for path in sorted(folder.glob("*.py"))}
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def test_the_rule_sees_what_it_is_for() -> None:
+    assert strings_into_widgets(ast.parse("Static(f'{trace.text}')"))
+    assert strings_into_widgets(ast.parse("panel.border_title = name"))
+    assert strings_into_widgets(ast.parse("Content.styled(f'by {row.author}', 'bold')"))
+    assert strings_into_widgets(ast.parse("Content(note)"))
+    assert not strings_into_widgets(ast.parse("Static(f'{line(trace.text)}')"))
+
+
+def test_messages_are_no_markup() -> None:
+    """`notify` reads markup unless told otherwise."""
+    folder = Path(auditor.tui.__file__).parent
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and _name(node.func) == "notify":
+                assert "markup=False" in ast.unparse(node), f"{path.name}, line {node.lineno}"
