@@ -1,0 +1,215 @@
+"""The real program in a real terminal: a whole review in tmux, killed in the middle; and in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.storage import audits, rating_log
+from auditor.storage.database import open_database
+from auditor.storage.reviews import Queue
+from auditor.storage.standing import Standing
+from tests.review_case import review_case
+
+STARTS_EMPTY = True
+PROGRAM = "import sys; from auditor.tui.app import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
+
+
+class Tmux:
+    """One terminal of 80 x 24 in a tmux server of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._command = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
+        self._environment = {
+            **os.environ,
+            "AUDITOR_REVIEW_DIR": str(folder),
+            "TERM": "xterm-256color",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def start(self, command: str) -> None:
+        """Run a command in a new session."""
+        self._run("new-session", "-d", "-x", "80", "-y", "24", "-s", "review", command)
+
+    def press(self, *keys: str) -> None:
+        self._run("send-keys", "-t", "review", *keys)
+
+    def pid(self) -> int:
+        return int(self._run("list-panes", "-t", "review", "-F", "#{pane_pid}"))
+
+    def text(self) -> str:
+        return self._run("capture-pane", "-p", "-t", "review")
+
+    def wait_for(self, pattern: str, limit_s: float = 20) -> re.Match[str]:
+        """Wait until the screen shows something."""
+        end = time.monotonic() + limit_s
+        while (found := re.search(pattern, self.text())) is None:
+            assert time.monotonic() < end, f"no {pattern!r} in:\n{self.text()}"
+            time.sleep(0.02)
+        return found
+
+    def stop(self) -> None:
+        subprocess.run([*self._command, "kill-server"], capture_output=True, check=False)
+
+    def _run(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [*self._command, *arguments], env=self._environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    terminal = Tmux(tmp_path)
+    yield terminal
+    terminal.stop()
+
+
+def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/audits.db"
+    with open_database(url) as db:
+        audit = review_case(db)
+    command = shlex.join([sys.executable, "-c", PROGRAM, url])
+    keys = "1234" * 5
+
+    def review(begin: int, end: int) -> None:
+        tmux.wait_for(r"of 20 · by what teaches most")
+        tmux.press("Space")
+        for number in range(begin, end):
+            tmux.wait_for("not decided by you")
+            tmux.press(keys[number])
+            tmux.wait_for("✓ saved: ")
+            if number < end - 1:
+                tmux.press("Space")
+
+    tmux.start(command)
+    review(0, 9)
+    os.kill(tmux.pid(), signal.SIGKILL)
+    tmux.stop()
+    with open_database(url) as db:
+        assert len(rating_log.entries(db, audit.id)) == 9, "what was shown as saved is there"
+
+    tmux.start(command)
+    tmux.wait_for(r"○ 11 open   ● 9 people")
+    review(9, 20)
+    tmux.press("Escape")
+    tmux.wait_for(r"● 20 people")
+    tmux.press("Escape")
+    tmux.wait_for(r"✓ done")
+    tmux.press("q")
+    with open_database(url) as db:
+        log = rating_log.entries(db, audit.id)
+        counts = Queue(db, audit.id, "ada").counts()
+    assert len(log) == len({entry.key for entry in log}) == 20
+    assert counts[Standing.PERSON] == 20
+
+
+def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Path) -> None:
+    """The other half of the promise: nothing that was not shown as saved is claimed later."""
+    url = f"sqlite:///{tmp_path}/audits.db"
+    with open_database(url) as db:
+        audit = review_case(db, conflicts=1)
+        tmux.start(shlex.join([sys.executable, "-c", PROGRAM, url]))
+        tmux.wait_for("1 of 1")
+        tmux.press("Enter")
+        tmux.wait_for("not decided by you")
+        with db.engine.begin() as held:
+            held.exec_driver_sql("select 1")
+            tmux.press("1")
+            tmux.wait_for("… saving")
+            os.kill(tmux.pid(), signal.SIGKILL)
+        assert rating_log.entries(db, audit.id) == []
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------
+
+
+async def test_the_app_is_served_to_its_own_page_only(tmp_path: Path, unused_port: int) -> None:
+    pytest.importorskip("textual_serve")
+    import aiohttp
+    from aiohttp import web
+
+    from auditor.tui.serve import make_server
+
+    url = f"sqlite:///{tmp_path}/audits.db"
+    with open_database(url) as db:
+        review_case(db)
+    server = make_server([sys.executable, "-c", PROGRAM, url], port=unused_port)
+    runner = web.AppRunner(await server._make_app())
+    await runner.setup()
+    await web.TCPSite(runner, server.host, server.port).start()
+    own = f"http://127.0.0.1:{unused_port}"
+    try:
+        async with aiohttp.ClientSession() as session:
+            assert await _status(session, own) == 200
+            assert await _status(session, own, Host="evil.example") == 403
+            assert await _status(session, own, Origin="http://evil.example") == 403
+            assert await _status(session, own, Origin=f"http://127.0.0.1:{unused_port + 1}") == 403
+            assert await _status(session, f"{own}/ws", Origin="null") == 403
+            async with session.ws_connect(f"{own}/ws?width=100&height=30", origin=own) as socket:
+                assert b"conflicts" in await _read_until(socket, b"conflicts")
+                await socket.send_str(json.dumps(["stdin", "\r"]))
+                await _read_until(socket, b"1 left")
+                await socket.send_str(json.dumps(["stdin", "1"]))
+                await _read_until(socket, b"saved:")
+    finally:
+        await runner.cleanup()
+    with open_database(url) as db:
+        assert len(rating_log.entries(db, audits.get(db, "moral").id)) == 1
+
+
+async def _status(session: Any, url: str, **headers: str) -> int:
+    async with session.get(url, headers=headers) as response:
+        status: int = response.status
+        return status
+
+
+async def _read_until(socket: Any, words: bytes, limit_s: float = 20) -> bytes:
+    seen = b""
+    async with asyncio.timeout(limit_s):
+        while words not in seen:
+            message = await socket.receive()
+            seen += message.data if isinstance(message.data, bytes) else str(message.data).encode()
+    return seen
+
+
+def test_it_listens_on_the_loopback_interface_unless_told_otherwise() -> None:
+    pytest.importorskip("textual_serve")
+    from auditor.tui.serve import make_server
+
+    assert make_server(["true"]).host == "127.0.0.1"
+    assert make_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from auditor.tui.serve import make_server
+
+    monkeypatch.setitem(sys.modules, "textual_serve.server", None)
+    with pytest.raises(UsageError, match=r"pip install 'auditor\[serve\]'"):
+        make_server(["true"])
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
