@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from auditor.metrics.semantic import semantic_graph_entropies as semantic_graph_entropies
     from auditor.metrics.semantic import semantic_graph_entropy as semantic_graph_entropy
     from auditor.metrics.semantic import shuffled_null as shuffled_null
+    from auditor.metrics.votes import agreement_with_others as agreement_with_others
     from auditor.metrics.votes import can_still_change as can_still_change
     from auditor.metrics.votes import dawid_skene as dawid_skene
     from auditor.metrics.votes import weighted_majority as weighted_majority
@@ -88,7 +89,7 @@ _NAMES = {
         "semantic_graph_entropy",
         "shuffled_null",
     ),
-    "votes": ("can_still_change", "dawid_skene", "weighted_majority"),
+    "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "weighted_majority"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._pairs import Floats
+from auditor.metrics.proportion import Proportion, proportion
 
 
 def can_still_change(votes_left: int, votes_right: int, cast: int, seats: int) -> bool:
@@ -56,6 +57,26 @@ def weighted_majority(ratings: ArrayLike, weights: ArrayLike) -> Floats:
     winner = categories[held.argmax(axis=1)]
     # Weights are decimal fractions: half of them must not become more than half by a rounding error.
     return np.where(held.max(axis=1) > weight.sum() / 2 * (1 + 1e-12), winner, np.nan)
+
+
+def agreement_with_others(ratings: ArrayLike) -> tuple[Proportion, ...]:
+    """For each rater, the share of its items on which it says what more than half of the others' ratings say.
+
+    Items that the others leave open, or have not rated, do not count: n is the number of the rest.
+
+    Args:
+        ratings: shape (raters, items), numbers that name categories; nan where a rater gave none.
+
+    Raises:
+        ValueError: not a table, or an infinite rating.
+    """
+    marks, categories = _marks(_as_ratings(ratings))
+    if not len(categories):
+        return tuple(proportion(0, 0) for _ in marks)
+    others = marks.sum(axis=0) - marks
+    decided = (2 * others.max(axis=2) > others.sum(axis=2)) & marks.any(axis=2)
+    same = decided & (marks.argmax(axis=2) == others.argmax(axis=2))
+    return tuple(proportion(int(s.sum()), int(d.sum())) for s, d in zip(same, decided, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.metrics.conflict import settle
-from auditor.metrics.votes import can_still_change, dawid_skene, weighted_majority
+from auditor.metrics.votes import agreement_with_others, can_still_change, dawid_skene, weighted_majority
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -62,6 +62,27 @@ def test_half_the_weight_is_no_majority() -> None:
 def test_weights_that_do_not_fit_are_refused(weights: list[float]) -> None:
     with pytest.raises(ValueError, match="2 numbers"):
         weighted_majority([[1.0], [0.0]], weights)
+
+
+def test_agreement_with_others_by_hand() -> None:
+    ratings = [[1, 1, 0, NAN, 1], [1, 0, 0, 0, NAN], [1, 0, 1, 0, NAN], [0, 1, NAN, 0, NAN]]
+    # What the others say, item by item, "-" where they leave it open. The first rater, 1 1 0: 1 0 -. The second,
+    # 1 0 0 0: 1 1 - 0. The third, 1 0 1 0: 1 1 0 0. The fourth, 0 1 and 0 on the fourth item: 1 0 and 0.
+    got = agreement_with_others(ratings)
+    assert [(round(p.value * p.n), p.n) for p in got if p.value is not None] == [(1, 2), (2, 3), (2, 4), (1, 3)]
+
+
+def test_agreement_with_nobody_is_no_number() -> None:
+    for ratings in ([[1.0, 0.0], [NAN, NAN]], [[NAN, NAN], [NAN, NAN]]):
+        assert [(p.value, p.n) for p in agreement_with_others(ratings)] == [(None, 0), (None, 0)]
+
+
+def test_agreement_with_others_finds_who_stands_apart() -> None:
+    ratings, _ = _panel([0.9, 0.9, 0.9, 0.9, 0.5], 1000, 7)
+    shares = [p.value for p in agreement_with_others(ratings)]
+    # An honest judge is right with a majority that is right, or wrong with one that is wrong; a coin half the time.
+    assert shares[:4] == pytest.approx([0.88] * 4, abs=0.05)
+    assert shares[4] == pytest.approx(0.5, abs=0.05)
 
 
 def _panel(
