@@ -38,6 +38,7 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
         sample=sample,
         params=_params(model, probe.temperature, probe.max_tokens, derive_seed(config.seed, *cell, sample)),
         schema=MoralJudgement.__name__ if structured else None,
+        max_words=probe.max_words if structured else None,
     )
 
 
@@ -55,6 +56,7 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
         purpose=Purpose.REVIEW,
         params=_params(judge, probe.temperature, probe.max_tokens, seed),
         schema=TraceReview.__name__,
+        max_words=probe.max_words,
     )
 
 

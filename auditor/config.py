@@ -256,7 +256,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
 
 def _explain(error: pydantic.ValidationError, data: Any) -> str:
     """The first thing wrong, in one line; how many more there are."""
-    found = [dict(e) for e in error.errors(include_url=False)]
+    found: list[dict[str, Any]] = [dict(e) for e in error.errors(include_url=False)]
     # Where a word or a table is allowed, pydantic complains about both; the table's complaint says more.
     told = [
         e for e in found if e["type"] != "literal_error" or all(o is e or o["loc"][0] != e["loc"][0] for o in found)

@@ -141,6 +141,7 @@ class Call:
         sample: index of this sample among equal questions, from 0.
         params: what is sent beside the messages: temperature, max_tokens, seed, and the like.
         schema: name of the structure asked for, or None for free text.
+        max_words: length of each text in the structure that is asked for; the messages say it too.
         server: the provider's base URL where the config sets one.
     """
 
@@ -151,6 +152,7 @@ class Call:
     sample: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
     schema: str | None = None
+    max_words: int | None = None
     server: str | None = None
 
     @property
@@ -164,7 +166,7 @@ class Call:
                 "purpose": self.purpose.value,
                 "sample": self.sample,
                 "params": dict(self.params),
-                "schema": self.schema,
+                "schema": [self.schema, self.max_words],
             }
         )
 

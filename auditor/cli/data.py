@@ -42,7 +42,8 @@ def list_surveys(as_json: AsJson = False) -> None:
     if as_json:
         put_json(facts)
         return
-    table(list(facts[0]), [list(f.values()) for f in facts])
+    columns = ["name", "title", "countries", "topics", "cells"]
+    table(columns, [[fact[column] for column in columns] for fact in facts])
 
 
 @import_app.command("scores")

@@ -24,7 +24,7 @@ from auditor.models import weights
 
 PREFIX = "embedded/"
 SLOTS = 8
-"""Questions answered at the same time."""
+"""Questions answered at the same time, by all servers of a model together."""
 CONTEXT_TOKENS = 2048
 """Room of one question with its answer."""
 STOP_S = 5.0
@@ -98,7 +98,7 @@ class EmbeddedServer:
             "api_key": self.api_key,
             "slots": self.slots,
             "context_tokens": self.context_tokens,
-            "threads": cores(),
+            "threads": 1,  # Several wait for each other at every step, and starve where other programs run too.
         }
         assert process.stdin
         assert process.stdout
@@ -122,29 +122,36 @@ def cores() -> int:
 
 # --- one server a process and model -------------------------------------------------------------------------------
 
-_running: dict[str, EmbeddedServer] = {}
+_running: dict[tuple[str, int], EmbeddedServer] = {}
 _starting = threading.Lock()
 
 
-def endpoint(model: str) -> tuple[str, str]:
+def endpoints(model: str) -> tuple[tuple[str, str], ...]:
+    """Base URL and key of each of an embedded model's servers: one for each core, which share its slots."""
+    return tuple(endpoint(model, replica) for replica in range(min(cores(), SLOTS)))
+
+
+def endpoint(model: str, replica: int = 0) -> tuple[str, str]:
     """Base URL and key of an embedded model's server, started at the first call and again should it have died.
 
     Args:
         model: `embedded/smollm2-135m`, or the same without the prefix.
+        replica: which of its servers.
 
     Raises:
         ModelSetupError: no such model, its weights are not on this machine, or xllamacpp is not installed.
     """
     name = model.removeprefix(PREFIX)
     with _starting:
-        if name not in _running or not _running[name].is_running:
+        if (name, replica) not in _running or not _running[name, replica].is_running:
             path = weights.locate(name)
             if path.is_dir():
                 raise ModelSetupError(
                     f"{name} is a sentence encoder, not a language model.", "See `auditor models list`."
                 )
-            _running[name] = EmbeddedServer(path, name).__enter__()
-        server = _running[name]
+            slots = -(-SLOTS // min(cores(), SLOTS))
+            _running[name, replica] = EmbeddedServer(path, name, slots=slots).__enter__()
+        server = _running[name, replica]
     return server.base_url, server.api_key
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from auditor.config import ModelSection, resolve_key
 from auditor.domain import Call
 from auditor.models import door
-from auditor.models.structured import SCHEMAS, response_format
+from auditor.models.structured import SCHEMAS, response_format, with_choices
 
 EMBEDDED = "embedded/"
 
@@ -23,6 +23,8 @@ class Endpoint:
     Attributes:
         model: provider string for litellm.
         server: base URL, or None for the provider's own.
+        slots: requests that an embedded model's server takes at once; None for a provider.
+        replicas: address and key of each of an embedded model's servers, all alike.
         key: the secret, or None; never stored or shown.
         price: US dollars per input and output token; None when unknown.
     """
@@ -30,6 +32,8 @@ class Endpoint:
     model: str
     server: str | None
     price: tuple[float, float] | None
+    slots: int | None = None
+    replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     key: str | None = field(default=None, repr=False)
 
     @property
@@ -47,14 +51,23 @@ class Endpoint:
             "max_retries": 0,
             **self.effective(dict(call.params)),
         }
-        if self.server is not None:
-            kwargs["api_base"] = self.server
-        if self.key is not None:
-            kwargs["api_key"] = self.key
+        server, key = self.server, self.key
+        if self.replicas:
+            server, key = self.replicas[int(call.key[:8], 16) % len(self.replicas)]
+        if server is not None:
+            kwargs["api_base"] = server
+        if key is not None:
+            kwargs["api_key"] = key
         if call.schema is not None and "response_format" in door.supported_params(self.model):
-            refused = door.REFUSED_KEYWORDS.get(self.model.split("/", 1)[0], set()) if self.server is None else set()
-            kwargs["response_format"] = door.without_keywords(response_format(SCHEMAS[call.schema]), refused)
+            kwargs["response_format"] = self._format(response_format(SCHEMAS[call.schema], call.max_words or 0))
         return kwargs
+
+    def _format(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The response format in the dialect of this endpoint."""
+        if self.slots is not None:
+            return dict(with_choices(asked))
+        refused = door.REFUSED_KEYWORDS.get(self.model.split("/", 1)[0]) if self.server is None else None
+        return dict(door.without_keywords(asked, refused)) if refused else asked
 
     def effective(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters that this provider takes; only those of `OPTIONAL_PARAMS` may be left out."""
@@ -70,11 +83,11 @@ def resolve(section: ModelSection) -> Endpoint:
         ModelSetupError: an embedded model's weights or package are missing.
     """
     if section.model.startswith(EMBEDDED):
-        from auditor.models.embedded import endpoint
+        from auditor.models.embedded import SLOTS, endpoints
 
         name = section.model.removeprefix(EMBEDDED)
-        server, key = endpoint(name)
-        return Endpoint(model=f"openai/{name}", server=server, price=(0.0, 0.0), key=key)
+        servers = endpoints(name)
+        return Endpoint(model=f"openai/{name}", server=servers[0][0], price=(0.0, 0.0), slots=SLOTS, replicas=servers)
     key = resolve_key(section.api_key) if section.api_key else None
     return Endpoint(model=section.model, server=section.api_base, price=_price(section), key=key)
 

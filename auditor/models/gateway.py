@@ -69,7 +69,14 @@ class Gateway:
         self._rng = random.Random(seed)
         self._stop = stop or threading.Event()
         self.budget = Budget(limits.budget_usd, spent_usd)
-        self._lines = {m.name: _Line(m, resolve(m), Limiter(m.concurrency), asyncio.Lock()) for m in models}
+        self._lines: dict[str, _Line] = {}
+        shared: dict[str | None, Limiter] = {}
+        for model in models:
+            endpoint = resolve(model)
+            # All models on one embedded server share its slots: what waits there would run into its time limit.
+            limiter = Limiter(min(model.concurrency, endpoint.slots or model.concurrency))
+            limiter = shared.setdefault(endpoint.server, limiter) if endpoint.slots else limiter
+            self._lines[model.name] = _Line(model, endpoint, limiter, asyncio.Lock())
 
     async def complete(self, call: Call) -> Answer:
         """Ask, and ask again where that can help, within the limits.
@@ -95,7 +102,7 @@ class Gateway:
         await door.close_clients()
 
     async def _ask(self, line: _Line, call: Call) -> Answer:
-        deadline = time.monotonic() + self._limits.deadline_s
+        deadline: float | None = None
         attempts: list[Attempt] = []
         answer = Answer(call.key, Outcome.TIMEOUT)
         while len(attempts) < self._limits.max_attempts:
@@ -105,6 +112,8 @@ class Gateway:
             if not self.budget.reserve(estimate):
                 return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
             async with line.limiter.slot():
+                # Waiting for a first slot is our own doing, and no part of the call's time.
+                deadline = deadline or time.monotonic() + self._limits.deadline_s
                 answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
             self.budget.settle(estimate, answer.cost_usd)
             attempts += answer.attempts

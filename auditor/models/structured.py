@@ -15,6 +15,9 @@ from auditor.domain import SCORE_MAX, SCORE_MIN
 
 S = TypeVar("S", bound=BaseModel)
 
+CHARS_PER_WORD = 8
+"""More than any language of the prompts needs on average."""
+
 
 class Structure(BaseModel):
     """Base of all structures: what a model adds beyond it is an error, not a surprise."""
@@ -22,16 +25,15 @@ class Structure(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _text(max_chars: int, description: str) -> Any:
-    # The bound goes into the schema, where a grammar holds small models to it; a longer text is still read.
-    return Field(min_length=1, description=description, json_schema_extra={"maxLength": max_chars})
+def _text(description: str) -> Any:
+    return Field(min_length=1, description=description)
 
 
 class MoralJudgement(Structure):
     """The three steps of a direct score."""
 
-    norms: Annotated[str, _text(160, "The relevant norms of the country, in one sentence.")]
-    reasoning: Annotated[str, _text(280, "Step-by-step reasoning, in one or two sentences.")]
+    norms: Annotated[str, _text("The relevant norms of the country, in one sentence.")]
+    reasoning: Annotated[str, _text("Step-by-step reasoning, in one or two sentences.")]
     score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
 
 
@@ -41,7 +43,7 @@ class TraceReview(Structure):
     cultural_accuracy: bool
     logical_consistency: bool
     score_fit: bool
-    justification: Annotated[str, _text(300, "Why, in at most 60 words.")]
+    justification: Annotated[str, _text("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
 
     @field_validator("verdict", mode="before")
@@ -54,15 +56,34 @@ SCHEMAS: dict[str, type[Structure]] = {s.__name__: s for s in (MoralJudgement, T
 
 
 @functools.cache
-def response_format(structure: type[BaseModel]) -> dict[str, Any]:
-    """The `response_format` that asks for a structure, as instructor's JSON-schema mode builds it."""
+def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any]:
+    """The `response_format` that asks for a structure, as instructor's JSON-schema mode builds it.
+
+    The bound on the texts stands in the schema alone, where a grammar holds small models to it: a longer text that
+    comes all the same is read.
+    """
     from instructor.mode import Mode
     from instructor.processing.response import handle_response_model
 
     _, kwargs = handle_response_model(structure, mode=Mode.JSON_SCHEMA, messages=[])
     asked: dict[str, Any] = kwargs["response_format"]
     asked["json_schema"]["strict"] = True
+    for field in asked["json_schema"]["schema"]["properties"].values():
+        if field["type"] == "string" and "enum" not in field:
+            field["maxLength"] = CHARS_PER_WORD * max_words
     return asked
+
+
+def with_choices(schema: Any) -> Any:
+    """A JSON schema in which a bounded number is one of the 21 tenths from -1 to 1.
+
+    For llama.cpp, whose grammar passes over the bounds of a number.
+    """
+    if isinstance(schema, dict):
+        if schema.get("type") == "number" and "minimum" in schema:
+            return {**schema, "enum": [round(i / 10, 1) for i in range(-10, 11)]}
+        return {k: with_choices(v) for k, v in schema.items()}
+    return [with_choices(v) for v in schema] if isinstance(schema, list) else schema
 
 
 def read(structure: type[S], text: str) -> S | str:

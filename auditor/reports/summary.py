@@ -10,7 +10,7 @@ from auditor.reports.model import Report
 from auditor.reports.numbers import count, interval, number, p_value, share
 from auditor.reports.views import View
 
-COLUMNS = ("model", "cells", "r", "95% interval", "p", "MAE", "self-consistency", "peer agreement", "usable")
+COLUMNS = ("model", "cells", "r", "95% CI", "p", "MAE", "self-cons.", "peers", "usable")
 
 
 def summary_columns() -> list[str]:

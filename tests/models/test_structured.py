@@ -5,7 +5,7 @@ import json
 import pytest
 
 from auditor.models.door import without_keywords
-from auditor.models.structured import MoralJudgement, TraceReview, read, response_format
+from auditor.models.structured import MoralJudgement, TraceReview, read, response_format, with_choices
 
 GOOD = {"norms": "a", "reasoning": "b", "score": -0.5}
 
@@ -54,8 +54,13 @@ def test_a_verdict_may_be_in_any_case_but_not_in_other_words() -> None:
 
 
 def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -> None:
-    asked = response_format(MoralJudgement)["json_schema"]
+    asked = response_format(MoralJudgement, 20)["json_schema"]
     assert asked["name"] == "MoralJudgement"
-    assert asked["schema"]["properties"]["norms"]["maxLength"] > 0
+    assert asked["schema"]["properties"]["norms"]["maxLength"] == 160
     assert asked["schema"]["required"] == ["norms", "reasoning", "score"]
     assert "maxLength" not in json.dumps(without_keywords(asked["schema"], {"maxLength"}))
+
+
+def test_a_grammar_without_bounds_gets_choices() -> None:
+    score = with_choices(response_format(MoralJudgement, 20))["json_schema"]["schema"]["properties"]["score"]
+    assert (score["enum"][0], score["enum"][10], score["enum"][-1], len(score["enum"])) == (-1.0, 0.0, 1.0, 21)

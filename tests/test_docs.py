@@ -1,0 +1,69 @@
+"""What the README says is what the program does."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.app import app
+from auditor.config import AuditConfig, load_config
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_graph_in_the_readme_is_the_graph() -> None:
+    from auditor import bootstrap
+
+    bootstrap.prepare()
+    from auditor.agents.graph import mermaid
+
+    [shown] = blocks("mermaid")
+    assert shown.strip() == mermaid().strip(), "run `auditor graph` and paste it into README.md"
+
+
+def test_the_config_in_the_readme_loads() -> None:
+    [shown] = blocks("toml")
+    AuditConfig.model_validate(tomllib.loads(shown))
+
+
+def test_the_commands_in_the_readme_exist() -> None:
+    from typer.main import get_command
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    shown = re.findall(r"^\$ (?:\.venv/bin/)?(auditor|make) (\S+)", "\n".join(blocks("console")), flags=re.MULTILINE)
+    assert len(shown) >= 7
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for program, word in shown:
+        assert word in (commands if program == "auditor" else targets), (program, word)
+
+
+def test_the_two_commands_are_on_the_first_screen() -> None:
+    first = "\n".join(README.split("\n")[:24])
+    assert "make demo" in first
+    assert "make test" in first
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_every_example_loads(path: Path) -> None:
+    from auditor.run import planned_cells, planned_survey
+
+    config = load_config(path)
+    assert planned_cells(planned_survey(config))
+
+
+def test_the_starter_is_an_example_too() -> None:
+    load_config(ROOT / "auditor" / "cli" / "starter.toml")
+    assert {p.stem for p in EXAMPLES} >= {"quickstart", "providers", "local-server", "judges"}
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
