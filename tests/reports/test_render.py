@@ -104,7 +104,7 @@ def test_summary_leaves_out_what_is_not_known(db: Database) -> None:
     )
     assert row["MAE"] == "0.10"
     assert row["cells"] == "1"
-    assert [row[k] for k in ("r", "95% interval", "p", "self-consistency", "peer agreement")] == [None] * 5
+    assert [row[k] for k in ("r", "95% CI", "p", "self-cons.", "peers")] == [None] * 5
 
 
 def test_status_counts_what_is_there(population: tuple[Database, Audit], report: Report) -> None:
