@@ -67,7 +67,8 @@ def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: st
     table = table_of(VerdictRow)
     c = table.c
     where = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
-    rows = connection.execute(select(table).where(*where).order_by(c.judge, c.sample)).mappings()
+    rows = connection.execute(select(table).where(*where)).mappings()
+    # Sorted here: an order by judge makes SQLite walk all verdicts of the audit instead of this trace's.
     return tuple(
         Verdict(
             judge=row["judge"],
@@ -82,7 +83,7 @@ def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: st
             justification=row["justification"],
             key=row["key"],
         )
-        for row in rows
+        for row in sorted(rows, key=lambda row: (row["judge"], row["sample"]))
     )
 
 

@@ -60,7 +60,11 @@ def _insert(connection: Connection, call: Call, answer: Answer) -> None:
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
-    request = {"messages": [asdict(m) for m in call.messages], "params": dict(call.params), "schema": [call.schema, call.max_words]}
+    request = {
+        "messages": [asdict(m) for m in call.messages],
+        "params": dict(call.params),
+        "schema": [call.schema, call.max_words],
+    }
     return {
         "key": call.key,
         "model": call.model,

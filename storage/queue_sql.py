@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal, or_, select, tuple_
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import ConflictState, Decision
 from auditor.storage.database import table_of
-from auditor.storage.standing import PARTS, ConflictKey, QueueFilter, Sort, Standing
+from auditor.storage.standing import PARTS, QueueFilter, Sort, Standing
 from auditor.storage.tables import ConflictRow, RatingRow
 
+KEYS = "keys"
 SETTLING = tuple(decision for decision in Decision if decision.settles)
 
 
 class View:
-    """The conflicts of an audit joined with what people, and one of them, say of each."""
+    """The conflicts of an audit joined with what people, and one of them, say of each.
 
-    def __init__(self, audit_id: int, rater: str, open_book: bool, only: Sequence[ConflictKey] | None = None) -> None:
-        self._only = only
+    Args:
+        open_book: nothing is hidden from the rater.
+        some: only the conflicts given as the parameter `keys` when the query is run.
+    """
+
+    def __init__(self, audit_id: int, rater: str, open_book: bool, *, some: bool = False) -> None:
+        self._some = some
         self.conflict = conflict = table_of(ConflictRow)
-        self._said = said = holding(audit_id, only)
+        self._said = said = holding(audit_id, some=some)
         self._people = people = _people(said, rater)
         self._known = {name: _known(people, name) for name in ("topic", "country")}
         self.source: FromClause = conflict.outerjoin(people, same(conflict, people))
@@ -39,7 +45,7 @@ class View:
             else_=Standing.OPEN.value,
         )
         self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
-        seen = _seen(audit_id, rater)
+        seen = _seen(audit_id, rater, some=some)
         self._seen = literal(True) if open_book else select(literal(1)).where(same(conflict, seen)).exists()
 
     @property
@@ -49,12 +55,8 @@ class View:
         columns = [self.conflict.c[name] for name in (*PARTS, "kind", "score_left", "score_right")]
         said = [mine.decision, mine.score, mine.flagged, mine.note]
         query = select(*columns, self.standing.label("standing"), self.raters.label("raters"), *said)
-        query = query.add_columns(self._seen.label("seen")).select_from(self.source)
-        return (
-            query.where(self.in_audit)
-            if self._only is None
-            else query.where(self.in_audit, tuple_(*self.key).in_(list(self._only)))
-        )
+        query = query.add_columns(self._seen.label("seen")).select_from(self.source).where(self.in_audit)
+        return query.where(_among(self.key)) if self._some else query
 
     def conditions(self, wanted: QueueFilter) -> list[ColumnElement[bool]]:
         c, mine = self.conflict.c, self._people.c
@@ -138,13 +140,13 @@ def same(one: FromClause, other: FromClause) -> ColumnElement[bool]:
     return and_(*(one.c[name] == other.c[name] for name in PARTS))
 
 
-def holding(audit_id: int, keys: Sequence[ConflictKey] | None = None) -> CTE:
+def holding(audit_id: int, *, some: bool = False) -> CTE:
     """The rows of ratings that hold: each rater's last on each conflict, about the scores that it has now."""
     rating, conflict = table_of(RatingRow), table_of(ConflictRow)
     about = [rating.c[name] for name in (*PARTS, "rater", "score_left", "score_right")]
     last = select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*about)
-    if keys is not None:
-        last = last.where(tuple_(*about[: len(PARTS)]).in_(list(keys)))
+    if some:
+        last = last.where(_among(about[: len(PARTS)]))
     ids = last.cte("last")
     still = and_(
         conflict.c.audit_id == audit_id,
@@ -171,12 +173,19 @@ def _count(what: ColumnElement[bool]) -> ColumnElement[int]:
     return func.sum(case((what, 1), else_=0))
 
 
-def _seen(audit_id: int, rater: str) -> CTE:
+def _seen(audit_id: int, rater: str, *, some: bool) -> CTE:
     """Conflicts that the rater decided or asked to see: no undo makes them unseen."""
     rating = table_of(RatingRow)
     shown = or_(rating.c.decision != Decision.SKIP.value, rating.c.shown != "")
     where = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, shown)
-    return select(*(rating.c[name] for name in PARTS)).where(where).distinct().cte("seen")
+    key = [rating.c[name] for name in PARTS]
+    query = select(*key).where(where).distinct()
+    return (query.where(_among(key)) if some else query).cte("seen")
+
+
+def _among(key: Sequence[ColumnElement[str]]) -> ColumnElement[bool]:
+    """The conflict is one of those that are given as the parameter `keys` when the query is run."""
+    return tuple_(*key).in_(bindparam(KEYS, expanding=True))
 
 
 def _has(column: ColumnElement[str], word: str) -> ColumnElement[bool]:

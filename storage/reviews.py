@@ -15,7 +15,7 @@ from sqlalchemy import RowMapping, func, select
 from auditor.domain import ConflictKind, Decision
 from auditor.storage.database import Database
 from auditor.storage.ledger import CHUNK
-from auditor.storage.queue_sql import View
+from auditor.storage.queue_sql import KEYS, View
 from auditor.storage.standing import PARTS, ConflictKey, QueueFilter, QueueRow, Standing
 
 
@@ -27,6 +27,7 @@ class Queue:
         self._audit_id = audit_id
         self._rater = rater
         self._open_book = open_book
+        self._lines = View(audit_id, rater, open_book, some=True).lines
 
     def keys(self, wanted: QueueFilter, limit: int | None = None) -> list[tuple[ConflictKey, int]]:
         """Conflicts in order, each with the number of people who decided it."""
@@ -42,8 +43,10 @@ class Queue:
         remaining = iter(keys)
         with self._db.read() as connection:
             while chunk := list(islice(remaining, CHUNK // len(PARTS))):
-                view = View(self._audit_id, self._rater, self._open_book, chunk)
-                found.update((row.key, row) for row in map(_queue_row, connection.execute(view.lines).mappings()))
+                given = {KEYS: [tuple(key) for key in chunk]}
+                found.update(
+                    (row.key, row) for row in map(_queue_row, connection.execute(self._lines, given).mappings())
+                )
         return [found[key] for key in keys if key in found]
 
     def counts(self) -> dict[Standing, int]:

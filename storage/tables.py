@@ -170,9 +170,7 @@ class RatingRow(SQLModel, table=True):
 
     __tablename__ = "rating"
     __table_args__ = (
-        Index(
-            "ix_rating_last", "audit_id", "country", "topic", "left", "right", "rater", "score_left", "score_right"
-        ),
+        Index("ix_rating_last", "audit_id", "country", "topic", "left", "right", "rater", "score_left", "score_right"),
     )
     id: int | None = Field(default=None, primary_key=True)
     audit_id: int = Field(sa_column=Column(ForeignKey("audit.id"), nullable=False))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
+from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Click
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker, WorkerState
 
 from auditor.tui import actions
 from auditor.tui.actions import Action, Where
@@ -18,6 +22,8 @@ from auditor.tui.paint import line
 
 if TYPE_CHECKING:
     from auditor.tui.app import ReviewApp
+
+T = TypeVar("T")
 
 
 class Page(Screen[None]):
@@ -48,6 +54,19 @@ class Page(Screen[None]):
         right = right or self.review.badge
         space = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
         bar.update(Content.assemble(trail, " " * space, right), layout=False)
+
+    def read(self, group: str, job: Callable[[], T], done: Callable[[T], None]) -> None:
+        """Read something in a thread, then show it; a later reading of the same group takes the place of this one."""
+
+        async def work() -> None:
+            done(await asyncio.to_thread(job))
+
+        self.run_worker(work(), group=group, exclusive=True, exit_on_error=False)
+
+    @on(Worker.StateChanged)
+    def _cannot_read(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR:
+            self.notify(line(f"cannot be read: {event.worker.error}"), severity="error", markup=False)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.refresh_bar)

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -23,7 +24,7 @@ def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> subproce
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, timeout=120)
 
 
-def write_config(server: FakeServer, folder: Path, **changes: object) -> Path:
+def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
     path = folder / "audit.yaml"
     path.write_text(json.dumps(config(server.url, **changes).model_dump(mode="json", exclude_none=True)))
     return path

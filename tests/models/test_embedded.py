@@ -82,7 +82,7 @@ def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
     del smollm2
     first = endpoint("embedded/smollm2-135m")
     assert endpoint("smollm2-135m") == first
-    process = embedded._running["smollm2-135m"]._process
+    process = embedded._running["smollm2-135m", 0]._process
     assert process
     process.kill()
     process.wait()

@@ -4,12 +4,12 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import Connection, insert, select, text
 
 from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Survey, SurveyCell, Trace
 from auditor.errors import StorageError, UsageError
@@ -117,11 +117,13 @@ def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
 
 def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
     meta = table_of(MetaRow)
-    good = [
-        db.writer.submit(lambda c, i=i: c.execute(insert(meta), [{"key": f"k{i}", "value": "1"}])) for i in range(20)
-    ]  # type: ignore[misc]
+
+    def add(key: str) -> Callable[[Connection], object]:
+        return lambda connection: connection.execute(insert(meta), [{"key": key, "value": "1"}])
+
+    good = [db.writer.submit(add(f"k{i}")) for i in range(20)]
     bad = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
-    more = db.writer.submit(lambda c: c.execute(insert(meta), [{"key": "last", "value": "1"}]))
+    more = db.writer.submit(add("last"))
     for future in [*good, more]:
         future.result(timeout=10)
     with pytest.raises(Exception, match="nowhere"):
