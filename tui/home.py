@@ -11,7 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
-from textual.worker import Worker, WorkerState
 
 from auditor.storage.overview import Overview, overviews
 from auditor.storage.standing import Standing
@@ -32,7 +31,6 @@ class Home(Page):
 
     where = "home"
     BINDINGS: ClassVar[list[BindingType]] = bindings("home")
-    REFRESH: ClassVar[str] = "overviews"
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,30 +42,24 @@ class Home(Page):
             yield Audits(id="audits", markup=False)
 
     def on_mount(self) -> None:
-        self.read()
-        self.set_interval(INTERVAL_S, self.read)
+        self.look()
+        self.set_interval(INTERVAL_S, self.look)
 
     def on_screen_resume(self) -> None:
-        self.read()
+        self.look()
 
     def refresh_bar(self) -> None:
         self.set_bar("audits")
         self._paint()
 
-    def read(self) -> None:
-        """Read the database in a thread; a run that writes is neither waited for nor held up."""
-        if self.is_current and not any(w.group == self.REFRESH and not w.is_finished for w in self.workers):
-            self.run_worker(lambda: overviews(self.review.db), thread=True, group=self.REFRESH, exit_on_error=False)
+    def look(self) -> None:
+        """Read the database; a run that writes is neither waited for nor held up."""
+        if self.is_current and not any(worker.is_running for worker in self.workers):
+            self.read("overviews", lambda: overviews(self.review.db), self._show)
 
-    @on(Worker.StateChanged)
-    def _read(self, event: Worker.StateChanged) -> None:
-        if event.worker.group != self.REFRESH:
-            return
-        if event.state is WorkerState.SUCCESS:
-            self.found = event.worker.result or []
-            self._paint()
-        elif event.state is WorkerState.ERROR:
-            self.query_one("#home-head", Static).update(content(f"cannot be read: {event.worker.error}", "$text-error"))
+    def _show(self, found: list[Overview]) -> None:
+        self.found = found
+        self._paint()
 
     def _paint(self) -> None:
         head = self.query_one("#home-head", Static)

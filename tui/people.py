@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
-from textual.worker import Worker, WorkerState
 
 from auditor.review.desk import Desk
-from auditor.review.summary import Row, Summary, Table, summary_of
 from auditor.storage.standing import QueueFilter, Standing
 from auditor.tui.actions import bindings
 from auditor.tui.chrome import Page
 from auditor.tui.paint import content, fit, interval, line
+
+if TYPE_CHECKING:
+    from auditor.review.summary import Row, Summary, Table
 
 NAME = 26
 
@@ -27,7 +27,6 @@ class PeoplePage(Page):
 
     where = "people"
     BINDINGS: ClassVar[list[BindingType]] = bindings("people")
-    READ: ClassVar[str] = "summary"
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
@@ -39,19 +38,16 @@ class PeoplePage(Page):
             yield Static(Content("Reading the ratings …"), id="people-text")
 
     def on_mount(self) -> None:
-        db, audit = self.desk.db, self.desk.audit
-        self.run_worker(lambda: summary_of(db, audit), thread=True, group=self.READ, exit_on_error=False)
-
-    @on(Worker.StateChanged)
-    def _read(self, event: Worker.StateChanged) -> None:
-        if event.worker.group != self.READ:
-            return
-        if event.state is WorkerState.SUCCESS:
-            self.summary = event.worker.result
+        def show(summary: Summary) -> None:
+            self.summary = summary
             self._paint()
-        elif event.state is WorkerState.ERROR:
-            shown = content(f"cannot be read: {event.worker.error}", "$text-error")
-            self.query_one("#people-text", Static).update(shown)
+
+        self.read("summary", self._summary, show)
+
+    def _summary(self) -> Summary:
+        from auditor.review.summary import summary_of  # loads scipy, which the first screen does without
+
+        return summary_of(self.desk.db, self.desk.audit)
 
     def refresh_bar(self) -> None:
         self.set_bar(self.desk.audit.name, "agreement")

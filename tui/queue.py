@@ -40,6 +40,8 @@ ORDERS = {
 
 HINT = "kind: state: country: topic: model: rater: gap:>0.5 is:todo sort:gap"
 PREVIEW_DELAY_S = 0.08
+NOTHING = "This audit has no conflicts."
+NONE_PASSES = "No conflict passes this filter. x clears it."
 
 
 class QueuePage(Page):
@@ -83,21 +85,25 @@ class QueuePage(Page):
 
     def load(self, at: ConflictKey | None = None) -> None:
         """Read which conflicts there are, in order; their lines come when they are looked at."""
-        self.table.show(self.desk.keys(self.wanted), at)
-        empty = not self.table.keys
-        self.table.display = not empty
-        note = self.query_one("#queue-empty", Static)
-        note.display = empty
-        nothing = is_empty(self.wanted)
-        note.update(
-            Content("This audit has no conflicts." if nothing else "No conflict passes this filter. x clears it.")
-        )
+        wanted = self.wanted
+
+        def show(keys: list[ConflictKey]) -> None:
+            self.table.show(keys, at)
+            self.table.display = bool(keys)
+            note = self.query_one("#queue-empty", Static)
+            note.display = not keys
+            note.update(Content(NOTHING if is_empty(wanted) else NONE_PASSES))
+            self._head()
+
+        self.read("keys", lambda: self.desk.keys(wanted), show)
         self._count()
-        self._head()
 
     def _count(self) -> None:
-        self.counts = self.desk.counts()
-        self._head()
+        def show(counts: dict[Standing, int]) -> None:
+            self.counts = counts
+            self._head()
+
+        self.read("counts", self.desk.counts, show)
 
     @on(QueueTable.Moved)
     def _moved(self) -> None:

@@ -11,7 +11,6 @@ from auditor.errors import AuditorError, UsageError
 from auditor.review.desk import Desk
 from auditor.review.filters import format_filter, next_sort, parse_filter
 from auditor.review.item import Item
-from auditor.review.summary import summary_of
 from auditor.storage.database import Database
 from auditor.storage.overview import overviews
 from auditor.storage.rating_log import Entry
@@ -233,6 +232,8 @@ class Session:
         self._tell(tell_samples(self.item, self._sample))
 
     def agreement(self, rest: str) -> None:
+        from auditor.review.summary import summary_of  # loads scipy
+
         for table in summary_of(self.db, self.desk.audit).tables:
             self._say(f"{table.title}. {table.note}")
             self._tell(f"  {line(row.name)}: {line(row.text)}." for row in table.rows)

@@ -72,8 +72,10 @@ class Desk:
         if wanted.todo is None:
             return [key for key, _ in self._queue.keys(wanted, limit)]
         if wanted.todo:
-            todo = [key for key, raters in self._queue.keys(wanted) if raters != 1 or self.wants_second(key)]
-            return todo[:limit]
+            found = self._queue.keys(wanted, limit and 4 * limit)
+            todo = [key for key, raters in found if raters != 1 or self.wants_second(key)]
+            short = limit and len(todo) < limit and len(found) == 4 * limit
+            return self.keys(wanted)[:limit] if short else todo[:limit]
         still = set(self.keys(replace(wanted, todo=True)))
         return [key for key, _ in self._queue.keys(replace(wanted, todo=None)) if key not in still][:limit]
 

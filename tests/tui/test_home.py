@@ -62,7 +62,7 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
         writer.execute("update audit set stage = 'elicit'")
         writer.commit()
         writer.execute("BEGIN IMMEDIATE")
-        driver.page.read()
+        driver.page.look()
         await driver.settle()
         assert "▶ elicit" in driver.text
         assert "60/180 samples" in driver.text
@@ -73,7 +73,7 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
         audits.set_stage(db, audit.id, audits.DONE)
         desk = Desk(db, audit, "grace")
         desk.decide(desk.item(desk.keys()[0]), Decision.BOTH)
-        driver.page.read()
+        driver.page.look()
         await driver.settle()
         assert "○ 19 open   ● 1 people" in driver.text
 
