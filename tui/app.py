@@ -12,6 +12,7 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.content import Content
 from textual.screen import Screen
+from textual.worker import Worker
 
 from auditor.errors import AuditorError
 from auditor.review.desk import SECOND_SHARE, Desk
@@ -136,17 +137,17 @@ class ReviewApp(App[None]):
         failed: Callable[[AuditorError], None] | None = None,
     ) -> None:
         """Do what stores something off the screen's thread, one after another; then say that it is done."""
-        self.run_worker(self._write(job, done, failed or self._failed), group="write")
+        future = self._writer.submit(job)  # now, so that leaving at once loses nothing
 
-    async def _write(
-        self, job: Callable[[], T], done: Callable[[T], None], failed: Callable[[AuditorError], None]
-    ) -> None:
-        try:
-            result = await asyncio.get_running_loop().run_in_executor(self._writer, job)
-        except AuditorError as error:
-            failed(error)
-        else:
-            done(result)
+        async def work() -> None:
+            try:
+                result = await asyncio.shield(asyncio.wrap_future(future))
+            except AuditorError as error:
+                (failed or self._failed)(error)
+            else:
+                done(result)
+
+        _: Worker[None] = self.run_worker(work, group="write")
 
     def _failed(self, error: AuditorError) -> None:
         self.notify(line(str(error)), severity="error", timeout=20, markup=False)

@@ -61,7 +61,8 @@ class Page(Screen[None]):
         async def work() -> None:
             done(await asyncio.to_thread(job))
 
-        self.run_worker(work(), group=group, exclusive=True, exit_on_error=False)
+        # `work`, not `work()`: cancelled before it began, that would never be awaited.
+        _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
     def _cannot_read(self, event: Worker.StateChanged) -> None:

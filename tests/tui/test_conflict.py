@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 
 from auditor.domain import Act, Decision
 from auditor.storage import results
 from auditor.storage.database import Database
+from auditor.storage.rating_log import entries
 from auditor.storage.standing import Standing
 from auditor.tui.settings import Settings
 from tests.review_case import MODELS, review_case
@@ -78,8 +80,6 @@ async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> N
 
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
-    import threading
-
     async with run() as driver:
         await opened(driver)
         gate = threading.Event()
@@ -94,6 +94,19 @@ async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Data
         await driver.settle()
         assert "✓ saved" in driver.text
         assert len(driver.log) == 1
+
+
+async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None:
+    async with run() as driver:
+        await opened(driver)
+        audit = driver.conflict.desk.audit
+        gate = threading.Event()
+        blocked = db.writer.submit(lambda connection: gate.wait(10))
+        await driver.pilot.press("1")
+        driver.app.exit()
+        gate.set()
+    blocked.result()
+    assert len(entries(db, audit.id)) == 1
 
 
 async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
