@@ -47,7 +47,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: boo
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
