@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, union
@@ -20,6 +23,7 @@ class Overview:
     """One audit at a glance.
 
     Attributes:
+        runner: the process that runs it now, as `process 42 on host`; None where none does, or nothing is known.
         planned: samples that the config asks for; None for imported scores.
         traces, verdicts: rows so far, and how many of them are `ok`.
         cost_usd: of the answers whose price is known; None where no price is.
@@ -29,6 +33,7 @@ class Overview:
 
     audit: Audit
     title: str
+    runner: str | None
     models: int
     planned: int | None
     traces: int
@@ -75,6 +80,7 @@ def _overview(db: Database, audit: Audit) -> Overview:
     return Overview(
         audit=audit,
         title=json.loads(audit.survey)["title"],
+        runner=runner(db, audit.name),
         models=len(config["models"]) if config else 0,
         planned=len(config["models"]) * cells * samples if config else None,
         traces=traces,
@@ -110,3 +116,28 @@ def _cells(connection: Connection, audit_id: int) -> int:
     c = table_of(SurveyCellRow).c
     query = select(func.count()).where(c.audit_id == audit_id, c.score.is_not(None))
     return int(connection.execute(query).scalar_one())
+
+
+def runner(db: Database, name: str) -> str | None:
+    """Who runs an audit now, by the note beside its lock; the lock itself is left alone."""
+    if db.path is None:
+        return None
+    note = db.path.with_name(f"{db.path.name}.{name}.holder")
+    try:
+        who = note.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.fullmatch(r"process (\d+) on (.*)", who, re.DOTALL)
+    if found is None or (found[2] == platform.node() and not _is_alive(int(found[1]))):
+        return None
+    return who
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -45,6 +45,7 @@ class Action:
 
 ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show every key of this screen.", True, "help"),
+    Action("everywhere", "command_palette", "ctrl+p", "palette", "Find any of these by its name."),
     Action("everywhere", "theme", "T", "dark or light", "Change between dark and light."),
     Action("everywhere", "quit", "ctrl+q", "quit", "Leave; everything is saved already.", plain="quit"),
     Action("home", "open", "enter", "open", "Open the audit's queue of conflicts.", True, "open"),

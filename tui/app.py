@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, TypeVar
 
+import rich
+import textual
+from rich.segment import Segments
+from rich.traceback import Traceback
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.content import Content
@@ -15,6 +19,7 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from auditor.errors import AuditorError
+from auditor.review.afterwards import Afterwards, OnDecided
 from auditor.review.desk import SECOND_SHARE, Desk
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database
@@ -31,7 +36,6 @@ from auditor.tui.settings import Settings, load_settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
 
 T = TypeVar("T")
-OnDecided = Callable[[str], None]
 BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
 
 
@@ -69,9 +73,10 @@ class ReviewApp(App[None]):
         self.second_share = second_share
         self.settings = settings or load_settings()
         self._start = audit
-        self._on_decided = on_decided
+        self._afterwards = Afterwards(on_decided)
         self._desks: dict[str, Desk] = {}
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review")
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-write")
+        self._follower = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-follow")
 
     def on_mount(self) -> None:
         for theme in THEMES:
@@ -83,6 +88,7 @@ class ReviewApp(App[None]):
 
     def on_unmount(self) -> None:
         self._writer.shutdown(wait=True)
+        self._follower.shutdown(wait=True, cancel_futures=True)
 
     @property
     def badge(self) -> Content:
@@ -101,7 +107,6 @@ class ReviewApp(App[None]):
                 self.rater,
                 blind=self.blind,
                 second_share=self.second_share,
-                on_decided=self._on_decided,
             )
         return self._desks[audit]
 
@@ -152,15 +157,28 @@ class ReviewApp(App[None]):
     def _failed(self, error: AuditorError) -> None:
         self.notify(line(str(error)), severity="error", timeout=20, markup=False)
 
-    def look_ahead(self, desk: Desk) -> None:
-        """Work out in the background what comes next."""
-        self._writer.submit(desk.look_ahead)
+    def follow(self, desk: Desk) -> None:
+        """After a decision: work out in the background what comes next, and tell an audit that waits for people."""
+
+        def work() -> None:
+            desk.look_ahead()
+            try:
+                self._afterwards.decided(desk)
+            except AuditorError as error:
+                self.call_from_thread(self._failed, error)
+
+        self._follower.submit(work)
 
     def finish(self) -> None:
         """Tell of the audits in which something was decided; called when the app has ended."""
-        for name, desk in self._desks.items():
-            if desk.decided and self._on_decided:
-                self._on_decided(name)
+        self._afterwards.leave(self._desks.values())
+
+    def _fatal_error(self) -> None:
+        """As the library's, but without the values of local variables, among which may be a URL with a password."""
+        self.bell()
+        traceback = Traceback(show_locals=False, width=None, suppress=[rich, textual])
+        self._exit_renderables.append(Segments(self.console.render(traceback, self.console.options)))
+        self._close_messages_no_wait()
 
     # --- actions
 

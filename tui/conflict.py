@@ -193,7 +193,7 @@ class ConflictPage(Page):
                 self.show(item)
             if then:
                 then()
-            self.review.look_ahead(self.desk)
+            self.review.follow(self.desk)
 
         self._save(work, done)
 
@@ -211,7 +211,7 @@ class ConflictPage(Page):
                 self.show(item)
             elif self.item:
                 self.show(self.item)
-            self.review.look_ahead(self.desk)
+            self.review.follow(self.desk)
 
         self._save(work, done)
 

@@ -112,11 +112,20 @@ class Home(Page):
 def card(overview: Overview, width: int) -> Content:
     """Three lines about an audit, and one to part it from the next."""
     audit = overview.audit
-    state, style = ("✓ done", "$text-success") if overview.is_done else (f"▶ {line(audit.stage)}", "$text-warning")
+    state, style = _state(overview)
     when = _when(audit.updated_at)
     name = fit(audit.name, max(width - len(state) - len(when) - 3, 12))
     first = Content.assemble((name, "bold"), " ", (state, style), "  ", (when, "$text-muted"))
     return Content("\n").join([first, _work(overview), _conflicts(overview), Content("")])
+
+
+def _state(overview: Overview) -> tuple[str, str]:
+    if overview.is_done:
+        return "✓ done", "$text-success"
+    running = overview.runner is not None
+    return (
+        f"▶ {line(overview.audit.stage)}" if running else f"‖ stopped at {line(overview.audit.stage)}"
+    ), "$text-warning"
 
 
 def _work(overview: Overview) -> Content:

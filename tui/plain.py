@@ -5,10 +5,11 @@ There is no box, no colour and no cursor; every action of the screen that is not
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
 from typing import TextIO
 
+from auditor.review.afterwards import Afterwards, OnDecided
 from auditor.review.desk import SECOND_SHARE, Desk
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -16,7 +17,10 @@ from auditor.tui.paint import line
 from auditor.tui.session import Session
 from auditor.tui.settings import load_settings
 
-OnDecided = Callable[[str], None]
+
+def needs_plain() -> bool:
+    """Whether there is no terminal that a full screen could be shown on."""
+    return not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb"
 
 
 def run_plain(
@@ -44,9 +48,10 @@ def run_plain(
 
         def make_desk(name: str) -> Desk:
             found = audits.get(db, name)
-            return Desk(db, found, rater, blind=blind, second_share=second_share, on_decided=on_decided)
+            return Desk(db, found, rater, blind=blind, second_share=second_share)
 
-        session = Session(db, make_desk, load_settings(), say)
+        afterwards = Afterwards(on_decided)
+        session = Session(db, make_desk, load_settings(), say, afterwards)
         say(f"You rate as {line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands.")
         if audit is None:
             session.audits("")
@@ -54,6 +59,4 @@ def run_plain(
             session.enter(audit)
         while (command := stdin.readline()) and session.do(command):
             pass
-        for name, desk in session.desks.items():
-            if desk.decided and on_decided:
-                on_decided(name)
+        afterwards.leave(session.desks.values())

@@ -208,6 +208,7 @@ class QueuePage(Page):
             self.notify(taken_back(act, entry), markup=False)
             self.table.forget()
             self._count()
+            self.review.follow(self.desk)
 
         self.review.write(job, done)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from auditor.domain import Act, Decision
 from auditor.errors import AuditorError, UsageError
+from auditor.review.afterwards import Afterwards
 from auditor.review.desk import Desk
 from auditor.review.filters import format_filter, next_sort, parse_filter
 from auditor.review.item import Item
@@ -31,13 +32,19 @@ class Session:
     """
 
     def __init__(
-        self, db: Database, make_desk: Callable[[str], Desk], settings: Settings, say: Callable[[str], None]
+        self,
+        db: Database,
+        make_desk: Callable[[str], Desk],
+        settings: Settings,
+        say: Callable[[str], None],
+        afterwards: Afterwards,
     ) -> None:
         self.db = db
         self.settings = settings
         self.desks: dict[str, Desk] = {}
         self._make_desk = make_desk
         self._say = say
+        self._afterwards = afterwards
         self._names: list[str] = []
         self._desk: Desk | None = None
         self._wanted = QueueFilter()
@@ -181,6 +188,7 @@ class Session:
         self._say(f"Saved: {said(decision, score)}.")
         if not revealed:
             self._tell(tell_hidden(self._item))
+        self._afterwards.decided(self.desk)
 
     def score(self, rest: str) -> None:
         try:
@@ -223,6 +231,7 @@ class Session:
         if entry:
             self._item = self.desk.item(entry.key)
         self._say(taken_back(act, entry))
+        self._afterwards.decided(self.desk)
 
     def history(self, rest: str) -> None:
         self._tell(did(entry) for entry in self.desk.history(self.item.key))

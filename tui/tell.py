@@ -15,7 +15,8 @@ from auditor.tui.words import said
 def tell_audit(number: int, overview: Overview) -> str:
     """One line about an audit."""
     waiting = overview.conflicts[Standing.OPEN] + overview.conflicts[Standing.DISPUTED]
-    state = "done" if overview.is_done else f"running, stage {line(overview.audit.stage)}"
+    going = "stopped" if overview.runner is None else "running"
+    state = "done" if overview.is_done else f"{going} at stage {line(overview.audit.stage)}"
     progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples in"
     usable = "" if overview.coverage is None else f", {overview.coverage:.0%} of them usable"
     cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"

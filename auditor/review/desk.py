@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -33,12 +33,11 @@ D = TypeVar("D", Decision, Decision | None)
 
 
 class Desk:
-    """What a reviewer can see and do in one audit.
+    """What a reviewer can see and do in one audit; `changes` counts what may have settled or opened a conflict.
 
     Args:
         blind: whether authors, verdicts and survey stay hidden until the rater has decided.
         second_share: share of the conflicts, in [0, 1], that are put to two raters; the same ones for everybody.
-        on_decided: called, in the caller's thread, when a decision has left no conflict open.
     """
 
     def __init__(
@@ -49,15 +48,13 @@ class Desk:
         *,
         blind: bool = True,
         second_share: float = SECOND_SHARE,
-        on_decided: Callable[[str], None] | None = None,
     ) -> None:
         self.db = db
         self.audit = audit
         self.rater = storable(rater)
         self.blind = blind
         self.second_share = second_share
-        self.decided = 0
-        self._on_decided = on_decided
+        self.changes = 0
         self._queue = reviews.Queue(db, audit.id, self.rater, open_book=not blind)
         self._survey = json.loads(audit.survey)
         self._names = _author_names(audit)
@@ -161,9 +158,7 @@ class Desk:
         entry = self._say(item, Saying(Act.DECIDE, decision=turned, score=score, note=note))
         self._passed.add(item.key)
         if decision.settles:
-            self.decided += 1
-            if self._on_decided and not self.is_anything_open():
-                self._on_decided(self.audit.name)
+            self.changes += 1
         return entry
 
     def note(self, item: Item, text: str) -> Entry:
@@ -199,6 +194,7 @@ class Desk:
 
     def _taken_back(self, entry: Entry | None) -> Entry | None:
         self._ahead = []
+        self.changes += entry is not None
         return entry and entry._replace(rating=self._as_shown(entry))
 
     def _as_shown(self, entry: Entry) -> Rating:

@@ -8,6 +8,7 @@ import pytest
 
 from auditor.domain import Act, Decision
 from auditor.errors import StorageError
+from auditor.review.afterwards import Afterwards
 from auditor.review.desk import SHOWN, Desk
 from auditor.review.item import Item
 from auditor.storage import rating_log, results
@@ -203,17 +204,32 @@ def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(d
     assert mary.rows([shared[0]])[0].raters == 3
 
 
-def test_the_last_open_conflict_is_told_of(db: Database) -> None:
+def test_the_audit_is_told_when_nothing_is_open_and_at_the_end_but_never_twice(db: Database) -> None:
     review_case(db, conflicts=2)
     told: list[str] = []
-    desk = desk_of(db, on_decided=told.append)
+    desk = desk_of(db)
+    afterwards = Afterwards(told.append)
     one, other = desk.keys()
+
+    afterwards.leave([desk])
     desk.decide(desk.item(one), Decision.LEFT)
-    assert told == []
+    afterwards.decided(desk)
     desk.decide(desk.item(other), Decision.SKIP)
+    afterwards.decided(desk)
     assert told == []
+
     desk.decide(desk.item(other), Decision.LEFT)
+    afterwards.decided(desk)
+    afterwards.decided(desk)
+    afterwards.leave([desk])
     assert told == ["moral"]
+
+    desk.undo()
+    afterwards.decided(desk)
+    assert told == ["moral"], "one is open again"
+    afterwards.leave([desk])
+    assert told == ["moral", "moral"]
+    Afterwards(None).leave([desk])
 
 
 def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:

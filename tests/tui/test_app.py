@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from textual.color import Color
 from textual.theme import Theme
 
+from auditor.errors import StorageError
+from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
+from auditor.tui.app import ReviewApp
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.home import Home
 from auditor.tui.people import PeoplePage
 from auditor.tui.queue import QueuePage
 from auditor.tui.settings import Settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
+from tests.review_case import review_case
 from tests.tui.conftest import Run
 
 PAGES = {"home": Home, "queue": QueuePage, "conflict": ConflictPage, "people": PeoplePage}
@@ -150,12 +158,58 @@ async def test_an_audit_that_is_not_there_leads_home_with_a_message(run: Run) ->
 async def test_the_callback_is_told_of_audits_in_which_something_was_decided(run: Run) -> None:
     told: list[str] = []
     async with run(on_decided=told.append) as driver:
-        await driver.press("enter", "s", "f", "u")
+        await driver.press("enter", "s", "f", "n", "escape")
         driver.app.finish()
         assert told == []
         await driver.press("1")
         driver.app.finish()
         assert told == ["moral"]
+
+
+async def test_the_audit_is_told_at_once_when_nothing_is_open(run: Run, db: Database) -> None:
+    review_case(db, name="one", conflicts=1)
+    told = threading.Event()
+    async with run("one", on_decided=lambda name: told.set()) as driver:
+        await driver.press("enter", "1")
+        assert await asyncio.to_thread(told.wait, 5)
+
+
+async def test_what_the_callback_cannot_do_is_said(run: Run, db: Database) -> None:
+    def fail(name: str) -> None:
+        raise StorageError(f"audit '{name}' is being run.", "Wait for it.")
+
+    review_case(db, name="one", conflicts=1)
+    async with run("one", on_decided=fail) as driver:
+        await driver.press("enter", "1")
+        await asyncio.to_thread(driver.app._follower.submit(lambda: None).result)
+        await driver.settle()
+        assert driver.messages == ["audit 'one' is being run. Wait for it."]
+        assert "✓ saved" in driver.text
+
+
+async def test_a_crash_prints_no_values(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database's URL may hold a password, and frames hold the URL."""
+
+    def crash(self: object) -> None:
+        secret = "hunter" + "2"
+        raise RuntimeError(len(secret))
+
+    monkeypatch.setattr(ReviewApp, "action_theme", crash)
+    monkeypatch.setattr(ReviewApp, "_print_error_renderables", lambda self: None)
+    apps: list[ReviewApp] = []
+
+    async def use() -> None:
+        async with run() as driver:
+            apps.append(driver.app)
+            await driver.pilot.press("T")
+
+    with pytest.raises(RuntimeError):
+        await use()
+    file = io.StringIO()
+    Console(width=200, file=file).print(*apps[0]._exit_renderables)
+    printed = file.getvalue()
+    assert "RuntimeError" in printed
+    assert "hunter2" not in printed
 
 
 async def test_a_resized_terminal_is_used(run: Run) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from auditor.domain import Decision
 from auditor.review.desk import Desk
 from auditor.storage import audits, ledger, results
-from auditor.storage.database import Database
-from auditor.storage.overview import overviews
+from auditor.storage.database import Database, run_lock
+from auditor.storage.overview import overviews, runner
 from auditor.storage.standing import Standing
 from auditor.tui.home import Home, card
 from auditor.tui.people import PeoplePage
@@ -64,11 +69,15 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
         writer.execute("BEGIN IMMEDIATE")
         driver.page.look()
         await driver.settle()
-        assert "▶ elicit" in driver.text
+        assert "‖ stopped at elicit" in driver.text
         assert "60/180 samples" in driver.text
         assert "━━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌" in driver.text
         writer.rollback()
         writer.close()
+        with run_lock(db, "moral"):
+            driver.page.look()
+            await driver.settle()
+            assert "▶ elicit" in driver.text
 
         audits.set_stage(db, audit.id, audits.DONE)
         desk = Desk(db, audit, "grace")
@@ -76,6 +85,21 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
         driver.page.look()
         await driver.settle()
         assert "○ 19 open   ● 1 people" in driver.text
+
+
+def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    note = tmp_path / "audits.db.moral.holder"
+    assert runner(db, "moral") is None
+    for text, expected in (
+        (f"process {dead.pid} on {platform.node()}", None),
+        (f"process {dead.pid} on another", f"process {dead.pid} on another"),
+        (f"process {os.getpid()} on {platform.node()}", f"process {os.getpid()} on {platform.node()}"),
+        ("something else", None),
+    ):
+        note.write_text(text, encoding="utf-8")
+        assert runner(db, "moral") == expected
 
 
 async def test_choosing_an_audit(run: Run, db: Database) -> None:

@@ -15,12 +15,12 @@ from auditor.errors import StorageError
 from auditor.storage import rating_log
 from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
-from auditor.tui.plain import run_plain
+from auditor.tui.plain import needs_plain, run_plain
 from auditor.tui.session import COMMANDS
 from tests.review_case import MODELS, review_case
 
 ONLY_ON_A_SCREEN = {
-    "everywhere.theme", "conflict.differences",
+    "everywhere.theme", "everywhere.command_palette", "conflict.differences",
     *(f"{where}.{move}" for where in ("home", "queue", "conflict", "people") for move in ("up", "down")),
     *(f"{where}.{move}" for where in ("queue", "conflict", "people") for move in ("page_up", "page_down")),
     "queue.first", "queue.last",
@@ -192,9 +192,40 @@ def test_what_the_terminal_cannot_encode_is_escaped(tmp_path: Path, review: Revi
 def test_the_callback_is_told_when_all_is_decided_and_at_the_end(review: Review) -> None:
     told: list[str] = []
     review(*["next", "left"] * 20, on_decided=told.append)
-    assert told == ["moral", "moral"]
+    assert told == ["moral"]
     review("next", on_decided=told.append)
+    assert told == ["moral"]
+    review("next", "list", "open 1", "right", on_decided=told.append)
     assert told == ["moral", "moral"]
+
+
+def test_what_the_callback_cannot_do_is_said(review: Review) -> None:
+    def fail(name: str) -> None:
+        raise StorageError(f"{name} is being run.", "Wait for it.")
+
+    with pytest.raises(StorageError, match="being run"):
+        review("next", "left", on_decided=fail)
+    said = review(*["next", "left"] * 20, "quit", on_decided=fail)
+    assert "moral is being run. Wait for it." in said
+
+
+@pytest.mark.parametrize(("term", "needs"), [("dumb", True), ("xterm", True)])
+def test_without_a_terminal_plain_text_is_needed(monkeypatch: pytest.MonkeyPatch, term: str, needs: bool) -> None:
+    monkeypatch.setenv("TERM", term)
+    assert needs_plain() is needs
+
+
+def test_with_a_terminal_the_screen_is_used_unless_it_is_dumb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", _Terminal())
+    monkeypatch.setattr("sys.stdout", _Terminal())
+    for term, needs in (("xterm-256color", False), ("dumb", True)):
+        monkeypatch.setenv("TERM", term)
+        assert needs_plain() is needs
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_no_such_database_or_audit(tmp_path: Path, review: Review) -> None:
