@@ -37,6 +37,14 @@ class Encoder(Protocol):
         ...
 
 
+class Nobody:
+    """Answers no call: for what must go on without asking anything."""
+
+    async def complete(self, call: Call) -> Answer:
+        """Never called."""
+        raise AssertionError(f"nothing may be asked here, but {call.purpose} was")
+
+
 class Progress(Protocol):
     """Whoever watches a run."""
 

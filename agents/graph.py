@@ -1,4 +1,4 @@
-"""The wiring: plan, elicit, measure, review, detect, resolve, report."""
+"""The wiring: plan, elicit, measure, review, detect, resolve, a person where it takes one, report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Graph: TypeAlias = CompiledStateGraph[State, Context, State, State]
 def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     """The audit's graph; with a checkpointer it remembers the stage under the audit's thread id."""
     graph = StateGraph(State, context_schema=Context)
-    for node in (nodes.plan, nodes.measure, nodes.detect, nodes.resolve, nodes.report):
+    for node in (nodes.plan, nodes.measure, nodes.detect, nodes.resolve, nodes.person, nodes.report):
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
@@ -30,7 +30,8 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     graph.add_conditional_edges("measure", nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")
     graph.add_edge("detect", "resolve")
-    graph.add_edge("resolve", "report")
+    graph.add_conditional_edges("resolve", nodes.route_person, ["person", "report"])
+    graph.add_conditional_edges("person", nodes.route_person, ["person", "report"])
     graph.add_edge("report", END)
     return graph.compile(checkpointer=checkpointer, name="audit")
 

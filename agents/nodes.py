@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 from langgraph.runtime import Runtime
-from langgraph.types import Send
+from langgraph.types import Send, interrupt
 
 from auditor.agents.asking import ask
 from auditor.agents.calls import direct_call, for_review, review_call
@@ -150,6 +150,17 @@ def _resolve(context: Context) -> list[Conflict]:
     conflicts = settled(context.config, results.conflicts(context.db, context.audit_id), verdicts)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts
+
+
+def route_person(state: State) -> Literal["person", "report"]:
+    """To a person while anything is open."""
+    return "person" if state["open"] else "report"
+
+
+async def person(state: State, runtime: Runtime[Context]) -> State:
+    """Wait for a person: the graph stops here, and goes on with how many conflicts people have left open."""
+    await _enter(runtime.context, audits.PERSON)
+    return {"open": int(interrupt({"open": state["open"]}))}
 
 
 async def report(state: State, runtime: Runtime[Context]) -> State:

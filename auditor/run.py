@@ -23,8 +23,6 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.database import DEFAULT_URL, Database, open_database, run_lock
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
     from auditor.agents.context import Encoder, Progress
     from auditor.reports.model import Report
 
@@ -163,9 +161,7 @@ async def _run(
     config: AuditConfig, survey: Survey, audit: audits.Audit, db: Database, progress: Progress | None, signals: bool
 ) -> None:
     from auditor.agents.context import Context, Silent
-    from auditor.agents.graph import RECURSION_LIMIT, build_graph
-    from auditor.agents.memory import checkpointer
-    from auditor.agents.state import State
+    from auditor.agents.driving import drive
     from auditor.models.gateway import Gateway
 
     encoder = _encoder(config)
@@ -184,18 +180,47 @@ async def _run(
         progress=progress or Silent(),
         stop=stop,
     )
-    thread = f"{audit.id}/{audit.created_at}"
-    settings: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": RECURSION_LIMIT}
     try:
-        async with checkpointer(db.path) as saver:
-            # The ledger makes work durable, so a run always begins at the plan; an old position would only mislead.
-            await saver.adelete_thread(thread)
-            graph = build_graph(saver)
-            with _stopped_by_signals(context.stop) if signals else _nothing():
-                await graph.ainvoke(State(), settings, context=context)
-            await saver.adelete_thread(thread)
+        with _stopped_by_signals(stop) if signals else _nothing():
+            await drive(context, db.path, _thread(audit))
     finally:
         await gateway.close()
+
+
+def resume_after_review(name: str, *, storage: str | None = None) -> int:
+    """Tell an audit that waits for people what they have decided; with nothing left open, it ends.
+
+    Args:
+        name: the audit's name; one that does not wait stays as it is.
+        storage: database URL.
+
+    Returns:
+        Conflicts that are still open.
+    """
+    from auditor.reports.status import status_of
+
+    bootstrap.prepare()
+    with open_database(storage_url(storage), create=False) as db:
+        audit = audits.get(db, name)
+        left: int = status_of(db, audit)["open"]
+        if audit.stage == audits.PERSON and audit.config is not None:
+            asyncio.run(_resume(AuditConfig.model_validate_json(audit.config), audit, db, left))
+        return left
+
+
+async def _resume(config: AuditConfig, audit: audits.Audit, db: Database, left: int) -> None:
+    from auditor.agents.context import Context, Nobody
+    from auditor.agents.driving import resume
+
+    survey = audits.survey_of(db, audit)
+    context = Context(config, survey, audit.id, planned_cells(survey), db, gateway=Nobody(), encoder=None)
+    waited = await resume(context, db.path, _thread(audit), left)
+    if not waited and left == 0:  # its memory is gone, as after a move of the database alone
+        audits.set_stage(db, audit.id, audits.DONE)
+
+
+def _thread(audit: audits.Audit) -> str:
+    return f"{audit.id}/{audit.created_at}"
 
 
 def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:

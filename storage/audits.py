@@ -17,7 +17,11 @@ from auditor.storage.tables import AuditRow, ConflictRow, ScoreRow, SurveyCellRo
 DERIVED = (TraceRow, ScoreRow, VerdictRow, ConflictRow)
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 
+PERSON = "person"
+"""The stage of an audit that is whole but for conflicts that wait for a person."""
 DONE = "done"
+WHOLE = (PERSON, DONE)
+"""Stages in which no model will be asked anything more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,9 @@ def save(
 
 
 def set_stage(db: Database, audit_id: int, stage: str) -> None:
-    """Note how far the audit has come; `done` also notes when."""
+    """Note how far the audit has come, and when it became whole."""
     table = table_of(AuditRow)
-    values = {"stage": stage, "updated_at": now(), "finished_at": now() if stage == DONE else None}
+    values = {"stage": stage, "updated_at": now(), "finished_at": now() if stage in WHOLE else None}
     db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 

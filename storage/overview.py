@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, union
 
 from auditor.domain import Outcome
-from auditor.storage.audits import DONE, Audit, all_audits
+from auditor.storage.audits import WHOLE, Audit, all_audits
 from auditor.storage.database import Database, table_of
 from auditor.storage.reviews import Queue
 from auditor.storage.standing import Standing
@@ -46,7 +46,7 @@ class Overview:
 
     @property
     def is_done(self) -> bool:
-        return self.audit.stage == DONE
+        return self.audit.stage in WHOLE
 
     @property
     def progress(self) -> float | None:

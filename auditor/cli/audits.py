@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,18 +49,21 @@ def run(
             audit = run_audit(loaded, storage=storage, progress=progress, signals=True)
         except Interrupted as error:
             raise Interrupted(error.message, f"Go on with: auditor run {config}") from None
-    _summarise(audit.report(), progress)
+    made = audit.report()
+    _summarise(made, progress)
     if report and format_:
-        _write(audit.report(), report, format_)
-    elif report is None:
-        say(f"The report: auditor report {audit.name} -o {audit.name}.html")
+        _write(made, report, format_)
+    where = f" --storage {storage}" if storage else ""
+    if report is None:
+        say(f"The report: auditor report {audit.name}{where}")
+    if waiting := made.conflicts.states.get("open", 0) + made.conflicts.states.get("disputed", 0):
+        say(f"{waiting} conflicts wait for a person: auditor review {audit.name}{where}")
 
 
 def _expected_reviews(config: AuditConfig, cells: int) -> int:
     probes = config.probes
-    traces = (
-        probes.direct.samples if probes.review.traces == "all" else min(probes.review.traces, probes.direct.samples)
-    )
+    k, limit = probes.direct.samples, probes.review.traces
+    traces = k if limit == "all" else min(limit, k)
     return cells * traces * sum(len(config.judges_of(m.name)) for m in config.models)
 
 
@@ -155,6 +159,18 @@ def _cost(cost: float | None, unpriced: int) -> str:
 def review(
     audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="Which to review; else choose.")] = None,
     rater: Annotated[str | None, typer.Option("--rater", help="Who decides; your user name if not given.")] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Plain text without a full screen; chosen by itself without a terminal.")
+    ] = False,
+    open_book: Annotated[
+        bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
+    ] = False,
+    second_share: Annotated[
+        float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts put to two raters.")
+    ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Open the app in a browser, on this machine only.")] = False,
+    host: Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="With --serve: the port.")] = 8321,
     storage: Storage = None,
 ) -> None:
     """Settle by hand what the models could not, in a terminal app.
@@ -163,10 +179,31 @@ def review(
     """
     import getpass
 
-    from auditor.run import storage_url
+    from auditor.run import resume_after_review, storage_url
     from auditor.tui.app import run_review
+    from auditor.tui.plain import needs_plain, run_plain
 
-    run_review(storage_url(storage), audit=audit, rater=rater or getpass.getuser())
+    url, who = storage_url(storage), rater or getpass.getuser()
+    if serve:
+        from auditor.tui import serve as browser
+
+        words = ["review", *([audit] if audit else []), "--rater", who, "--storage", url]
+        words += ["--open-book"] if open_book else []
+        browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port)
+        return
+    shown = run_plain if plain or needs_plain() else run_review
+    left: dict[str, int] = {}
+    share = {} if second_share is None else {"second_share": second_share}
+    shown(
+        url,
+        audit,
+        rater=who,
+        blind=not open_book,
+        on_decided=lambda name: left.update({name: resume_after_review(name, storage=url)}),
+        **share,
+    )
+    for name in (name for name, n in left.items() if n == 0):
+        say(f"Nothing is open any more in '{name}': auditor report {name}")
 
 
 def graph() -> None:

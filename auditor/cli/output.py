@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-SHORT = 20
-"""Characters that a cell may have to be kept on one line."""
+PIPE_WIDTH = 160
+"""Characters in a line where no terminal sets a bound."""
 
 
 def console(*, data: bool = False) -> Console:
     """A console on standard error, or on standard output for data."""
     from rich.console import Console
 
-    return Console(stderr=not data, highlight=False, soft_wrap=True)
+    shown = Console(stderr=not data, highlight=False, soft_wrap=True)
+    return shown if shown.is_terminal else Console(stderr=not data, highlight=False, width=PIPE_WIDTH)
 
 
 def say(text: str = "") -> None:
@@ -52,9 +53,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: boo
     from rich.text import Text
 
     shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
-    for i, column in enumerate(columns):
-        longest = max((len(str(row[i])) for row in rows), default=0)
-        shown.add_column(column, overflow="fold", no_wrap=longest <= SHORT)
+    for column in columns:
+        shown.add_column(column, overflow="fold")
     for row in rows:
         shown.add_row(*(Text("–" if value is None else visible(str(value))) for value in row))
     console(data=data).print(shown)

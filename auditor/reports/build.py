@@ -49,7 +49,7 @@ def _audit(source: Source) -> AuditPart:
         name=audit.name,
         auditor=metadata.version("auditor"),
         stage=audit.stage,
-        complete=audit.stage == audits.DONE,
+        complete=audit.stage in audits.WHOLE,
         created_at=audit.created_at,
         finished_at=audit.finished_at,
         seed=config.seed if config else None,

@@ -105,7 +105,7 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     assert str(tmp_path / "out.html") in done.stderr
     assert (tmp_path / "out.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     [row] = json.loads(auditor("status", "--json", cwd=tmp_path).stdout)
-    assert (row["audit"], row["stage"]) == ("scripted", "done")
+    assert (row["audit"], row["stage"]) == ("scripted", "person")
     assert "scripted" in auditor("status", cwd=tmp_path).stdout
     report = json.loads(auditor("report", "scripted", "--format", "json", cwd=tmp_path).stdout)
     assert [a["n"] for a in report["alignment"]] == [9, 9, 9]

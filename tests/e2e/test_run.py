@@ -10,15 +10,16 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.domain import ConflictState, Outcome
+from auditor.domain import Conflict, ConflictState, Decision, Outcome, Rating
 from auditor.errors import ModelSetupError
-from auditor.run import run_audit
+from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -54,7 +55,7 @@ def question(request: Request) -> str:
 def test_an_audit_goes_all_the_way(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     got = stored(storage)
-    assert got["stage"] == "done"
+    assert got["stage"] == "person"
     assert len(server.requests) == CALLS
     assert len(got["traces"]) == CELLS * MODELS * SAMPLES
     assert {t.outcome for t in got["traces"]} == {Outcome.OK}
@@ -182,7 +183,7 @@ def test_a_judge_that_only_fails_settles_nothing_and_lowers_nobody(server: FakeS
 def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, judges=[]), storage=storage)
     got = stored(storage)
-    assert (got["verdicts"], got["stage"]) == ([], "done")
+    assert (got["verdicts"], got["stage"]) == ([], "person")
     assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in got["conflicts"])
 
 
@@ -203,7 +204,7 @@ def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(serve
     twice = [q for q, n in asked_after.items() if n > 1]
     assert all("scripted-c" in q for q in twice)
     assert sum(asked.values()) < CALLS / 2
-    assert stored(storage)["stage"] == "done"
+    assert stored(storage)["stage"] == "person"
 
 
 # --- cut short ---------------------------------------------------------------------------------------------------
@@ -282,3 +283,50 @@ def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tm
     assert len(written) >= 2
     for path in written:
         assert KEY.encode() not in path.read_bytes(), path
+
+
+# --- a person ----------------------------------------------------------------------------------------------------
+
+
+def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
+    with open_database(storage) as db:
+        rating = Rating(
+            cell=conflict.cell,
+            left=conflict.left,
+            right=conflict.right,
+            score_left=conflict.score_left,
+            score_right=conflict.score_right,
+            rater="ada",
+            decision=decision,
+            decided_at=datetime.now(UTC),
+        )
+        results.add_rating(db, audits.get(db, "scripted").id, rating)
+
+
+@pytest.mark.parametrize("memory_is_lost", [False, True])
+def test_the_audit_waits_for_a_person_and_ends_when_nothing_is_open(
+    server: FakeServer, storage: str, tmp_path: Path, memory_is_lost: bool
+) -> None:
+    run_audit(config(server.url), storage=storage)
+    before = len(server.requests)
+    waiting = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
+    assert waiting
+    if memory_is_lost:
+        (tmp_path / "audits.graph.db").unlink()
+    for i, conflict in enumerate(waiting):
+        assert stored(storage)["stage"] == "person"
+        rate(storage, conflict, Decision.SKIP)
+        rate(storage, conflict, Decision.LEFT if i % 2 else Decision.NEITHER)
+        if i in (0, len(waiting) - 1):
+            assert resume_after_review("scripted", storage=storage) == len(waiting) - 1 - i
+    assert stored(storage)["stage"] == "done"
+    assert len(server.requests) == before
+    states = open_audit("scripted", storage=storage).report().conflicts.states
+    assert states["person"] == len(waiting)
+    assert states.get("open", 0) == 0
+    assert resume_after_review("scripted", storage=storage) == 0
+
+
+def test_an_audit_with_no_conflict_ends_by_itself(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url, conflicts={"threshold": 2.0}), storage=storage)
+    assert stored(storage)["stage"] == "done"
