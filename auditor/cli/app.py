@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import audits, data, setup
+from auditor.cli import audits, data, exports, setup
 
 app = typer.Typer(
     name="auditor",
@@ -39,3 +39,4 @@ def root(
 audits.register(app)
 setup.register(app)
 data.register(app)
+exports.register(app)

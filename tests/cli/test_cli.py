@@ -32,7 +32,7 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
 
 COMMANDS = [
     ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"],
-    ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"],
+    ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
 ]  # fmt: skip
 
 
@@ -112,6 +112,21 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     markdown = auditor("report", "scripted", "--format", "markdown", cwd=tmp_path).stdout
     assert "| model-a" in markdown
     assert auditor("report", "other", cwd=tmp_path).stderr.startswith("auditor: the database")
+
+
+def test_a_review_in_plain_text_and_its_export(server: FakeServer, tmp_path: Path) -> None:
+    file = write_config(server, tmp_path)
+    assert auditor("run", file, cwd=tmp_path, **{KEY_VARIABLE: KEY}).returncode == 0
+    command = [sys.executable, "-m", "auditor", "review", "scripted", "--rater", "ada"]
+    done = subprocess.run(
+        command, input="next\nleft\nquit\n", capture_output=True, text=True, cwd=tmp_path, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
+    assert [r["rater"] for r in rows] == ["ada"]
+    assert rows[0]["decision"] in ("left", "right")  # sides are shown in drawn order
+    assert auditor("export", "ratings", "scripted", "-o", "r.jsonl", "-f", "jsonl", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "r.jsonl").read_text())["rater"] == "ada"
 
 
 def test_init_writes_a_config_that_loads(tmp_path: Path) -> None:

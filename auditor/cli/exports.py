@@ -1,0 +1,59 @@
+"""Commands that write tables out for other programs."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.cli.options import Storage
+from auditor.cli.output import say
+
+export_app = typer.Typer(name="export", help="Write tables out for other programs.", no_args_is_help=True)
+
+
+class Form(StrEnum):
+    """File formats."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(export_app)
+
+
+@export_app.command("ratings")
+def export_ratings(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    form: Annotated[Form, typer.Option("--format", "-f", help="csv or jsonl.")] = Form.CSV,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Do not defuse texts that a spreadsheet would take for formulas.")
+    ] = False,
+    storage: Storage = None,
+) -> None:
+    """Write everything that people decided, oldest first, undone decisions included.
+
+    Example: auditor export ratings moral-alignment -o ratings.csv
+    """
+    import io
+
+    from auditor.reports.render import write_report
+    from auditor.review.export import write_ratings
+    from auditor.run import storage_url
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    text = io.StringIO()
+    with open_database(storage_url(storage), create=False) as db:
+        n = write_ratings(db, audits.get(db, audit), text, form.value, raw=raw)
+    if output is None:
+        sys.stdout.write(text.getvalue())
+        return
+    write_report(text.getvalue(), output)
+    say(f"{n} ratings: {output.resolve()}")
