@@ -25,6 +25,9 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
+Nonresponse = Literal["drop", "neutral", "bounds", "impute"]
+
+
 class SurveySection(Section):
     """Which ground truth, and which part of it."""
 
@@ -34,8 +37,9 @@ class SurveySection(Section):
     """Countries to ask about, in the survey's own spelling."""
     topics: Literal["all"] | list[str] = "all"
     """Topics to ask about."""
-    nonresponse: Literal["drop"] = "drop"
-    """What becomes of respondents without an answer."""
+    nonresponse: Nonresponse = "drop"
+    """What becomes of respondents without an answer: `drop` takes the scores as the survey gives them, `neutral` counts
+    them as 0, `impute` fills them in within their country, `bounds` also reports the best and the worst case."""
 
 
 class Price(Section):

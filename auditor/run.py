@@ -113,10 +113,11 @@ def run_audit(
 
 def planned_survey(config: AuditConfig) -> Survey:
     """The part of the survey that a config asks about."""
-    from auditor.surveys import load_survey, select
+    from auditor.surveys import apply_nonresponse, load_survey, select
 
     section = config.survey
-    return select(load_survey(section.source), section.countries, section.topics)
+    chosen = select(load_survey(section.source), section.countries, section.topics)
+    return apply_nonresponse(chosen, section.nonresponse, section.source)
 
 
 def planned_cells(survey: Survey) -> list[Cell]:

@@ -11,11 +11,13 @@ from auditor.surveys.countries import country_code, demonyms, groupings, region_
 from auditor.surveys.facts import SurveyFacts, load_facts, treated
 from auditor.surveys.loading import builtin_surveys, load_survey
 from auditor.surveys.mapping import builtin_mappings, load_mapping
+from auditor.surveys.nonresponse import apply_nonresponse
 from auditor.surveys.selection import select
 from auditor.surveys.writing import write_survey
 
 __all__ = [
     "SurveyFacts",
+    "apply_nonresponse",
     "baselines",
     "builtin_mappings",
     "builtin_surveys",

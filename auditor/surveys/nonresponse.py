@@ -1,0 +1,47 @@
+"""The survey as a configuration wants it: respondents without an answer left out, counted as neutral, or filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.config import Nonresponse
+from auditor.domain import Survey
+from auditor.errors import SurveyError
+from auditor.surveys.facts import SurveyFacts, Treatment, load_facts, treated
+
+
+def apply_nonresponse(survey: Survey, choice: Nonresponse, source: str | Path) -> Survey:
+    """The scores that an audit is compared with.
+
+    Args:
+        choice: `drop` and `bounds` leave the scores as the survey gives them; for `bounds` the two ends are tried now,
+            since the report will need them.
+        source: where the survey is, for the facts beside it.
+
+    Raises:
+        SurveyError: the survey cannot give what is wanted.
+    """
+    if choice == "drop":
+        return survey
+    facts = load_facts(source)
+    if choice == "bounds":
+        for end in ("low", "high"):
+            complete(survey, end, facts)
+        return survey
+    return complete(survey, choice, facts)
+
+
+def complete(survey: Survey, treatment: Treatment, facts: SurveyFacts | None) -> Survey:
+    """As `treated`, but no cell may lose its score: it would silently leave the audit.
+
+    Raises:
+        SurveyError: a cell has no score under that treatment.
+    """
+    result = treated(survey, treatment, facts)
+    lost = next((cell for cell in survey.scores if cell not in result.scores), None)
+    if lost is not None:
+        raise SurveyError(
+            f"{lost.country} × {lost.topic}: the survey's facts have no score under '{treatment}'.",
+            "Import the official file again with `auditor surveys import`.",
+        )
+    return result
