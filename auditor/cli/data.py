@@ -1,4 +1,4 @@
-"""Commands about data: surveys, and importing what was measured elsewhere."""
+"""Commands about data: importing what was measured elsewhere, and, by another module, surveys."""
 
 from __future__ import annotations
 
@@ -7,43 +7,17 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
+from auditor.cli import surveys
+from auditor.cli.options import Storage
+from auditor.cli.output import say
 
-surveys_app = typer.Typer(name="surveys", help="Ground truth: what people find acceptable.", no_args_is_help=True)
 import_app = typer.Typer(name="import", help="Bring in what was measured elsewhere.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.add_typer(surveys_app)
+    app.add_typer(surveys.app)
     app.add_typer(import_app)
-
-
-@surveys_app.command("list")
-def list_surveys(as_json: AsJson = False) -> None:
-    """List the built-in surveys.
-
-    Example: auditor surveys list
-    """
-    from auditor.surveys import builtin_surveys, load_survey
-
-    facts = [
-        {
-            "name": survey.name,
-            "title": survey.title,
-            "countries": len(survey.countries),
-            "topics": len(survey.topics),
-            "cells": len(survey.scores),
-            "source": survey.source,
-        }
-        for survey in map(load_survey, builtin_surveys())
-    ]
-    if as_json:
-        put_json(facts)
-        return
-    columns = ["name", "title", "countries", "topics", "cells"]
-    table(columns, [[fact[column] for column in columns] for fact in facts])
 
 
 @import_app.command("scores")

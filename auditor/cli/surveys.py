@@ -1,0 +1,200 @@
+"""Commands about surveys: bring in official files, look at figures, and say what is odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from auditor.cli.options import AsJson
+from auditor.cli.output import put_json, say, table
+
+if TYPE_CHECKING:
+    from auditor.domain import Survey, SurveyCell
+
+app = typer.Typer(name="surveys", help="Ground truth: what people find acceptable.", no_args_is_help=True)
+
+WIDTH = 41
+"""Characters of a plot from -1 to +1; odd, so that zero has a place of its own."""
+Z_95 = 1.959964
+Name = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
+
+
+@app.command("list")
+def list_surveys(as_json: AsJson = False) -> None:
+    """List the built-in surveys.
+
+    Example: auditor surveys list
+    """
+    from auditor.surveys import builtin_surveys, load_survey
+
+    facts = [
+        {
+            "name": survey.name,
+            "title": survey.title,
+            "countries": len(survey.countries),
+            "topics": len(survey.topics),
+            "cells": len(survey.scores),
+            "source": survey.source,
+        }
+        for survey in map(load_survey, builtin_surveys())
+    ]
+    if as_json:
+        put_json(facts)
+        return
+    columns = ["name", "title", "countries", "topics", "cells"]
+    table(columns, [[fact[column] for column in columns] for fact in facts])
+
+
+@app.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The official file: .csv or SPSS .sav.")],
+    mapping: Annotated[
+        str, typer.Option("--mapping", metavar="M", help="A built-in mapping or a .toml file.")
+    ] = "wvs7",
+    name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, if no -o.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="Where to write it.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of imputation and split halves.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Make a survey of an official file, as downloaded.
+
+    Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Beside the figures come a description and what only
+    the respondents tell: kinds of nonresponse, scores under each treatment of it, and the reliability.
+
+    Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
+    """
+    from auditor.errors import UsageError
+    from auditor.surveys import write_survey
+    from auditor.surveys.importing import import_survey
+
+    target = out or Path(f"{name or file.stem + '.survey'}.csv")
+    if target.exists() and file.exists() and target.samefile(file):
+        raise UsageError(f"{target}: is the official file itself.", "Choose another name with -o.")
+    made = import_survey(file, mapping, name=name or target.stem, seed=seed)
+    written = write_survey(made.survey, target, made.facts, overwrite=force)
+    survey, facts = made.survey, made.facts
+    say(f"{facts.respondents} respondents: {_size(survey)}, {len(survey.scores)} cells with a score.")
+    for reason, rows in facts.left_out.items():
+        if rows:
+            say(f"  {rows} rows left out: {reason}")
+    for note in facts.notes:
+        say(f"  {note}")
+    say(f"Written: {', '.join(map(str, written))}")
+    say(f"Next: auditor surveys check {target}")
+
+
+@app.command("show")
+def show(
+    source: Name,
+    country: Annotated[str | None, typer.Option("--country", metavar="C", help="Only this country.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a survey's scores as a table of countries and topics, and as a plot from -1 (never) to +1 (always).
+
+    Example: auditor surveys show wvs7-sample --country Japan
+    """
+    from auditor.surveys import load_survey, select
+
+    survey = load_survey(source)
+    if country is not None:
+        survey = select(survey, countries=[country])
+    if as_json:
+        put_json(_as_data(survey))
+    elif country is not None:
+        _show_country(survey)
+    else:
+        _show_all(survey)
+
+
+@app.command("check")
+def check(source: Name, as_json: AsJson = False) -> None:
+    """Say what is odd in a survey: exit code 1 if anything is, 0 if nothing.
+
+    Example: auditor surveys check my_wvs.csv
+    """
+    from auditor.surveys import check_survey, load_facts, load_survey
+
+    survey = load_survey(source)
+    found = check_survey(survey, load_facts(source))
+    if as_json:
+        put_json({"survey": survey.name, "odd": found})
+    else:
+        table(["odd"], [[line] for line in found]) if found else None
+        say(f"{survey.name}: {_size(survey)}; {len(found) or 'nothing'} odd.")
+    if found:
+        raise typer.Exit(1)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------
+
+
+def _size(survey: Survey) -> str:
+    return f"{len(survey.countries)} countries × {len(survey.topics)} topics"
+
+
+def _as_data(survey: Survey) -> dict[str, Any]:
+    names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
+    cells = [c.cell._asdict() | {name: getattr(c, name) for name in names} for c in survey.cells]
+    return {"name": survey.name, "title": survey.title, "source": survey.source, "cells": cells}
+
+
+def _show_country(survey: Survey) -> None:
+    rows: list[list[object]] = []
+    for cell in survey.cells:
+        low, high = interval(cell)
+        between = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
+        drawn = None if cell.score is None else plot(cell.score, low, high)
+        missing = None if cell.nonresponse is None else f"{100 * cell.nonresponse:.0f}%"
+        rows.append([cell.cell.topic, _score(cell.score), between, cell.n, missing, drawn])
+    say(f"{survey.title}: {', '.join(survey.countries)}")
+    table(*_filled(["topic", "score", "95%", "n", "no answer", "-1" + "0".center(WIDTH - 4) + "+1"], rows))
+
+
+def _filled(columns: list[str], rows: list[list[object]]) -> tuple[list[str], list[list[object]]]:
+    """Without columns that the survey says nothing about."""
+    kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _show_all(survey: Survey) -> None:
+    scores, topics = survey.scores, survey.topics
+    by_cell = {(c.country, c.topic): score for c, score in scores.items()}
+    rows = [[country, *(_score(by_cell.get((country, t))) for t in topics)] for country in survey.countries]
+    say(f"{survey.title}: {_size(survey)}")
+    table(["country", *map(str, range(1, len(topics) + 1))], rows)
+    lines: list[list[object]] = []
+    for number, topic in enumerate(topics, start=1):
+        values = [score for cell, score in scores.items() if cell.topic == topic]
+        mean = sum(values) / len(values) if values else None
+        drawn = plot(mean, min(values), max(values)) if mean is not None else None
+        lines.append([number, topic, _score(mean), drawn])
+    table(["", "topic", "mean", "-1" + "lowest to highest country".center(WIDTH - 4) + "+1"], lines)
+
+
+def _score(score: float | None) -> str | None:
+    return None if score is None else f"{score:.2f}"
+
+
+def interval(cell: SurveyCell) -> tuple[float | None, float | None]:
+    """95% interval of a score by its standard error, kept on the scale; (None, None) where that is unknown."""
+    if cell.score is None or cell.standard_error is None:
+        return None, None
+    half = Z_95 * cell.standard_error
+    return max(-1.0, cell.score - half), min(1.0, cell.score + half)
+
+
+def plot(value: float, low: float | None = None, high: float | None = None) -> str:
+    """One line from -1 to +1: the value as a dot, its interval as a line, zero as a bar."""
+    line = [" "] * WIDTH
+    line[_place(0.0)] = "│"
+    if low is not None and high is not None:
+        for i in range(_place(low), _place(high) + 1):
+            line[i] = "─"
+    line[_place(value)] = "●"
+    return "".join(line)
+
+
+def _place(value: float) -> int:
+    return round((value + 1) / 2 * (WIDTH - 1))
