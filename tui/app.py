@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
 import rich
@@ -15,6 +17,7 @@ from rich.traceback import Traceback
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.content import Content
+from textual.events import Event, Key, MouseEvent
 from textual.screen import Screen
 from textual.worker import Worker
 
@@ -36,6 +39,8 @@ from auditor.tui.settings import Settings, load_settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
 
 T = TypeVar("T")
+REST_S = 3.0
+"""Without a key for so long, a person reads."""
 BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
 
 
@@ -72,7 +77,9 @@ class ReviewApp(App[None]):
         self.blind = blind
         self.second_share = second_share
         self.settings = settings or load_settings()
+        self.collects = False
         self._start = audit
+        self._last_key = 0.0
         self._afterwards = Afterwards(on_decided)
         self._desks: dict[str, Desk] = {}
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-write")
@@ -85,6 +92,17 @@ class ReviewApp(App[None]):
         self.set_keymap(self.settings.keys)
         if self._start is None or not self.open_queue(self._start):
             self.push_screen(Home())
+
+        self.set_interval(REST_S, self._collect)
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, (Key, MouseEvent)):
+            self._last_key = time.monotonic()
+        await super().on_event(event)
+
+    def _collect(self) -> None:
+        if self.collects and time.monotonic() - self._last_key > REST_S:
+            gc.collect()
 
     def on_unmount(self) -> None:
         self._writer.shutdown(wait=True)
@@ -222,6 +240,20 @@ class ReviewApp(App[None]):
         return start
 
 
+@contextmanager
+def collecting_at_rest(app: ReviewApp) -> Iterator[None]:
+    """Collect garbage only while no key is pressed: a collection stops the screen for up to a tenth of a second."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    app.collects = True
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
 def run_review(
     storage_url: str,
     audit: str | None = None,
@@ -258,7 +290,6 @@ def run_review(
             settings=settings,
             on_decided=on_decided,
         )
-        gc.collect()
-        gc.freeze()  # or a full collection over all that was imported stops a key for a tenth of a second
-        app.run()
+        with collecting_at_rest(app):
+            app.run()
         app.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import itertools
 import threading
@@ -17,7 +18,7 @@ from auditor.errors import StorageError
 from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
-from auditor.tui.app import ReviewApp
+from auditor.tui.app import REST_S, ReviewApp, collecting_at_rest
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.home import Home
 from auditor.tui.people import PeoplePage
@@ -223,3 +224,18 @@ async def test_a_resized_terminal_is_used(run: Run) -> None:
         assert "Hidden until you decide" not in driver.text
         assert "1 left" in driver.text
         assert max(map(len, driver.text.splitlines())) <= 60
+
+
+async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[bool] = []
+    async with run() as driver:
+        with collecting_at_rest(driver.app):
+            assert not gc.isenabled()
+            monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
+            await driver.press("j")
+            driver.app._collect()
+            assert collected == []
+            driver.app._last_key -= REST_S + 1
+            driver.app._collect()
+            assert collected == [True]
+        assert gc.isenabled()

@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -140,38 +141,55 @@ def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Pat
 # --- in a browser -----------------------------------------------------------------------------------------------
 
 
-async def test_the_app_is_served_to_its_own_page_only(tmp_path: Path, unused_port: int) -> None:
+SERVER = "import sys; from auditor.tui.serve import serve; serve(sys.argv[2:], port=int(sys.argv[1]))"
+
+
+@pytest.fixture
+def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
+    """The app on the loopback interface, in a process of its own."""
     pytest.importorskip("textual_serve")
-    import aiohttp
-    from aiohttp import web
-
-    from auditor.tui.serve import make_server
-
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         review_case(db)
-    server = make_server([sys.executable, "-c", PROGRAM, url], port=unused_port)
-    runner = web.AppRunner(await server._make_app())
-    await runner.setup()
-    await web.TCPSite(runner, server.host, server.port).start()
-    own = f"http://127.0.0.1:{unused_port}"
-    try:
-        async with aiohttp.ClientSession() as session:
-            assert await _status(session, own) == 200
-            assert await _status(session, own, Host="evil.example") == 403
-            assert await _status(session, own, Origin="http://evil.example") == 403
-            assert await _status(session, own, Origin=f"http://127.0.0.1:{unused_port + 1}") == 403
-            assert await _status(session, f"{own}/ws", Origin="null") == 403
-            async with session.ws_connect(f"{own}/ws?width=100&height=30", origin=own) as socket:
-                assert b"conflicts" in await _read_until(socket, b"conflicts")
-                await socket.send_str(json.dumps(["stdin", "\r"]))
-                await _read_until(socket, b"1 left")
-                await socket.send_str(json.dumps(["stdin", "1"]))
-                await _read_until(socket, b"saved:")
-    finally:
-        await runner.cleanup()
-    with open_database(url) as db:
+    command = [sys.executable, "-c", PROGRAM, url]
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(unused_port), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    end = time.monotonic() + 20
+    while not _listens(unused_port):
+        assert time.monotonic() < end, "the server did not come up"
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{unused_port}"
+    server.send_signal(signal.SIGINT)
+    _, said = server.communicate(timeout=20)
+    assert server.returncode == 0, said.decode()
+
+
+async def test_the_app_is_served_to_its_own_page_only(served: str, tmp_path: Path) -> None:
+    import aiohttp
+
+    async with aiohttp.ClientSession() as session:
+        assert await _status(session, served) == 200
+        assert await _status(session, served, Host="evil.example") == 403
+        assert await _status(session, served, Origin="http://evil.example") == 403
+        assert await _status(session, served, Origin="http://127.0.0.1:1") == 403
+        assert await _status(session, f"{served}/ws", Origin="null") == 403
+        async with session.ws_connect(f"{served}/ws?width=100&height=30", origin=served) as browser:
+            assert b"conflicts" in await _read_until(browser, b"conflicts")
+            await browser.send_str(json.dumps(["stdin", "\r"]))
+            await _read_until(browser, b"1 left")
+            await browser.send_str(json.dumps(["stdin", "1"]))
+            await _read_until(browser, b"saved:")
+    with open_database(f"sqlite:///{tmp_path}/audits.db") as db:
         assert len(rating_log.entries(db, audits.get(db, "moral").id)) == 1
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 async def _status(session: Any, url: str, **headers: str) -> int:
@@ -207,8 +225,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def unused_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
