@@ -7,7 +7,13 @@ import re
 from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Ruling, Trace, Verdict
 from auditor.models.structured import MoralJudgement, TraceReview, read
 
-MINUS = str.maketrans({"−": "-", "–": "-", "﹣": "-", "－": "-"})
+_FULL_WIDTH = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
+_MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
+"""Directions of writing, which stand unseen beside numbers in right-to-left text."""
+PLAIN = str.maketrans(
+    {"−": "-", "–": "-", "‐": "-", "‑": "-", "﹣": "-", "٫": ".", "،": ",", "。": ".", **_FULL_WIDTH, **_MARKS}
+)
+"""Signs, separators and letters as ASCII writes them; `\\d` and `float` know the digits of every script."""
 _DECIMAL = r"[-+]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 _SCORE_LINE = re.compile(
     rf"^[\s>*_#`\-]*\**\s*(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=\s*)?(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
@@ -33,7 +39,7 @@ def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str) -
                 score, text = judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
         else:
             score = read_score(answer.text)
-            text = _SCORE_LINE.sub("", answer.text).strip() or answer.text
+            text = _without_score(answer.text) or answer.text
         outcome = Outcome.OK if score is not None else Outcome.UNPARSED
     return Trace(model=model, cell=cell, sample=sample, outcome=outcome, score=score, text=text, key=answer.key)
 
@@ -42,12 +48,17 @@ def read_score(text: str) -> float | None:
     """The score in a text of the paper's form, "SCORE = x"; None when there is none, or when it is ambiguous.
 
     Read are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`. Not read are ranges, percentages,
-    numbers outside [-1, 1], and several lines with different numbers.
+    numbers outside [-1, 1], and several lines with different numbers. Digits may be of any script.
     """
-    found = {_number(m["value"], m["rest"]) for m in _SCORE_LINE.finditer(text.translate(MINUS))}
+    found = {_number(m["value"], m["rest"]) for m in _SCORE_LINE.finditer(text.translate(PLAIN))}
     if len(found) != 1:
         return None
     return found.pop()
+
+
+def _without_score(text: str) -> str:
+    lines = _SCORE_LINE.sub("", text).split("\n")
+    return "\n".join(line for line in lines if not _SCORE_LINE.match(line.translate(PLAIN))).strip()
 
 
 def _number(value: str, rest: str) -> float | None:
