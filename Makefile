@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
 .PHONY: help demo test install dev models check unit faults soak bench docs clean
@@ -17,8 +17,9 @@ help:
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("auditor needs Python 3.11 or newer; try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade "pip==$$(sed -n 's/^pip==//p' constraints.txt)"
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade "pip==$$(sed -n 's/^pip==//p' constraints.txt)"
 
 # torch first and alone: as somebody's dependency it would come as the largest build there is.
 $(VENV)/.torch: $(VENV)/bin/python constraints.txt
