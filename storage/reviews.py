@@ -15,7 +15,7 @@ from sqlalchemy import RowMapping, func, select
 from auditor.domain import ConflictKind, Decision
 from auditor.storage.database import Database
 from auditor.storage.ledger import CHUNK
-from auditor.storage.queue_sql import KEYS, View
+from auditor.storage.queue_sql import KEYS, View, holding
 from auditor.storage.standing import PARTS, ConflictKey, QueueFilter, QueueRow, Standing
 
 
@@ -58,6 +58,27 @@ class Queue:
         with self._db.read() as connection:
             found = {Standing(name): int(n) for name, n in connection.execute(query)}
         return {standing: found.get(standing, 0) for standing in Standing}
+
+
+def people_say(db: Database, audit_id: int) -> dict[ConflictKey, Decision | None]:
+    """For each conflict that people decided, what a strict majority of them says; None where they disagree.
+
+    What counts is each rater's last word about the scores that the conflict has now. `score` is a decision too: it
+    upholds neither side.
+    """
+    said = holding(audit_id)
+    key = [said.c[name] for name in PARTS]
+    query = select(*key, said.c.decision, func.count()).where(said.c.decision != Decision.SKIP.value)
+    counted: dict[ConflictKey, dict[Decision, int]] = {}
+    with db.read() as connection:
+        for *parts, decision, n in connection.execute(query.group_by(*key, said.c.decision)):
+            counted.setdefault(ConflictKey(*parts), {})[Decision(decision)] = n
+    return {key: _majority(votes) for key, votes in counted.items()}
+
+
+def _majority(votes: dict[Decision, int]) -> Decision | None:
+    top = max(votes, key=votes.__getitem__)
+    return top if 2 * votes[top] > sum(votes.values()) else None
 
 
 def _queue_row(row: RowMapping) -> QueueRow:

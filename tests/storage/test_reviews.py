@@ -81,6 +81,20 @@ def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
         assert (row.score_left, row.score_right, row.kind) == (conflict.score_left, conflict.score_right, conflict.kind)
 
 
+def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audit) -> None:
+    expected: dict[ConflictKey, Decision | None] = {}
+    for key, ratings in held(db, audit).items():
+        said = Counter(r.decision for r in ratings.values() if r.decision.settles)
+        if said:
+            top, n = said.most_common(1)[0]
+            expected[key] = top if 2 * n > said.total() else None
+    assert reviews.people_say(db, audit.id) == expected
+    assert None in expected.values()
+    standings = {row.key: row.standing for row in rows(db, audit, "ada")}
+    for key, decision in expected.items():
+        assert standings[key] is (Standing.DISPUTED if decision is None else Standing.PERSON)
+
+
 def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
     counted = Counter(row.standing for row in rows(db, audit, "ada"))
     counts = reviews.Queue(db, audit.id, "ada").counts()
