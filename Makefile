@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit faults soak bench docs clean
+.PHONY: help demo test install dev models check unit bench clean
 
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
