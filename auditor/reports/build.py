@@ -7,10 +7,12 @@ from importlib import metadata
 
 from auditor.domain import Cell
 from auditor.reports.agreement import alignment, by_country, by_topic, regions
+from auditor.reports.baselines import baselines, ceiling, gain
 from auditor.reports.conflicts import conflicts
 from auditor.reports.cost import cost
 from auditor.reports.coverage import coverage
 from auditor.reports.model import AuditPart, CellPart, ModelPart, Report, SurveyPart
+from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
 from auditor.reports.source import Source, load
 from auditor.storage import audits
@@ -21,7 +23,8 @@ def build_report(db: Database, audit_name: str) -> Report:
     """Everything that is known of an audit.
 
     Nothing is asked of any model, nothing is written, and no clock is read: the report changes only when what is
-    stored changes. Times in it are stored ones.
+    stored changes. Times in it are stored ones. Only what the respondents of a survey tell, the ceiling and the bounds
+    of nonresponse, is read from the survey's own file, and named as missing where that is gone.
 
     Raises:
         StorageError: there is no such audit.
@@ -31,6 +34,10 @@ def build_report(db: Database, audit_name: str) -> Report:
         audit=_audit(source),
         coverage=coverage(source),
         alignment=alignment(source),
+        gain=gain(source),
+        baselines=baselines(source),
+        ceiling=ceiling(source),
+        nonresponse=nonresponse(source) if source.config and source.config.survey.nonresponse == "bounds" else None,
         regions=regions(source),
         topics=by_topic(source),
         countries=by_country(source),
@@ -54,7 +61,7 @@ def _audit(source: Source) -> AuditPart:
         finished_at=audit.finished_at,
         seed=config.seed if config else None,
         config_hash=audit.config_hash,
-        samples=config.probes.direct.samples if config else None,
+        samples=config.samples_per_cell if config else None,
         survey=SurveyPart(
             name=survey.name,
             title=survey.title,

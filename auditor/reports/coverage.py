@@ -79,7 +79,7 @@ def _planned(source: Source) -> dict[Unit, int]:
     """Every model about every cell that people were asked about, k times; nothing where there is no config."""
     if source.config is None:
         return {}
-    k = source.config.probes.direct.samples
+    k = source.config.samples_per_cell
     return {Unit(m.name, *cell): k for m in source.config.models for cell in source.survey.scores}
 
 

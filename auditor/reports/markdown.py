@@ -19,7 +19,13 @@ _AT_START = re.compile(r"^(\s*)([-+](?=\s|$)|[-=]{2,}|[#>])|^(\s*\d+)([.)])(?=\s
 def render_markdown(report: Report) -> str:
     """The text."""
     view = View(report)
-    parts = [*_answer(report, view), *_regions(report, view), *_places(report, view), *_consistency(report, view)]
+    parts = [
+        *_answer(report, view),
+        *_worth(report, view),
+        *_regions(report, view),
+        *_places(report, view),
+        *_consistency(report, view),
+    ]
     parts += [*_panel(report), *_conflicts(report), *_coverage(report), *_cost(report), *_made(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -82,6 +88,30 @@ def _alignment(row: AlignmentRow) -> list[str]:
         interval(crossed.ci_low, crossed.ci_high) if crossed.ci_low is not None else str(crossed.reason),
     ]
     return [r, *between, p_value(row.p_value), number(row.spearman_rho), *errors, count(row.n), count(row.n_dropped)]
+
+
+def _worth(report: Report, view: View) -> Iterable[str]:
+    if not view.columns:
+        return
+    yield "## What is that worth?"
+    yield escape(sentences.ceiling(report))
+    told = [(view.label(method, model), text) for method, model, text in sentences.knowledge(report)]
+    yield "\n".join(f"- **{escape(label)}** {escape(text)}." for label, text in told)
+    yield sentences.BASELINES
+    yield _table(
+        ["Model", "Compared with", "r of that", "MAE of that"],
+        [
+            [column.label, b.baseline, _estimate(b.pearson_r), _estimate(b.mae)]
+            for column, _, rows in view.worth
+            for b in rows
+        ],
+    )
+    if report.nonresponse is not None:
+        yield escape(sentences.nonresponse(report.nonresponse))
+        head = ["Model", "MAE at best", "MAE at worst", "Cells"]
+        bounds = report.nonresponse.bounds
+        rows = [(view.label(b.method, b.model), number(b.mae_best), number(b.mae_worst), count(b.n)) for b in bounds]
+        yield _table(head, rows)
 
 
 def _regions(report: Report, view: View) -> Iterable[str]:

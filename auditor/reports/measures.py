@@ -163,6 +163,76 @@ class PlaceRow(Part):
     bias: Estimate
 
 
+# --- what agreement is worth -----------------------------------------------------------------------------------
+
+
+class CeilingRow(Part):
+    """How high r can be: the survey's agreement with itself, over random halves of its respondents."""
+
+    scope: str
+    """`all`: over all cells of the survey. `within topics`: with each topic's mean over countries taken out."""
+    reliability: Estimate
+    """Split-half reliability of the whole survey, over all its cells, not the audit's alone; interval over splits."""
+    largest_r: float | None
+    """The r that a perfect model is expected to reach: the square root of the reliability."""
+
+
+class BaselineRow(Part):
+    """What one can say without any model, on the cells that a model has a score on."""
+
+    model: str
+    method: str
+    baseline: str
+    """A mean of other cells of the audit's survey; the cell itself is always left out."""
+    pearson_r: Estimate
+    mae: Estimate
+
+
+class GainRow(Part):
+    """A model's r less a baseline's, over the cells that both have; interval over countries and topics, paired."""
+
+    model: str
+    method: str
+    baseline: str
+    gain: Estimate
+    pearson_r: float | None
+    """Of the model, over those cells."""
+    baseline_r: float | None
+
+
+class TreatmentRow(Part):
+    """The alignment under one treatment of respondents without an answer."""
+
+    treatment: str
+    alignment: list[AlignmentRow]
+    ranking: list[str]
+    """Models by r, largest first."""
+
+
+class BoundsRow(Part):
+    """How near people one model could be, and how far, whatever those without an answer think."""
+
+    model: str
+    method: str
+    n: int
+    mae_best: float | None
+    mae_worst: float | None
+    reason: str | None = None
+
+
+class NonresponsePart(Part):
+    """Whether the result depends on what becomes of respondents without an answer."""
+
+    treatments: list[TreatmentRow]
+    """The audit's own scores first."""
+    not_possible: dict[str, str]
+    """Why a treatment is not there."""
+    bounds: list[BoundsRow]
+    ranking_holds: bool | None
+    """Whether all treatments rank the models alike; null with a reason where there is nothing to compare."""
+    reason: str | None
+
+
 # --- consistency and the panel ----------------------------------------------------------------------------------
 
 

@@ -9,8 +9,12 @@ from typing import Any, Literal
 
 from auditor.reports.measures import (
     AlignmentRow,
+    BaselineRow,
+    CeilingRow,
     ConsistencyRow,
     CoveragePart,
+    GainRow,
+    NonresponsePart,
     PanelPart,
     Part,
     PeerRow,
@@ -181,13 +185,13 @@ class CostPart(Part):
 
 
 class Report(Part):
-    """All that is known of an audit. `gain`, `semantic` and `logic` are null where they were not measured."""
+    """All that is known of an audit. `semantic` and `logic` are null where they were not measured."""
 
     audit: AuditPart
     coverage: CoveragePart
     alignment: list[AlignmentRow]
-    gain: None = None
-    """Improvement over the mean of each topic."""
+    gain: list[GainRow] | None = None
+    """Improvement over the mean of each topic over the other countries."""
     regions: RegionsPart
     topics: list[PlaceRow]
     countries: list[PlaceRow]
@@ -202,3 +206,9 @@ class Report(Part):
     cost: CostPart
     environment: dict[str, Any]
     """Versions and settings as they were when the audit ran."""
+    baselines: list[BaselineRow]
+    """Agreement that needs no model."""
+    ceiling: list[CeilingRow]
+    """How high r can be."""
+    nonresponse: NonresponsePart | None = None
+    """Best and worst case, where the configuration asks for `bounds`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.measures import CoverageRow
+from auditor.reports.measures import CoverageRow, GainRow, NonresponsePart
 from auditor.reports.model import ConflictRow, Report
 from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
 
@@ -12,6 +12,12 @@ STATES = {
     "majority": "settled by the judges",
     "person": "settled by people",
 }
+
+BASELINES = (
+    "What one can say without any model, on the same cells: the mean of the topic over the other countries, of the "
+    "country over the other topics, and of the topic over the other countries of the region. They are made from the "
+    "cells of this audit alone, and the cell itself is always left out."
+)
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -123,3 +129,56 @@ def settings(report: Report) -> list[tuple[str, str]]:
     }
     versions = {str(k): str(v) for k, v in sorted(report.environment.items())}
     return [*((k, str(v)) for k, v in known.items() if v is not None), *versions.items()]
+
+
+def ceiling(report: Report) -> str:
+    """How high r can be against this survey, or why that is not known."""
+    whole = next(row for row in report.ceiling if row.scope == "all")
+    if whole.largest_r is None:
+        return f"How high r can be is not known: {(whole.reliability.reason or '').rstrip('.')}."
+    told = [
+        f"{number(row.reliability.value)} ({interval(row.reliability.ci_low, row.reliability.ci_high)}) {where}"
+        for row, where in zip(report.ceiling, ("over all cells", "within topics"), strict=True)
+        if row.reliability.value is not None
+    ]
+    return (
+        f"Even a perfect model is expected to reach no more than r = {number(whole.largest_r)}: the survey’s "
+        f"split-half reliability, by respondents and over all its cells, is {' and '.join(told)}."
+    )
+
+
+def knowledge(report: Report) -> list[tuple[str, str, str]]:
+    """Method, model, and whether it knows more than what each topic is like elsewhere."""
+    return [(row.method, row.model, _knows(row)) for row in report.gain or []]
+
+
+def _knows(row: GainRow) -> str:
+    gain = row.gain
+    if gain.value is None:
+        return f"cannot be compared with the topic mean: {gain.reason}"
+    figures = f"gain in r {signed(gain.value)}"
+    if gain.ci_low is None or gain.ci_high is None:
+        figures += f", no interval: {gain.reason}"
+        if gain.value <= 0:
+            return f"does not beat the topic mean ({figures}), so it shows no knowledge of cultures"
+        return f"is ahead of the topic mean ({figures}), but whether beyond chance cannot be told"
+    figures += f", 95% interval {interval(gain.ci_low, gain.ci_high)}"
+    if gain.ci_low > 0:
+        return f"beats the topic mean ({figures}), so it knows something of how countries differ"
+    how = "is worse than" if gain.ci_high < 0 else "does not beat"
+    return f"{how} the topic mean ({figures}), so it shows no knowledge of cultures"
+
+
+def nonresponse(part: NonresponsePart) -> str:
+    """Whether the ranking of models depends on what becomes of respondents without an answer."""
+    names = {"low": "unacceptable", "high": "acceptable"}
+    tried = [names.get(row.treatment, row.treatment) for row in part.treatments[1:]]
+    if part.ranking_holds is None:
+        return f"Whether the ranking of models holds cannot be told: {part.reason}."
+    first = " > ".join(part.treatments[0].ranking)
+    if part.ranking_holds:
+        return f"The ranking of models by r is the same under all treatments ({', '.join(tried)}): {first}."
+    others = [
+        f"{' > '.join(r.ranking)} ({r.treatment})" for r in part.treatments if r.ranking != part.treatments[0].ranking
+    ]
+    return f"The ranking of models by r does not hold: {first} as audited, but {'; '.join(others)}."

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from auditor.reports import charts, words
 from auditor.reports.charts import Mark
-from auditor.reports.measures import CoverageRow, Estimate, PlaceRow
+from auditor.reports.measures import BaselineRow, CoverageRow, Estimate, GainRow, PlaceRow
 from auditor.reports.model import CellPart, Report
 from auditor.reports.numbers import interval, number, plural, signed, with_interval
 from auditor.reports.words import Answer
@@ -26,6 +26,7 @@ STEPS = (0.1, 0.3, 0.5, 0.7)
 """Bounds between the shades of the heat map, in units of score."""
 SECTIONS = {
     "answer": "Agreement with people",
+    "worth": "What it is worth",
     "where": "Differences",
     "scatter": "Cell by cell",
     "regions": "Regions",
@@ -96,6 +97,15 @@ class View:
         rows = zip(self.columns, map(words.answer, self.report.alignment), strict=True)
         return sorted(rows, key=lambda item: 2.0 if item[1].row.pearson_r is None else -item[1].row.pearson_r)
 
+    @property
+    def worth(self) -> list[tuple[Column, GainRow, list[BaselineRow]]]:
+        """Every series of scores with its gain and the baselines on its cells."""
+        gains = self.report.gain or []
+        return [
+            (column, row, [b for b in self.report.baselines if (b.method, b.model) == (column.method, column.model)])
+            for column, row in zip(self.columns, gains, strict=True)
+        ]
+
     def label(self, method: str, model: str) -> str:
         """How a series of scores is called on the page."""
         return f"{model} ({method})" if self.several_methods else model
@@ -106,6 +116,7 @@ class View:
         report = self.report
         there = {
             "answer": True,
+            "worth": bool(self.columns),
             "where": bool(self.columns),
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
