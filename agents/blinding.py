@@ -15,6 +15,8 @@ MAKERS = (
 )  # fmt: skip
 """Names by which models and those who make them speak of themselves."""
 
+_JOINED = re.compile("[\u0600-\u06ff\u3040-\u30ff\u3400-\u9fff]")
+"""Scripts that write words together (Chinese, Japanese) or put particles before them (Arabic): matched within words."""
 _SELF = re.compile(r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b[^,.;\n]*,?\s*", re.IGNORECASE)
 
 
@@ -28,7 +30,8 @@ def blind(
 ) -> str:
     """The text with country, topic and author replaced by labels, and self-descriptions taken out.
 
-    Words are matched whole, in any case, and with the endings that English puts on them.
+    Words are matched whole, in any case, and with the endings that English puts on them; one that ends in `*` with any
+    ending.
 
     Args:
         text: what the audited model wrote.
@@ -53,10 +56,14 @@ def blind(
 def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
     longest_first = sorted({w for w in words if w.strip()}, key=len, reverse=True)
     options = "|".join(_option(w) for w in longest_first)
-    return re.compile(rf"(?<!\w)(?:{options})(?:'s|’s|s'|es|s|ns|ing|ed)?(?!\w)", re.IGNORECASE)
+    joined = "|".join(_option(w) for w in longest_first if _JOINED.search(w))
+    unspaced = f"|{joined}" if joined else ""
+    return re.compile(rf"(?<!\w)(?:{options})(?:'s|’s|s'|es|s|ns|ing|ed)?(?!\w){unspaced}", re.IGNORECASE)
 
 
 def _option(word: str) -> str:
-    pattern = r"\s+".join(map(re.escape, word.split()))
+    pattern = r"\s+".join(map(re.escape, word.removesuffix("*").split()))
+    if word.endswith("*"):
+        return pattern + r"\w*"
     # US is a country, us is not.
     return f"(?-i:{pattern})" if word.isupper() else pattern

@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Iterable
 
 from auditor.agents.blinding import blind
+from auditor.agents.languages import country_stems, language_of, question_fields, topic_stems
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, derive_seed
 from auditor.models.structured import MoralJudgement, TraceReview
-from auditor.prompts import fill, load_prompt
+from auditor.prompts import load_prompt
 from auditor.surveys.countries import demonyms
 
 
@@ -20,13 +21,9 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
     The seed depends on the cell and the sample and not on the model, so that renaming a model changes no call.
     """
     probe = config.probes.direct
-    messages = load_prompt(f"direct.{probe.mode}").render(
-        preamble=model.system,
-        country=cell.country,
-        question=fill(survey.wording, {"topic": cell.topic, "country": cell.country}),
-        never=survey.scale[0],
-        always=survey.scale[1],
-        max_words=str(probe.max_words),
+    language = language_of(config, cell.country, sample)
+    messages = load_prompt(f"direct.{probe.mode}", language).render(
+        preamble=model.system, max_words=str(probe.max_words), **question_fields(survey, cell, language)
     )
     structured = probe.mode == "structured"
     return Call(
@@ -65,21 +62,25 @@ def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
     names = [n for m in config.models for n in (m.name, m.model.split("/")[-1])]
     return blind(
         trace.text or "",
-        country_words=_country_words(trace.cell.country),
-        other_countries=_all_words(tuple(c for c in survey.countries if c != trace.cell.country)),
-        topic_words=(trace.cell.topic, *survey.words.get(trace.cell.topic, ())),
+        country_words=_country_words(trace.cell.country, trace.language),
+        other_countries=_all_words(tuple(c for c in survey.countries if c != trace.cell.country), trace.language),
+        topic_words=(
+            trace.cell.topic,
+            *topic_stems(trace.cell.topic, trace.language),
+            *survey.words.get(trace.cell.topic, ()),
+        ),
         model_names=names,
     )
 
 
 @functools.cache
-def _country_words(country: str) -> tuple[str, ...]:
-    return (country, *demonyms(country))
+def _country_words(country: str, language: str) -> tuple[str, ...]:
+    return (country, *country_stems(country, language), *demonyms(country))
 
 
 @functools.lru_cache(maxsize=512)
-def _all_words(countries: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word for country in countries for word in _country_words(country))
+def _all_words(countries: tuple[str, ...], language: str) -> tuple[str, ...]:
+    return tuple(word for country in countries for word in _country_words(country, language))
 
 
 def for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -14,6 +15,7 @@ from langgraph.types import Send, interrupt
 from auditor.agents.asking import ask
 from auditor.agents.calls import direct_call, for_review, review_call
 from auditor.agents.context import Context
+from auditor.agents.languages import language_of
 from auditor.agents.reading import read_trace, read_verdict
 from auditor.agents.scoring import cell_score, evidence_of, self_consistencies
 from auditor.agents.settling import conflicts_on, settled, threshold_of
@@ -38,7 +40,7 @@ def route_elicit(state: State) -> list[Send]:
 
 
 async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
-    """Ask every model about every cell of the batch, k samples each."""
+    """Ask every model about every cell of the batch, k samples each in every language."""
     context = runtime.context
     config = context.config
     if state["start"] == 0:
@@ -47,12 +49,14 @@ async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
         (direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model in config.models
         for cell in context.cells[state["start"] : state["stop"]]
-        for sample in range(config.probes.direct.samples)
+        for sample in range(config.samples_per_cell)
     ]
     answers = await ask(context, "elicit", [call for call, *_ in asked])
     mode = config.probes.direct.mode
     traces = [
-        read_trace(answers[call.key], model, cell, sample, mode)
+        replace(
+            read_trace(answers[call.key], model, cell, sample, mode), language=language_of(config, cell.country, sample)
+        )
         for call, model, cell, sample in asked
         if call.key in answers
     ]
@@ -69,7 +73,7 @@ async def measure(state: State, runtime: Runtime[Context]) -> State:
 
 
 def _measure(context: Context) -> None:
-    planned = context.config.probes.direct.samples
+    planned = context.config.samples_per_cell
     old = {(s.model, s.cell): s for s in results.scores(context.db, context.audit_id)}
     scores: list[CellScore] = []
     for start in range(0, len(context.cells), BATCH_CELLS):

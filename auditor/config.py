@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from auditor.domain import canonical_hash
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, canonical_hash
 from auditor.errors import ConfigError
 
 ENV_PREFIX = "os.environ/"
@@ -135,6 +135,9 @@ class AuditConfig(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     """The audit's name: letters, digits, dot, dash and underscore."""
     survey: SurveySection
+    language: str | list[str] = ENGLISH
+    """What models are asked in: an ISO 639-1 code, `native` for each country's main language (English where there are
+    no prompts in it), or a list such as `["en", "native"]`, which asks all samples of a cell in each."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
     judges: Literal["peers"] | list[ModelSection] = "peers"
     """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
@@ -146,6 +149,32 @@ class AuditConfig(Section):
     """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
     seed: int = 0
     """Seed of all sampling; each sample's own seed is derived from it."""
+
+    @field_validator("language")
+    @classmethod
+    def _known_languages(cls, value: str | list[str]) -> str | list[str]:
+        chosen = [value] if isinstance(value, str) else value
+        if not chosen:
+            raise ValueError("the list is empty. Name at least one language.")
+        if len(set(chosen)) < len(chosen):
+            raise ValueError("a language is there twice. Name each once.")
+        known = [*LANGUAGES, NATIVE]
+        for name in chosen:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+                hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+                raise ValueError(f"there is no language '{name}'. {hint}")
+        return value
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages in order; `native` differs by country."""
+        return (self.language,) if isinstance(self.language, str) else tuple(self.language)
+
+    @property
+    def samples_per_cell(self) -> int:
+        """Samples of one cell by one model, over all languages."""
+        return self.probes.direct.samples * len(self.languages)
 
     @model_validator(mode="after")
     def _names_and_judges(self) -> AuditConfig:

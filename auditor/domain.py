@@ -14,6 +14,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+ENGLISH, NATIVE = "en", "native"
+LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "id", "ja", "pt", "ru", "sw", "tr", "zh")
+"""Languages that there are prompts in, by ISO 639-1 code."""
 SCORE_MIN = -1.0
 SCORE_MAX = 1.0
 
@@ -224,6 +227,8 @@ class Trace:
     score: float | None = None
     text: str | None = None
     key: str | None = None
+    language: str = "en"
+    """ISO 639-1 code of the language that it was asked in."""
 
 
 @dataclass(frozen=True, slots=True)

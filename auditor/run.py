@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from auditor import bootstrap
 from auditor.config import AuditConfig, load_config
-from auditor.domain import Cell, Survey, canonical_hash
+from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
 from auditor.storage import audits, ledger, results
 from auditor.storage.database import DEFAULT_URL, Database, open_database, run_lock
@@ -96,6 +96,9 @@ def run_audit(
     if not isinstance(config, AuditConfig):
         config = load_config(config)
     survey = planned_survey(config)
+    from auditor.agents.languages import check_languages
+
+    check_languages(config, survey)
     url = storage_url(storage, config)
     check_keys(config)
     with open_database(url) as db, run_lock(db, config.name):
@@ -142,7 +145,8 @@ def fingerprint(config: AuditConfig) -> str:
     """Names everything that decides an audit's calls and how they are read: config, prompts and program."""
     from auditor.prompts import load_prompt
 
-    prompts = [load_prompt(f"direct.{config.probes.direct.mode}"), load_prompt("review")]
+    folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
+    prompts = [*(load_prompt(f"direct.{config.probes.direct.mode}", f) for f in folders), load_prompt("review")]
     return canonical_hash([config.hash, metadata.version("auditor"), [[p.id, p.system, p.user] for p in prompts]])
 
 

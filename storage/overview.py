@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, union
 
+from auditor.config import AuditConfig
 from auditor.domain import Outcome
 from auditor.storage.audits import WHOLE, Audit, all_audits
 from auditor.storage.database import Database, table_of
@@ -76,7 +77,7 @@ def _overview(db: Database, audit: Audit) -> Overview:
         verdicts, verdicts_ok = _rows(connection, audit.id, VerdictRow)
         cost, unpriced = _cost(connection, audit.id)
         cells = _cells(connection, audit.id)
-    samples = config["probes"]["direct"]["samples"] if config else 0
+    samples = AuditConfig.model_validate(config).samples_per_cell if config else 0
     return Overview(
         audit=audit,
         title=json.loads(audit.survey)["title"],

@@ -107,6 +107,7 @@ class TraceRow(SQLModel, table=True):
     score: float | None = None
     text: str | None = Field(default=None, sa_column=Column(Text))
     key: str | None = None
+    language: str = "en"
 
 
 class ScoreRow(SQLModel, table=True):

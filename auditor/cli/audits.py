@@ -62,7 +62,7 @@ def run(
 
 def _expected_reviews(config: AuditConfig, cells: int) -> int:
     probes = config.probes
-    k, limit = probes.direct.samples, probes.review.traces
+    k, limit = config.samples_per_cell, probes.review.traces
     traces = k if limit == "all" else min(limit, k)
     return cells * traces * sum(len(config.judges_of(m.name)) for m in config.models)
 

@@ -98,7 +98,7 @@ def _config(path: Path) -> Iterator[Check]:
     except AuditorError as error:
         yield Check("FAIL", "config", error.message, error.mend)
         return
-    calls = len(cells) * len(config.models) * config.probes.direct.samples
+    calls = len(cells) * len(config.models) * config.samples_per_cell
     yield Check("ok", "config", f"{config.name}: {len(cells)} cells, {len(config.models)} models, {calls} samples")
     for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
         if model.api_key is not None:

@@ -1,0 +1,120 @@
+"""Asking in other languages: which language a sample is put in, and the question in it."""
+
+from __future__ import annotations
+
+import re
+
+from auditor.config import AuditConfig
+from auditor.domain import ENGLISH, NATIVE, Cell, Survey
+from auditor.errors import ConfigError
+from auditor.prompts import fill, load_prompt
+from auditor.prompts.languages import Question, country_in, load_words
+from auditor.surveys.countries import country_code
+from auditor.surveys.description import DATA, read_description
+from auditor.surveys.languages import native_language
+
+SHORTEST_NAME, SHORTEST_WORD, SHORTEST_OF_MANY, FEW_WORDS = 4, 5, 7, 2
+"""Letters of what is also matched with other endings; a long wording's shorter words give little away."""
+BUILT_IN = ("wvs7-sample", "pew2013-sample")
+
+
+def language_of(config: AuditConfig, country: str, sample: int) -> str:
+    """The language of a sample: the first k samples are in the config's first language, the next k in its second."""
+    chosen = config.languages[sample // config.probes.direct.samples]
+    return native_language(country) if chosen == NATIVE else chosen
+
+
+def question_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
+    """What a direct prompt is filled with, in a language."""
+    country, topic = country_name(cell.country, language), topic_in(cell.topic, language)
+    asked = question(survey, language)
+    return {
+        "country": country,
+        "question": fill(asked.wording, {"topic": topic, "country": country}),
+        "never": asked.scale[0],
+        "always": asked.scale[1],
+    }
+
+
+def question(survey: Survey, language: str) -> Question:
+    """A survey's question in a language.
+
+    Raises:
+        ConfigError: the survey asks in words of its own, of which there is no translation.
+    """
+    if language == ENGLISH:
+        return Question(wording=survey.wording, scale=survey.scale)
+    for name in BUILT_IN:
+        built_in = read_description(DATA / f"{name}.csv")
+        if (built_in.wording, built_in.scale) == (survey.wording, survey.scale):
+            return load_words(language).questions[name]
+    raise ConfigError(
+        f"the survey '{survey.name}' has a wording or scale of its own, which there is none of in '{language}'.",
+        'Keep the wording of a built-in survey, or set language = "en".',
+    )
+
+
+def topic_in(topic: str, language: str) -> str:
+    """A topic in a language.
+
+    Raises:
+        ConfigError: there is no translation of it.
+    """
+    if language == ENGLISH:
+        return topic
+    found = load_words(language).topics.get(topic)
+    if found is None:
+        raise ConfigError(
+            f"the topic '{topic}' has no wording in the language '{language}'.",
+            f"Leave the topic out, leave the language out, or add the topic to prompts/{language}/surveys.toml.",
+        )
+    return found
+
+
+def country_name(country: str, language: str) -> str:
+    """A country's name in a language; the survey's own spelling where none is known."""
+    code = country_code(country)
+    if language == ENGLISH or code is None:
+        return country
+    return country_in(code, language) or country
+
+
+def country_stems(country: str, language: str) -> tuple[str, ...]:
+    """What gives a country away in a text of that language: its name, and with other endings (`Росси*`)."""
+    if language == ENGLISH:
+        return ()
+    name = country_name(country, language)
+    return (name, _stem(name, 1)) if len(name) >= SHORTEST_NAME else (name,)
+
+
+def topic_stems(topic: str, language: str) -> tuple[str, ...]:
+    """What gives a topic away in a text of that language: its wording, and its longer words with other endings."""
+    if language == ENGLISH:
+        return ()
+    words = re.findall(r"[^\W\d_]+", topic_in(topic, language))
+    least = SHORTEST_WORD if len(words) <= FEW_WORDS else SHORTEST_OF_MANY
+    return (topic_in(topic, language), *(_stem(w, 2) for w in words if len(w) >= least))
+
+
+def _stem(word: str, cut: int) -> str:
+    return f"{word[:-cut] if len(word) > SHORTEST_NAME else word}*"
+
+
+def used_languages(config: AuditConfig, survey: Survey) -> list[str]:
+    """All languages that an audit asks in, in order."""
+    k = config.probes.direct.samples
+    slots = range(0, config.samples_per_cell, k)
+    return list(dict.fromkeys(language_of(config, country, s) for s in slots for country in survey.countries))
+
+
+def check_languages(config: AuditConfig, survey: Survey) -> None:
+    """Make sure before the first call that everything is there in every language that the audit asks in.
+
+    Raises:
+        ConfigError: a template, a wording or a topic is missing; the message names it.
+    """
+    for language in used_languages(config, survey):
+        load_prompt(f"direct.{config.probes.direct.mode}", language)
+        question(survey, language)
+        for topic in survey.topics:
+            topic_in(topic, language)

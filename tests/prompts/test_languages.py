@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from auditor.agents.languages import question
+from auditor.agents.reading import read_score
+from auditor.domain import LANGUAGES
+from auditor.prompts import load_prompt
+from auditor.prompts.languages import country_in, load_words
+from auditor.surveys import load_survey
+from auditor.surveys.languages import native_language
+
+OTHERS = [code for code in LANGUAGES if code != "en"]
+SURVEYS = ("wvs7-sample", "pew2013-sample")
+LAST = {"ar": "٠٫٥", "hi": "०.५", "zh": "０．５", "ja": "０．５"}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("mode", ["structured", "text"])
+def test_a_template_has_what_the_english_one_has(language: str, mode: str) -> None:
+    prompt, english = load_prompt(f"direct.{mode}", language), load_prompt(f"direct.{mode}")
+    assert prompt.fields == english.fields
+    assert prompt.system != english.system
+    for name in ('"norms"', '"reasoning"', '"score"') if mode == "structured" else ("\nSCORE = x",):
+        assert name in prompt.system
+    assert "-1.0 " in prompt.system.replace("（", " ")
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_last_line_asked_for_is_read(language: str) -> None:
+    line = load_prompt("direct.text", language).system.splitlines()[-1]
+    assert read_score(f"…\n{line.replace('= x', '= ' + LAST.get(language, '0,5'))}") == 0.5
+    assert read_score(line) is None
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", SURVEYS)
+def test_every_survey_can_be_asked(language: str, name: str) -> None:
+    survey, words = load_survey(name), load_words(language)
+    assert set(survey.topics) <= set(words.topics)
+    asked = question(survey, language)
+    assert asked.wording.count("{topic}") == asked.wording.count("{country}") == 1
+    assert asked.wording != survey.wording
+    assert set(asked.scale).isdisjoint(survey.scale)
+    assert len(set(asked.scale)) == 2
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_no_topic_is_left_in_english_or_there_twice(language: str) -> None:
+    topics = load_words(language).topics
+    same = {label for label, wording in topics.items() if label == wording}
+    assert same <= {"prostitution", "abortion", "divorce"}
+    assert all(wording.strip() for wording in topics.values())
+    assert len(set(topics.values())) >= len(topics) - 1
+
+
+@pytest.mark.parametrize(
+    ("country", "language"),
+    [
+        ("Japan", "ja"),
+        ("Egypt", "ar"),
+        ("Britain", "en"),
+        ("Mexico", "es"),
+        ("Brazil", "pt"),
+        ("Kenya", "sw"),
+        ("Pakistan", "en"),
+        ("Nowhere", "en"),
+    ],
+)
+def test_a_country_s_main_language(country: str, language: str) -> None:
+    assert native_language(country) == language
+
+
+@pytest.mark.parametrize(
+    ("code", "language", "name"),
+    [("JPN", "ja", "日本"), ("RUS", "ru", "Россия"), ("DEU", "de", "Deutschland"), ("XKX", "de", None)],
+)
+def test_a_country_in_a_language(code: str, language: str, name: str | None) -> None:
+    assert country_in(code, language) == name
