@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import surveys
+from auditor.cli import experiments, surveys
 from auditor.cli.options import Storage
 from auditor.cli.output import say
 
@@ -17,6 +17,7 @@ import_app = typer.Typer(name="import", help="Bring in what was measured elsewhe
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.add_typer(surveys.app)
+    app.add_typer(experiments.app)
     app.add_typer(import_app)
 
 
