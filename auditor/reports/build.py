@@ -11,6 +11,7 @@ from auditor.reports.baselines import baselines, ceiling, gain
 from auditor.reports.conflicts import conflicts
 from auditor.reports.cost import cost
 from auditor.reports.coverage import coverage
+from auditor.reports.languages import languages
 from auditor.reports.model import AuditPart, CellPart, ModelPart, Report, SurveyPart
 from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
@@ -45,6 +46,7 @@ def build_report(db: Database, audit_name: str) -> Report:
         panel=panel(source),
         peer_agreement=peer_agreement(source),
         conflicts=conflicts(db, source),
+        languages=languages(db, source),
         cost=cost(source),
         environment=json.loads(source.audit.environment),
     )

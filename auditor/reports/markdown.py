@@ -23,6 +23,7 @@ def render_markdown(report: Report) -> str:
         *_answer(report, view),
         *_worth(report, view),
         *_regions(report, view),
+        *_languages(report),
         *_places(report, view),
         *_consistency(report, view),
     ]
@@ -158,6 +159,18 @@ def _consistency(report: Report, view: View) -> Iterable[str]:
             [
                 [view.label(r.method, r.model), _estimate(r.cosine), _estimate(r.variance, 3)]
                 for r in report.self_consistency
+            ],
+        )
+
+
+def _languages(report: Report) -> Iterable[str]:
+    if report.languages:
+        yield "## What the language changes"
+        yield _table(
+            ["Model", "Languages", "Difference of scores", "Cells"],
+            [
+                [r.model, f"{r.second} less {r.first}", _estimate(r.difference), count(r.difference.n)]
+                for r in report.languages
             ],
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from auditor.reports.languages import LanguageRow
 from auditor.reports.measures import (
     AlignmentRow,
     BaselineRow,
@@ -212,3 +213,5 @@ class Report(Part):
     """How high r can be."""
     nonresponse: NonresponsePart | None = None
     """Best and worst case, where the configuration asks for `bounds`."""
+    languages: list[LanguageRow]
+    """What asking in another language changes; empty where all were asked in one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from auditor.agents.calls import blinded
@@ -12,6 +13,8 @@ from auditor.agents.languages import check_languages
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
+from auditor.reports.build import build_report
+from auditor.reports.markdown import render_markdown
 from auditor.run import planned_survey, run_audit
 from auditor.storage import results
 from auditor.storage.audits import get
@@ -48,6 +51,21 @@ def test_native_and_english_are_both_asked(server: FakeServer, storage: str) -> 
     for score in scores:
         mine = [t.score for t in traces if (t.model, t.cell) == (score.model, score.cell) and t.score is not None]
         assert score.score == pytest.approx(sum(mine) / len(mine))
+
+
+def test_the_report_says_what_the_language_changes(server: FakeServer, storage: str) -> None:
+    chosen = asking(server.url, ["en", "native"], countries=["Japan", "Nigeria"], topics=["divorce", "suicide"])
+    run_audit(chosen, storage=storage)
+    with open_database(storage, create=False) as db:
+        traces = results.traces(db, get(db, chosen.name).id)
+        report = build_report(db, chosen.name)
+    for row in report.languages:
+        mine = [t for t in traces if t.model == row.model and t.cell.country == "Japan" and t.score is not None]
+        means = [np.mean([t.score for t in mine if t.language == code]) for code in ("ja", "en")]
+        assert row.difference.value == pytest.approx(means[0] - means[1])
+        assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
+    assert len(report.languages) == len(chosen.models)
+    assert "native less en" in render_markdown(report)
 
 
 @pytest.mark.parametrize(
