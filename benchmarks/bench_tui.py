@@ -131,7 +131,7 @@ def main() -> None:
         with open_database(url) as db:
             conflicts = make(db, arguments.ratings)
         terminal = Terminal(url, folder, arguments.width, arguments.height)
-        _, shown = terminal.wait(b"what teaches most")
+        _, shown = terminal.wait(f"1 of {conflicts:,}".encode())
         imported = float(terminal.imported.read_text())
         keys = {}
         for what, pressed in KEYS.items():
