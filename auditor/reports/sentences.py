@@ -165,7 +165,7 @@ def _knows(row: GainRow) -> str:
     figures += f", 95% interval {interval(gain.ci_low, gain.ci_high)}"
     if gain.ci_low > 0:
         return f"beats the topic mean ({figures}), so it knows something of how countries differ"
-    how = "is worse than" if gain.ci_high < 0 else "does not beat"
+    how = "is worse than" if gain.ci_high < 0 else "is not shown to beat"
     return f"{how} the topic mean ({figures}), so it shows no knowledge of cultures"
 
 

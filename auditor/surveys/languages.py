@@ -17,7 +17,7 @@ def native_language(country: str) -> str:
 
     Returns:
         An ISO 639-1 code. Main is a language that is official, national or of most public life there, after the
-        territory-language data of Unicode CLDR; of several the one with most speakers for which there are prompts.
+        project's own table; of several the one with most speakers for which there are prompts.
     """
     code = country_code(country)
     return ENGLISH if code is None else _by_country().get(code, ENGLISH)

@@ -78,7 +78,7 @@ def test_one_country_alone_has_a_named_reason(db: Database) -> None:
     ("value", "low", "high", "words"),
     [
         (0.2, 0.1, 0.3, "beats the topic mean"),
-        (0.2, -0.1, 0.3, "does not beat the topic mean"),
+        (0.2, -0.1, 0.3, "is not shown to beat the topic mean"),
         (-0.2, -0.3, -0.1, "is worse than the topic mean"),
         (0.2, None, None, "whether beyond chance cannot be told"),
         (-0.2, None, None, "does not beat the topic mean"),
