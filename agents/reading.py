@@ -16,7 +16,7 @@ PLAIN = str.maketrans(
 """Signs, separators and letters as ASCII writes them; `\\d` and `float` know the digits of every script."""
 _DECIMAL = r"[-+]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 _SCORE_LINE = re.compile(
-    rf"^[\s>*_#`\-]*\**\s*(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=\s*)?(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
+    rf"^[\s>*_#`\-]*\**\s*(?:step\s*3\s*[:.]\s*)?(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=\s*)?(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _HARMLESS_REST = re.compile(r"^[\s*_`.\"')\]]*(?:\([^()\d]*\))?[\s.]*$")

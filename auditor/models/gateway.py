@@ -141,9 +141,10 @@ class Gateway:
         limit = max(0.01, min(line.section.timeout_s, deadline - clock))
         failure: Failure | None = None
         try:
-            # litellm's timeout is one of each read; a server that drips would outlast it.
+            # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
+            # value, so it must always be the same.
             async with asyncio.timeout(limit):
-                response = await door.litellm().acompletion(**line.endpoint.request(call, limit))
+                response = await door.litellm().acompletion(**line.endpoint.request(call, line.section.timeout_s))
             answer = read_response(call, response, line.endpoint.price)
             if answer.outcome is Outcome.SERVER_ERROR:
                 failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)

@@ -81,7 +81,7 @@ def _answer(report: Report, view: View) -> Iterable[str]:
 
 
 def _alignment(row: AlignmentRow) -> list[str]:
-    r = number(row.pearson_r) if row.reason is None else f"not measurable: {row.reason}"
+    r = number(row.pearson_r) if row.pearson_r is not None else f"not measurable: {row.reason}"
     errors = [number(row.mae), number(row.rmse), _estimate(row.bias)]
     crossed = row.crossed.pearson_r
     between = [
@@ -124,7 +124,7 @@ def _regions(report: Report, view: View) -> Iterable[str]:
         [
             [
                 view.label(r.method, r.model), r.region, count(r.countries), _estimate(r.mae),
-                number(r.pearson_r) if r.reason is None else f"not measurable: {r.reason}",
+                number(r.pearson_r) if r.pearson_r is not None else f"not measurable: {r.reason}",
                 interval(r.ci_low, r.ci_high), count(r.n),
             ]
             for r in report.regions.rows

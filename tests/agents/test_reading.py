@@ -24,6 +24,7 @@ REVIEW = {
     ("text", "score"),
     [
         ("SCORE = -0.4", -0.4),
+        ("Step 3: SCORE = -0.4", -0.4),
         ("Step 3.\nSCORE = 1", 1.0),
         ("**Score: 0.5**", 0.5),
         ("Score: -0.4.", -0.4),
