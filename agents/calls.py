@@ -20,7 +20,7 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
 
     The seed depends on the cell and the sample and not on the model, so that renaming a model changes no call.
     """
-    probe = config.probes.direct
+    probe = config.direct
     language = language_of(config, cell.country, sample)
     messages = load_prompt(f"direct.{probe.mode}", language).render(
         preamble=model.system, max_words=str(probe.max_words), **question_fields(survey, cell, language)

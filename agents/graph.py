@@ -25,7 +25,7 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit"])
+    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "measure"])
     graph.add_edge("elicit", "measure")
     graph.add_conditional_edges("measure", nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")

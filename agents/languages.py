@@ -20,7 +20,7 @@ BUILT_IN = ("wvs7-sample", "pew2013-sample")
 
 def language_of(config: AuditConfig, country: str, sample: int) -> str:
     """The language of a sample: the first k samples are in the config's first language, the next k in its second."""
-    chosen = config.languages[sample // config.probes.direct.samples]
+    chosen = config.languages[sample // config.direct.samples]
     return native_language(country) if chosen == NATIVE else chosen
 
 
@@ -102,7 +102,7 @@ def _stem(word: str, cut: int) -> str:
 
 def used_languages(config: AuditConfig, survey: Survey) -> list[str]:
     """All languages that an audit asks in, in order."""
-    k = config.probes.direct.samples
+    k = config.direct.samples
     slots = range(0, config.samples_per_cell, k)
     return list(dict.fromkeys(language_of(config, country, s) for s in slots for country in survey.countries))
 
@@ -113,8 +113,8 @@ def check_languages(config: AuditConfig, survey: Survey) -> None:
     Raises:
         ConfigError: a template, a wording or a topic is missing; the message names it.
     """
-    for language in used_languages(config, survey):
-        load_prompt(f"direct.{config.probes.direct.mode}", language)
+    for language in used_languages(config, survey) if config.probes.direct else ():
+        load_prompt(f"direct.{config.direct.mode}", language)
         question(survey, language)
         for topic in survey.topics:
             topic_in(topic, language)

@@ -34,8 +34,10 @@ async def plan(state: State, runtime: Runtime[Context]) -> State:
     return {"config_hash": context.config.hash, "cells": len(context.cells)}
 
 
-def route_elicit(state: State) -> list[Send]:
-    """One branch for each batch of cells."""
+def route_elicit(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["measure"]:
+    """One branch for each batch of cells; straight on when no probe asks about cells."""
+    if not runtime.context.config.probes.direct:
+        return "measure"
     return [Send("elicit", batch) for batch in _batches(state["cells"])]
 
 
@@ -52,7 +54,7 @@ async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
         for sample in range(config.samples_per_cell)
     ]
     answers = await ask(context, "elicit", [call for call, *_ in asked])
-    mode = config.probes.direct.mode
+    mode = config.direct.mode
     traces = [
         replace(
             read_trace(answers[call.key], model, cell, sample, mode), language=language_of(config, cell.country, sample)
@@ -90,8 +92,8 @@ def _measure(context: Context) -> None:
 
 
 def route_review(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["detect"]:
-    """One branch for each batch of cells; straight on when there are no judges."""
-    if not runtime.context.config.judge_models:
+    """One branch for each batch of cells; straight on when there is nothing to judge, or nobody."""
+    if not runtime.context.config.probes.direct or not runtime.context.config.judge_models:
         return "detect"
     return [Send("review", batch) for batch in _batches(state["cells"])]
 

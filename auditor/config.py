@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from auditor._explain import explain
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, canonical_hash
 from auditor.errors import ConfigError
 
@@ -98,10 +98,17 @@ class ReviewProbe(Section):
 
 
 class Probes(Section):
-    """What is measured."""
+    """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
 
-    direct: DirectProbe = DirectProbe()
+    direct: DirectProbe | None = None
     review: ReviewProbe = ReviewProbe()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _direct_unless_another_is_named(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not set(data) & (set(cls.model_fields) - {"review"}):
+            return {**data, "direct": {}}
+        return data
 
 
 class ConflictSection(Section):
@@ -134,14 +141,15 @@ class AuditConfig(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     """The audit's name: letters, digits, dot, dash and underscore."""
-    survey: SurveySection
+    survey: SurveySection | None = None
+    """Which ground truth; only probes that ask about countries and topics need it."""
     language: str | list[str] = ENGLISH
     """What models are asked in: an ISO 639-1 code, `native` for each country's main language (English where there are
     no prompts in it), or a list such as `["en", "native"]`, which asks all samples of a cell in each."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
     judges: Literal["peers"] | list[ModelSection] = "peers"
     """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
-    probes: Probes = Probes()
+    probes: Probes = Probes(direct=DirectProbe())
     conflicts: ConflictSection = ConflictSection()
     embedding: EmbeddingSection = EmbeddingSection()
     limits: Limits = Limits()
@@ -173,8 +181,21 @@ class AuditConfig(Section):
 
     @property
     def samples_per_cell(self) -> int:
-        """Samples of one cell by one model, over all languages."""
-        return self.probes.direct.samples * len(self.languages)
+        """Samples of one cell by one model, over all languages; 0 where the direct probe is not asked for."""
+        return self.direct.samples * len(self.languages) if self.probes.direct else 0
+
+    @property
+    def direct(self) -> DirectProbe:
+        """How direct scores are asked for; the defaults where they are not."""
+        return self.probes.direct or DirectProbe()
+
+    @model_validator(mode="after")
+    def _survey_where_needed(self) -> AuditConfig:
+        if self.survey is None and self.probes.direct:
+            raise ValueError(
+                "the key 'survey' is missing. Add it; the probe 'direct' asks about its countries and topics."
+            )
+        return self
 
     @model_validator(mode="after")
     def _names_and_judges(self) -> AuditConfig:
@@ -182,7 +203,7 @@ class AuditConfig(Section):
         if isinstance(self.judges, list):
             _require_unique([j.name for j in self.judges], "judges")
             _require_same_model_for_shared_names(self.models, self.judges)
-        for model in self.models:
+        for model in self.models if self.probes.direct else ():
             if self.judges != [] and not self.judges_of(model.name):
                 raise ValueError(
                     f"model '{model.name}' has no judge: a model never judges itself. "
@@ -251,7 +272,7 @@ def load_config(path: str | Path) -> AuditConfig:
     try:
         config = AuditConfig.model_validate(data)
     except pydantic.ValidationError as error:
-        raise ConfigError(f"{path}: {_explain(error, data)}") from None
+        raise ConfigError(f"{path}: {explain(error, data, AuditConfig)}") from None
     return _resolve_paths(config, path.parent)
 
 
@@ -281,73 +302,10 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         candidate = folder / value
         return str(candidate) if candidate.exists() else value
 
-    survey = config.survey.model_copy(update={"source": resolved(config.survey.source)})
+    survey = config.survey and config.survey.model_copy(update={"source": resolved(config.survey.source)})
     is_path = os.sep in config.embedding.model
     encoder = resolved(config.embedding.model) if is_path else config.embedding.model
     return config.model_copy(update={"survey": survey, "embedding": EmbeddingSection(model=encoder)})
-
-
-def _explain(error: pydantic.ValidationError, data: Any) -> str:
-    """The first thing wrong, in one line; how many more there are."""
-    found: list[dict[str, Any]] = [dict(e) for e in error.errors(include_url=False)]
-    # Where a word or a table is allowed, pydantic complains about both; the table's complaint says more.
-    told = [
-        e for e in found if e["type"] != "literal_error" or all(o is e or o["loc"][0] != e["loc"][0] for o in found)
-    ]
-    problems = [_explain_one(e, data) for e in told or found]
-    unique = list(dict.fromkeys(problems))
-    more = f" (and {len(unique) - 1} more)" if len(unique) > 1 else ""
-    return unique[0] + more
-
-
-def _explain_one(problem: dict[str, Any], data: Any) -> str:
-    loc = [part for part in problem["loc"] if not _is_union_tag(part)]
-    where = _dotted(loc, data)
-    if problem["type"] == "extra_forbidden":
-        known = _known_keys(problem["loc"])
-        near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Known here: {', '.join(sorted(known))}."
-        return f"unknown key '{where}'. {hint}"
-    if problem["type"] == "missing":
-        return f"the key '{where}' is missing. Add it."
-    if str(loc[-1:]) == "['api_key']":
-        return f"'{where}' must name an environment variable, as in \"os.environ/OPENAI_API_KEY\", never be the key."
-    message = re.sub(r"^Value error, ", "", problem["msg"])
-    return f"'{where}': {message}" if where else message
-
-
-def _is_union_tag(part: object) -> bool:
-    return isinstance(part, str) and bool(re.search(r"[\[(]", part))
-
-
-def _dotted(loc: list[Any], data: Any) -> str:
-    """`models[1 'gpt'].timeout_s`: list items carry their name, since people do not count tables."""
-    text, here = "", data
-    for part in loc:
-        here = here[part] if isinstance(here, (dict, list)) and _has(here, part) else None
-        if isinstance(part, int):
-            name = here.get("name") if isinstance(here, dict) else None
-            text += f"[{part + 1}{f' {name!r}' if name else ''}]"
-        else:
-            text += f".{part}" if text else str(part)
-    return text
-
-
-def _has(value: dict[str, Any] | list[Any], part: Any) -> bool:
-    return part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
-
-
-def _known_keys(loc: tuple[Any, ...]) -> list[str]:
-    """Field names of the section that a location points into."""
-    section: Any = AuditConfig
-    sections = {
-        "survey": SurveySection, "models": ModelSection, "judges": ModelSection, "price": Price, "probes": Probes,
-        "direct": DirectProbe, "review": ReviewProbe, "conflicts": ConflictSection, "embedding": EmbeddingSection,
-        "limits": Limits,
-    }  # fmt: skip
-    for part in loc[:-1]:
-        section = sections.get(part, section) if isinstance(part, str) else section
-    return list(section.model_fields)
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STORAGE_VARIABLE = "AUDITOR_STORAGE"
 RECORDED = ("litellm", "instructor", "langgraph", "sentence-transformers", "torch", "xllamacpp", "numpy", "scipy")
 NO_ENCODER = "none"
+NO_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
 
 
 def storage_url(given: str | None = None, config: AuditConfig | None = None) -> str:
@@ -115,10 +116,12 @@ def run_audit(
 
 
 def planned_survey(config: AuditConfig) -> Survey:
-    """The part of the survey that a config asks about."""
+    """The part of the survey that a config asks about; without cells where it names none."""
     from auditor.surveys import apply_nonresponse, load_survey, select
 
     section = config.survey
+    if section is None:
+        return NO_SURVEY
     chosen = select(load_survey(section.source), section.countries, section.topics)
     return apply_nonresponse(chosen, section.nonresponse, section.source)
 
@@ -146,7 +149,7 @@ def fingerprint(config: AuditConfig) -> str:
     from auditor.prompts import load_prompt
 
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
-    prompts = [*(load_prompt(f"direct.{config.probes.direct.mode}", f) for f in folders), load_prompt("review")]
+    prompts = [*(load_prompt(f"direct.{config.direct.mode}", f) for f in folders), load_prompt("review")]
     return canonical_hash([config.hash, metadata.version("auditor"), [[p.id, p.system, p.user] for p in prompts]])
 
 
@@ -230,7 +233,7 @@ def _thread(audit: audits.Audit) -> str:
 
 def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
     """The encoder, loaded on first use; that it can be loaded is checked now, before anything is asked."""
-    if config.embedding.model == NO_ENCODER or config.probes.direct.samples < 2:
+    if config.embedding.model == NO_ENCODER or config.direct.samples < 2:
         return None
     from auditor.models.embeddings import check_encoder, load_encoder
 

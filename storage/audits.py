@@ -172,7 +172,8 @@ def _same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
 def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
     table = table_of(SurveyCellRow)
     connection.execute(delete(table).where(table.c.audit_id == audit_id))
-    connection.execute(insert(table), _truth_values(audit_id, survey))
+    if survey.cells:
+        connection.execute(insert(table), _truth_values(audit_id, survey))
 
 
 def _survey_cell(row: RowMapping) -> SurveyCell:

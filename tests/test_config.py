@@ -30,7 +30,7 @@ def test_defaults_are_the_designs(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.judges == "peers"
     assert config.conflicts.threshold == 0.38
-    assert (config.probes.direct.samples, config.probes.direct.temperature) == (5, 0.7)
+    assert (config.direct.samples, config.direct.temperature) == (5, 0.7)
     assert (config.limits.max_attempts, config.limits.deadline_s) == (6, 120)
 
 
@@ -77,6 +77,7 @@ models:
     with pytest.raises(ConfigError, match="countries"):  # 1.10 is a number, not a country
         load_config(write(tmp_path, text, "a.yaml"))
     config = load_config(write(tmp_path, text.replace(", 1.10", ""), "b.yaml"))
+    assert config.survey is not None
     assert config.survey.countries == ["NO", "NA", "ON", "YES"]
     assert config.models[0].concurrency == 3
 
@@ -99,6 +100,7 @@ def test_yaml_traps(tmp_path: Path, text: str, message: str) -> None:
 def test_an_own_survey_is_found_beside_the_config(tmp_path: Path) -> None:
     write(tmp_path, "country,topic,score\n", "mine.csv")
     config = load_config(write(tmp_path, GOOD.replace("wvs7-sample", "mine.csv")))
+    assert config.survey is not None
     assert Path(config.survey.source) == tmp_path / "mine.csv"
 
 

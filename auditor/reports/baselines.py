@@ -28,6 +28,8 @@ def _facts(source: Source) -> SurveyFacts | str:
     """The facts beside the survey, or why there are none."""
     if source.config is None:
         return "scores were imported, and with them no respondents"
+    if source.config.survey is None:
+        return "the audit has no survey"
     try:
         facts = load_facts(source.config.survey.source)
     except AuditorError as error:

@@ -38,7 +38,7 @@ def build_report(db: Database, audit_name: str) -> Report:
         gain=gain(source),
         baselines=baselines(source),
         ceiling=ceiling(source),
-        nonresponse=nonresponse(source) if source.config and source.config.survey.nonresponse == "bounds" else None,
+        nonresponse=nonresponse(source) if _bounds_wanted(source) else None,
         regions=regions(source),
         topics=by_topic(source),
         countries=by_country(source),
@@ -50,6 +50,11 @@ def build_report(db: Database, audit_name: str) -> Report:
         cost=cost(source),
         environment=json.loads(source.audit.environment),
     )
+
+
+def _bounds_wanted(source: Source) -> bool:
+    section = source.config.survey if source.config else None
+    return section is not None and section.nonresponse == "bounds"
 
 
 def _audit(source: Source) -> AuditPart:

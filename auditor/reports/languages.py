@@ -56,7 +56,7 @@ def _means(db: Database, source: Source) -> np.ndarray[tuple[int, ...], np.dtype
     """Mean score, shape (languages, models, cells); nan where there is none, or the language is the first one again."""
     assert source.config is not None
     k, shape = (
-        source.config.probes.direct.samples,
+        source.config.direct.samples,
         (len(source.config.languages), len(source.models), len(source.cells)),
     )
     sums, counts = np.zeros(shape), np.zeros(shape)

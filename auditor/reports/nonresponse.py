@@ -61,7 +61,8 @@ def _surveys(source: Source) -> tuple[dict[str, Survey], dict[str, str]]:
     """The survey under each treatment, read from its source anew, and why others are not possible."""
     if source.config is None:
         return {}, dict.fromkeys(TREATMENTS, "scores were imported: the audit does not know where its survey is")
-    section = source.config.survey
+    if (section := source.config.survey) is None:
+        return {}, dict.fromkeys(TREATMENTS, "the audit has no survey")
     try:
         survey = select(load_survey(section.source), section.countries, section.topics)
         facts = load_facts(section.source)

@@ -63,7 +63,7 @@ class Source:
     def columns(self) -> list[tuple[str, str]]:
         """What there are scores of: (method, model), method by method."""
         known = {(s.method, s.model) for s in self.scores}
-        known |= {(Method.DIRECT.value, name) for name in self.models if self.config}
+        known |= {(Method.DIRECT.value, name) for name in self.models if self.config and self.config.probes.direct}
         rank = {name: i for i, name in enumerate(self.models)}
         return sorted(known, key=lambda c: (_rank(c[0]), c[0], rank[c[1]]))
 

@@ -40,7 +40,7 @@ def test_native_and_english_are_both_asked(server: FakeServer, storage: str) -> 
     with open_database(storage, create=False) as db:
         audit = get(db, chosen.name)
         traces, scores = results.traces(db, audit.id), results.scores(db, audit.id)
-    k = chosen.probes.direct.samples
+    k = chosen.direct.samples
     assert {s.n_planned for s in scores} == {s.n_ok for s in scores} == {2 * k}
     languages = {(t.cell.country, t.sample // k, t.language) for t in traces}
     assert languages == {("Japan", 0, "en"), ("Japan", 1, "ja"), ("Nigeria", 0, "en"), ("Nigeria", 1, "en")}
