@@ -15,11 +15,15 @@ PLAIN = str.maketrans(
 )
 """Signs, separators and letters as ASCII writes them; `\\d` and `float` know the digits of every script."""
 _DECIMAL = r"[-+]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
+_STEP = r"(?:\w{0,20}?\s*[3٣३三]\s*\w{0,10}\s*[:.)]\s*)?(?:(?:final\s+)?(?:answer|result)\s*:\s*)?"
+"""`Step 3:`, in any language that numbers its steps."""
+_OPEN, _CLOSE = r"[\s*_`\"'“$\\(\[]*(?:boxed\s*\{\s*)?", r"[\s*_`.\"'”$\\)\]}]*"
 _SCORE_LINE = re.compile(
-    rf"^[\s>*_#`\-]*\**\s*(?:step\s*3\s*[:.]\s*)?(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=\s*)?(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
+    rf"^[\s>*_#`\-$\\]*(?:boxed\s*\{{\s*)?{_STEP}(?:(?:the|my)\s+)?(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=)?"
+    rf"(?P<open>{_OPEN})(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_HARMLESS_REST = re.compile(r"^[\s*_`.\"')\]]*(?:\([^()\d]*\))?[\s.]*$")
+_HARMLESS_REST = re.compile(rf"^{_CLOSE}(?:\([^()\d]*\))?{_CLOSE}$")
 
 
 def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str) -> Trace:
@@ -47,10 +51,11 @@ def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str) -
 def read_score(text: str) -> float | None:
     """The score in a text of the paper's form, "SCORE = x"; None when there is none, or when it is ambiguous.
 
-    Read are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`. Not read are ranges, percentages,
+    Read are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`, `Step 3: SCORE = [0.4]` and
+    `The final score is $\\boxed{0.4}$`. Not read are ranges, percentages,
     numbers outside [-1, 1], and several lines with different numbers. Digits may be of any script.
     """
-    found = {_number(m["value"], m["rest"]) for m in _SCORE_LINE.finditer(text.translate(PLAIN))}
+    found = {_number(m["open"], m["value"], m["rest"]) for m in _SCORE_LINE.finditer(text.translate(PLAIN))}
     if len(found) != 1:
         return None
     return found.pop()
@@ -61,7 +66,9 @@ def _without_score(text: str) -> str:
     return "\n".join(line for line in lines if not _SCORE_LINE.match(line.translate(PLAIN))).strip()
 
 
-def _number(value: str, rest: str) -> float | None:
+def _number(opening: str, value: str, rest: str) -> float | None:
+    if "," in value and re.search(r"[\[(]", opening):  # [0,1] may be a range or a decimal comma
+        return None
     number = float(value.replace(",", "."))
     return number if SCORE_MIN <= number <= SCORE_MAX and _HARMLESS_REST.match(rest) else None
 
