@@ -40,6 +40,9 @@ class SurveySection(Section):
     nonresponse: Nonresponse = "drop"
     """What becomes of respondents without an answer: `drop` takes the scores as the survey gives them, `neutral` counts
     them as 0, `impute` fills them in within their country, `bounds` also reports the best and the worst case."""
+    regions: str = "western"
+    """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or a file of the
+    user's own with the columns `country,region`."""
 
 
 class Price(Section):
@@ -302,7 +305,8 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         candidate = folder / value
         return str(candidate) if candidate.exists() else value
 
-    survey = config.survey and config.survey.model_copy(update={"source": resolved(config.survey.source)})
+    paths = {key: resolved(getattr(config.survey, key)) for key in ("source", "regions") if config.survey}
+    survey = config.survey and config.survey.model_copy(update=paths)
     is_path = os.sep in config.embedding.model
     encoder = resolved(config.embedding.model) if is_path else config.embedding.model
     return config.model_copy(update={"survey": survey, "embedding": EmbeddingSection(model=encoder)})

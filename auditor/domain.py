@@ -362,6 +362,27 @@ class SurveyCell:
     unacceptable: float | None = None
 
 
+class Region(NamedTuple):
+    """A group of countries, as the survey spells them."""
+
+    name: str
+    countries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The groups that a survey's countries are compared by; a country is in one of them or in none."""
+
+    name: str
+    title: str
+    regions: tuple[Region, ...]
+
+    @property
+    def by_country(self) -> dict[str, str]:
+        """Region by country."""
+        return {country: region.name for region in self.regions for country in region.countries}
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """Ground truth: cells, and how the question was put to people.
@@ -370,6 +391,7 @@ class Survey:
         wording: what a model is asked about a topic, with the placeholders `{topic}` and `{country}`.
         scale: the meaning of the two ends, in words, as (never, always).
         words: for each topic the words that give it away in a text; used to blind judges.
+        grouping: groups of countries to compare; None is Western and others.
     """
 
     name: str
@@ -379,6 +401,7 @@ class Survey:
     scale: tuple[str, str]
     cells: tuple[SurveyCell, ...]
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    grouping: Grouping | None = None
 
     @property
     def countries(self) -> tuple[str, ...]:

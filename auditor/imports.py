@@ -14,7 +14,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.run import environment, storage_url
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
-from auditor.surveys import country_code, load_survey
+from auditor.surveys import country_code, grouped, load_survey
 from auditor.surveys.tables import Row, read_rows
 
 SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
@@ -34,7 +34,9 @@ class Imported(NamedTuple):
     not_in_survey: int
 
 
-def import_scores(file: Path, *, survey: str, audit: str, storage: str | None = None) -> Imported:
+def import_scores(
+    file: Path, *, survey: str, audit: str, storage: str | None = None, regions: str = "western"
+) -> Imported:
     """Make an audit of a file of scores; the same name again replaces the scores it had.
 
     Args:
@@ -43,12 +45,13 @@ def import_scores(file: Path, *, survey: str, audit: str, storage: str | None = 
         survey: a built-in survey or a file.
         audit: the audit's name.
         storage: database URL.
+        regions: groups of countries to compare, as `surveys.region_of` takes them.
 
     Raises:
         ImportFileError: a row that cannot be used; the message names it. Nothing is stored then.
         UsageError: the name belongs to an audit that was run.
     """
-    truth = load_survey(survey)
+    truth = grouped(load_survey(survey), regions)
     spell = _speller(truth)
     samples: dict[tuple[str, Cell, str], dict[str, float | None]] = defaultdict(dict)
     rows = outside = 0

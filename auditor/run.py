@@ -116,13 +116,14 @@ def run_audit(
 
 
 def planned_survey(config: AuditConfig) -> Survey:
-    """The part of the survey that a config asks about; without cells where it names none."""
-    from auditor.surveys import apply_nonresponse, load_survey, select
+    """The part of the survey that a config asks about, in groups of countries; without cells where it names none."""
+    from auditor.surveys import apply_nonresponse, grouped, load_survey, select
 
     section = config.survey
     if section is None:
         return NO_SURVEY
-    chosen = select(load_survey(section.source), section.countries, section.topics)
+    survey = grouped(load_survey(section.source), section.regions)
+    chosen = select(survey, section.countries, section.topics)
     return apply_nonresponse(chosen, section.nonresponse, section.source)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from auditor.domain import Cell, Survey, SurveyCell, canonical_json
+from auditor.domain import Cell, Grouping, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
@@ -132,7 +132,15 @@ def survey_of(db: Database, audit: Audit) -> Survey:
         scale=(facts["scale"][0], facts["scale"][1]),
         cells=cells,
         words={topic: tuple(words) for topic, words in facts["words"].items()},
+        grouping=_grouping(facts["grouping"]),
     )
+
+
+def _grouping(stored: dict[str, Any] | None) -> Grouping | None:
+    if stored is None:
+        return None
+    regions = tuple(Region(name, tuple(countries)) for name, countries in stored["regions"])
+    return Grouping(stored["name"], stored["title"], regions)
 
 
 def _id(connection: Connection, name: str) -> int:

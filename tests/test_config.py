@@ -142,3 +142,17 @@ def test_every_field_is_documented() -> None:
     allowed = {"audit.models", "Price.input", "Price.output", "LimitsSection.x"}
     obvious = {"samples", "temperature", "max_tokens", "direct", "review", "budget_usd"}
     assert [u for u in undocumented if u not in allowed and u.split(".")[1] not in obvious] == []
+
+
+def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
+    (tmp_path / "groups.csv").write_text("country,region\nJapan,A\n")
+
+    def chosen(regions: str) -> str:
+        text = GOOD.replace('source = "wvs7-sample"', f'source = "wvs7-sample", regions = "{regions}"')
+        survey = load_config(write(tmp_path, text)).survey
+        assert survey is not None
+        return survey.regions
+
+    assert chosen("groups.csv") == str(tmp_path / "groups.csv")
+    assert chosen("un_m49") == "un_m49"
+    assert chosen("western") == "western"

@@ -26,6 +26,9 @@ def import_scores(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,method,score[,sample]")],
     survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    regions: Annotated[
+        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+    ] = "western",
     storage: Storage = None,
 ) -> None:
     """Make an audit of scores that were measured elsewhere, with no call to any model.
@@ -36,7 +39,7 @@ def import_scores(
     """
     from auditor.imports import import_scores as import_
 
-    counts = import_(file, survey=survey, audit=audit, storage=storage)
+    counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
     say(f"{counts.rows} rows: {counts.scores} scores of {counts.models} models in audit '{audit}'.")
     if counts.not_in_survey:
         say(f"  {counts.not_in_survey} rows are about cells that the survey does not have: kept, but not compared.")

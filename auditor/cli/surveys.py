@@ -127,6 +127,35 @@ def check(source: Name, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command("regions")
+def regions(
+    source: Name,
+    grouping: Annotated[
+        str, typer.Option("--regions", metavar="G", help="A built-in grouping or a file: country,region.")
+    ] = "western",
+    as_json: AsJson = False,
+) -> None:
+    """Show which group of countries each country of a survey is in, and which are in none.
+
+    Built-in groupings: western, un_m49, un_m49_subregions, inglehart_welzel. An audit compares the groups that
+    `survey.regions` names in its configuration.
+
+    Example: auditor surveys regions wvs7-sample --regions un_m49
+    """
+    from auditor.surveys import grouped, grouping_of, load_survey
+
+    survey = load_survey(source)
+    found = grouping_of(grouped(survey, grouping))
+    ungrouped = [c for c in survey.countries if c not in found.by_country]
+    if as_json:
+        put_json({"grouping": found.name, "regions": {r.name: r.countries for r in found.regions}, "none": ungrouped})
+        return
+    say(f"{found.title}: {len(survey.countries)} countries of {survey.name}")
+    table(["region", "countries", "which"], [[r.name, len(r.countries), ", ".join(r.countries)] for r in found.regions])
+    if ungrouped:
+        say(f"Not grouped, and in no comparison of regions: {', '.join(ungrouped)}")
+
+
 # --- what is shown ----------------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from auditor.metrics.votes import can_still_change as can_still_change
     from auditor.metrics.votes import dawid_skene as dawid_skene
     from auditor.metrics.votes import weighted_majority as weighted_majority
+    from auditor.metrics.widest import widest_gap as widest_gap
 
 _NAMES = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
@@ -90,6 +91,7 @@ _NAMES = {
         "shuffled_null",
     ),
     "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "weighted_majority"),
+    "widest": ("widest_gap",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from auditor.metrics._crossed import Table, table_of, weigh
 from auditor.metrics._pairs import Floats, complete, is_constant
 
 MIN_CLUSTERS = 5
 """With fewer countries or topics a bootstrap sees too little of how they differ."""
 
-_MAX_UNDEFINED = 0.05
+MAX_UNDEFINED = 0.05
 """Above this share of resamples without a value, the rest say too little about the spread."""
 
 
@@ -112,9 +113,9 @@ def crossed_interval(
         ValueError: shapes differ, or a value is infinite.
     """
     (x, y), keep = complete(scores, truth)
-    table = _table(countries, topics, keep)
+    table = table_of(countries, topics, keep)
     cells = table.grid(statistic.moments(x, y))
-    return _interval(lambda rows, columns: statistic.value(_weigh(cells, rows, columns)), table, replicates, seed)
+    return _interval(lambda rows, columns: statistic.value(weigh(cells, rows, columns)), table, replicates, seed)
 
 
 def gap_interval(
@@ -145,11 +146,11 @@ def gap_interval(
     first = np.asarray(group, dtype=np.bool_)
     if first.shape != keep.shape:
         raise ValueError(f"group must have the shape {keep.shape}, but has {first.shape}")
-    table = _table(countries, topics, keep, first)
+    table = table_of(countries, topics, keep, (first, ~first))
     cells = table.grid(statistic.moments(x, y))
 
     def gap(rows: Floats, columns: Floats) -> Floats:
-        one, other = (statistic.value(_weigh(cells[part], rows[:, part], columns)) for part in table.strata)
+        one, other = (statistic.value(weigh(cells[part], rows[:, part], columns)) for part in table.strata)
         return one - other
 
     return _interval(gap, table, replicates, seed)
@@ -172,11 +173,11 @@ def paired_interval(
         first, second: shape (n,), the scores of either model. The rest as for `crossed_interval`.
     """
     (a, b, y), keep = complete(first, second, truth)
-    table = _table(countries, topics, keep)
+    table = table_of(countries, topics, keep)
     one, other = (table.grid(statistic.moments(x, y)) for x in (a, b))
 
     def difference(rows: Floats, columns: Floats) -> Floats:
-        return statistic.value(_weigh(one, rows, columns)) - statistic.value(_weigh(other, rows, columns))
+        return statistic.value(weigh(one, rows, columns)) - statistic.value(weigh(other, rows, columns))
 
     return _interval(difference, table, replicates, seed)
 
@@ -204,63 +205,7 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Where the cells lie: the row and column of each, and which rows stand for one another."""
-
-    row: NDArray[np.intp]
-    column: NDArray[np.intp]
-    strata: tuple[NDArray[np.intp], ...]
-    """Rows, the countries, that are drawn among themselves."""
-    n_topics: int
-
-    @property
-    def n_countries(self) -> int:
-        return sum(map(len, self.strata))
-
-    def grid(self, moments: Floats) -> Floats:
-        """Moments, shape (n, k), laid out as (countries, topics, k)."""
-        cells = np.zeros((self.n_countries, self.n_topics, moments.shape[1]))
-        np.add.at(cells, (self.row, self.column), moments)
-        return cells
-
-    def draw(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        """How often each country and each topic counts, shapes (size, countries) and (size, topics)."""
-        rows = np.empty((size, self.n_countries))
-        for members in self.strata:
-            rows[:, members] = _multinomial(rng, len(members), size)
-        return rows, _multinomial(rng, self.n_topics, size)
-
-
-def _table(
-    countries: ArrayLike, topics: ArrayLike, keep: NDArray[np.bool_], group: NDArray[np.bool_] | None = None
-) -> _Table:
-    labels = [np.asarray(c) for c in (countries, topics)]
-    if any(c.shape != keep.shape for c in labels):
-        raise ValueError(f"countries and topics must have the shape {keep.shape}, as the scores have")
-    (names, row), (subjects, column) = (np.unique(c[keep], return_inverse=True) for c in labels)
-    if group is None:
-        return _Table(row, column, (np.arange(len(names)),), len(subjects))
-    first, second = np.unique(row[group[keep]]), np.unique(row[~group[keep]])
-    both = np.intersect1d(first, second)
-    if both.size:
-        raise ValueError(f"a country must be in one group only, but {names[both[0]]} is in both")
-    return _Table(row, column, (first, second), len(subjects))
-
-
-def _multinomial(rng: np.random.Generator, n: int, size: int) -> Floats:
-    return rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)
-
-
-def _weigh(cells: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Sums over a grid, shape (countries, topics, k), in which a cell weighs its row's times its column's weight."""
-    n, topics, k = cells.shape
-    by_topic = (rows @ cells.reshape(n, topics * k)).reshape(len(rows), topics, k)
-    sums: Floats = np.einsum("btk,bt->bk", by_topic, columns)
-    return sums
-
-
-def _interval(value_of: Callable[[Floats, Floats], Floats], table: _Table, replicates: int, seed: int) -> Interval:
+def _interval(value_of: Callable[[Floats, Floats], Floats], table: Table, replicates: int, seed: int) -> Interval:
     n, sizes = len(table.row), (table.n_countries, table.n_topics)
     if n == 0:
         return Interval(None, None, None, *sizes, n, 0, "no cell has all its values")
@@ -272,7 +217,7 @@ def _interval(value_of: Callable[[Floats, Floats], Floats], table: _Table, repli
         return Interval(estimate, None, None, *sizes, n, 0, reason)
     values = value_of(*table.draw(np.random.default_rng(seed), replicates))
     defined = values[~np.isnan(values)]
-    if len(defined) < (1 - _MAX_UNDEFINED) * replicates:
+    if len(defined) < (1 - MAX_UNDEFINED) * replicates:
         return Interval(estimate, None, None, *sizes, n, 0, "too many resamples have no value: no interval")
     low, high = np.quantile(defined, (0.025, 0.975))
     return Interval(estimate, float(low), float(high), *sizes, n, len(defined))

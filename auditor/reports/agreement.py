@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, crossed_interval, gap_interval
 from auditor.metrics.correlation import Correlation, pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
+from auditor.metrics.widest import widest_gap
 from auditor.reports.estimates import estimate, resampled, unmeasured
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
 from auditor.reports.source import Floats, Source
-from auditor.surveys.countries import region_of
+from auditor.surveys.regions import grouping_of
 
-GROUPING = "western"
 MAX_COVERAGE_GAP = 0.05
 """Difference in the share of scored cells above which two regions are not compared."""
 
@@ -78,20 +78,24 @@ def _why(r: Correlation) -> str | None:
 
 
 def regions(source: Source) -> RegionsPart:
-    """Agreement in each group of countries, and the gap between the two where there are two."""
-    by_country = {country: region_of(country, GROUPING) for country in source.countries}
-    names = sorted({r for r in by_country.values() if r is not None}, reverse=True)
-    place = np.array([by_country[c.country] or "" for c in source.cells])
+    """Agreement in each group of countries, and the gap between the two, or the two furthest apart of several."""
+    grouping = grouping_of(source.survey)
+    by_country = {c: r for c, r in grouping.by_country.items() if c in source.countries}
+    names = [region.name for region in grouping.regions if region.name in by_country.values()]
+    place = np.array([by_country.get(c.country, "") for c in source.cells], dtype=np.str_)
+    columns = range(len(source.columns))
     rows = [
         _region(source, i, name, place == name, sum(r == name for r in by_country.values()))
-        for i in range(len(source.columns))
+        for i in columns
         for name in names
     ]
+    gaps = [_gap(source, i, names, place) for i in columns if len(names) == 2]
     return RegionsPart(
-        grouping=GROUPING,
+        grouping=grouping.name,
+        title=grouping.title,
         rows=rows,
-        gaps=[_gap(source, i, names, place) for i in range(len(source.columns)) if len(names) == 2],
-        ungrouped=[c for c, r in by_country.items() if r is None],
+        gaps=gaps or [gap for i in columns if len(names) > 2 for gap in _widest(source, i, place)],
+        ungrouped=[c for c in source.countries if c not in by_country],
     )
 
 
@@ -116,22 +120,40 @@ def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], c
 
 def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> GapRow:
     method, model = source.columns[column]
-    return GapRow(
-        model=model, method=method, first=names[0], second=names[1], mae_gap=_gap_of(source, column, names, place)
-    )
+    withheld = _withheld(source, column, names, place)
+    asked = ~np.isnan(source.truth) & (place != "")
+    table = (source.matrix[column], source.truth, source.country_index, source.topic_index, place == names[1])
+    gap = withheld or resampled(gap_interval(MAE, *(part[asked] for part in table), seed=source.seed))
+    return GapRow(model=model, method=method, first=names[0], second=names[1], compared=2, left_out=[], mae_gap=gap)
 
 
-def _gap_of(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> Estimate:
-    """Withheld where the regions differ in coverage: what is missing may be what differs."""
-    scores, truth = source.matrix[column], source.truth
-    asked = ~np.isnan(truth) & (place != "")
-    scored = asked & ~np.isnan(scores)
+def _widest(source: Source, column: int, place: NDArray[np.str_]) -> Iterator[GapRow]:
+    """One row, or none where fewer than two groups have a figure."""
+    method, model = source.columns[column]
+    table = (source.matrix[column], source.truth, source.country_index, source.topic_index, place)
+    found = widest_gap(MAE, *(part[place != ""] for part in table), seed=source.seed)
+    pair = (found.low_group, found.high_group)
+    if found.interval.estimate is not None:
+        yield GapRow(
+            model=model,
+            method=method,
+            first=pair[0],
+            second=pair[1],
+            compared=found.compared,
+            left_out=list(found.left_out),
+            mae_gap=_withheld(source, column, pair, place) or resampled(found.interval),
+        )
+
+
+def _withheld(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> Estimate | None:
+    """Why two regions are not compared: where they differ in coverage, what is missing may be what differs."""
+    asked = ~np.isnan(source.truth) & np.isin(place, names)
+    scored = asked & ~np.isnan(source.matrix[column])
     shares = [scored[place == name].sum() / max(1, asked[place == name].sum()) for name in names]
-    if abs(shares[0] - shares[1]) > MAX_COVERAGE_GAP:
-        told = " and ".join(f"{100 * share:.0f}%" for share in shares)
-        return unmeasured(f"withheld: coverage differs ({told} of the cells have a score)", int(scored.sum()))
-    table = (scores, truth, source.country_index, source.topic_index, place == names[1])
-    return resampled(gap_interval(MAE, *(part[asked] for part in table), seed=source.seed))
+    if abs(shares[0] - shares[1]) <= MAX_COVERAGE_GAP:
+        return None
+    told = " and ".join(f"{100 * share:.0f}%" for share in shares)
+    return unmeasured(f"withheld: coverage differs ({told} of the cells have a score)", int(scored.sum()))
 
 
 def by_topic(source: Source) -> list[PlaceRow]:

@@ -64,19 +64,8 @@ def _answer(report: Report, view: View) -> Iterable[str]:
         yield "**What speaks against trusting it**"
         yield "\n".join(f"- {escape(sign)}" for sign in signs)
     if view.columns:
-        head = [
-            "Model",
-            "r",
-            "95% interval (Fisher)",
-            "95% interval (countries and topics)",
-            "p",
-            "Spearman ρ",
-            "MAE",
-            "RMSE",
-            "Bias",
-            "Cells",
-            "Dropped",
-        ]
+        head = ["Model", "r", "95% interval (Fisher)", "95% interval (countries and topics)", "p"]
+        head += ["Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
         yield _table(head, [[column.label, *_alignment(answer.row)] for column, answer in view.ranked])
 
 
@@ -118,7 +107,7 @@ def _worth(report: Report, view: View) -> Iterable[str]:
 def _regions(report: Report, view: View) -> Iterable[str]:
     if not report.regions.rows:
         return
-    yield "## Western and other countries"
+    yield f"## {escape(report.regions.title)}"
     yield _table(
         ["Model", "Region", "Countries", "MAE", "r", "95% interval", "Cells"],
         [
@@ -131,11 +120,13 @@ def _regions(report: Report, view: View) -> Iterable[str]:
         ],
     )  # fmt: skip
     if report.regions.gaps:
-        first = report.regions.gaps[0]
+        yield escape(sentences.regions(report))
         yield _table(
-            ["Model", f"MAE in {first.second} less MAE in {first.first} countries"],
-            [[view.label(g.method, g.model), _estimate(g.mae_gap)] for g in report.regions.gaps],
+            ["Model", "Between", "Gap in MAE"],
+            [[view.label(g.method, g.model), sentences.gap(g), _estimate(g.mae_gap)] for g in report.regions.gaps],
         )
+    if report.regions.ungrouped:
+        yield f"Not grouped, and in no row above: {escape(', '.join(report.regions.ungrouped))}."
 
 
 def _places(report: Report, view: View) -> Iterable[str]:

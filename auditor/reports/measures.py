@@ -139,14 +139,22 @@ class GapRow(Part):
     second: str
     mae_gap: Estimate
     """MAE in the second less MAE in the first: positive is worse in the second. Interval over countries and topics."""
+    compared: int
+    """Regions there were to choose from. Of more than two these are the ones furthest apart for this model, and the
+    interval allows for the choice: it holds for all pairs at once."""
+    left_out: list[str]
+    """Regions of too few countries to be compared."""
 
 
 class RegionsPart(Part):
     """Agreement by region."""
 
     grouping: str
+    """The built-in grouping's name, or the file's."""
+    title: str
     rows: list[RegionRow]
     gaps: list[GapRow]
+    """One a model: the two regions, or the two furthest apart of several."""
     ungrouped: list[str]
     """Countries that the grouping does not place; they are in no row."""
 

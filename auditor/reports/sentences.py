@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.measures import CoverageRow, GainRow, NonresponsePart
+from auditor.reports.measures import CoverageRow, GainRow, GapRow, NonresponsePart
 from auditor.reports.model import ConflictRow, Report
 from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
 
@@ -115,6 +115,30 @@ def cost(report: Report) -> str:
             f"{'has' if total.unpriced == 1 else 'have'} no known price."
         )
     return f"{told} They cost {usd(total.usd)}."
+
+
+def regions(report: Report) -> str:
+    """What the gaps between regions are, and what their intervals allow for."""
+    gaps = report.regions.gaps
+    if not gaps:
+        return ""
+    if gaps[0].compared == 2:
+        return (
+            f"The gap: MAE in {gaps[0].second} less MAE in {gaps[0].first} countries. The interval is over countries "
+            "and topics; a gap whose interval holds zero may be none."
+        )
+    left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
+    small = f" Left out for having fewer than five countries: {', '.join(left_out)}." if left_out else ""
+    return (
+        "The widest gap: for each model the two regions that differ most in MAE. Whoever picks the widest gap picks "
+        "luck too, so its interval, over countries and topics, is wide enough to hold for all pairs of regions at "
+        f"once; a gap whose interval holds zero may be none.{small}"
+    )
+
+
+def gap(row: GapRow) -> str:
+    """Which regions a gap is between."""
+    return f"{row.second} less {row.first}"
 
 
 def settings(report: Report) -> list[tuple[str, str]]:

@@ -136,8 +136,9 @@ def _uneven(report: Report) -> Iterator[str]:
         if low is not None and high is not None and (low > 0 or high < 0):
             places = (gap.second, gap.first) if low > 0 else (gap.first, gap.second)
             farther.setdefault(places, []).append(f"{gap.model} (by {number(abs(gap.mae_gap.value or 0.0))})")
+    of = " countries" if report.regions.grouping == "western" else ""
     for (worse, better), named in farther.items():
-        yield f"Further from people in {worse} than in {better} countries: {_listed(named, 'models')}."
+        yield f"Further from people in {worse} than in {better}{of}: {_listed(named, 'models')}."
     wrong = Counter(row.name for row in report.topics if row.mae.value is not None and row.mae.value > MAX_TOPIC_MAE)
     if wrong:
         named = [f"{topic} ({plural(n, 'model')})" for topic, n in wrong.most_common()]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from auditor.surveys.baselines import baselines, country_mean, regional_mean, topic_mean
 from auditor.surveys.checks import check_survey
-from auditor.surveys.countries import country_code, demonyms, groupings, region_of
+from auditor.surveys.countries import country_code, demonyms
 from auditor.surveys.facts import SurveyFacts, load_facts, treated
 from auditor.surveys.loading import builtin_surveys, load_survey
 from auditor.surveys.mapping import builtin_mappings, load_mapping
 from auditor.surveys.nonresponse import apply_nonresponse
+from auditor.surveys.regions import grouped, grouping_of, groupings, region_of
 from auditor.surveys.selection import select
 from auditor.surveys.writing import write_survey
 
@@ -25,6 +26,8 @@ __all__ = [
     "country_code",
     "country_mean",
     "demonyms",
+    "grouped",
+    "grouping_of",
     "groupings",
     "load_facts",
     "load_mapping",

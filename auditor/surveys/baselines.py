@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 
 from auditor.domain import Cell, Survey
-from auditor.surveys.countries import region_of
+from auditor.surveys.regions import grouping_of
 
 Scores = dict[Cell, float]
 
@@ -32,25 +32,21 @@ def country_mean(survey: Survey) -> Scores:
     return _others(survey, lambda cell: cell.country)
 
 
-def regional_mean(survey: Survey, grouping: str = "western") -> Scores:
+def regional_mean(survey: Survey) -> Scores:
     """Each cell's topic over the other countries of its region; as `topic_mean` otherwise.
 
-    Args:
-        grouping: as in `region_of`. Cells of a country without a region are absent.
-
-    Raises:
-        SurveyError: there is no such grouping.
+    Regions are those of the survey's grouping. Cells of a country without a region are absent.
     """
-    regions = {country: region_of(country, grouping) for country in survey.countries}
-    return _others(survey, lambda cell: (regions[cell.country], cell.topic) if regions[cell.country] else None)
+    regions = grouping_of(survey).by_country
+    return _others(survey, lambda cell: (regions[cell.country], cell.topic) if cell.country in regions else None)
 
 
-def baselines(survey: Survey, grouping: str = "western") -> dict[str, Scores]:
+def baselines(survey: Survey) -> dict[str, Scores]:
     """All baselines by name: `topic mean`, `country mean` and `regional mean`."""
     return {
         "topic mean": topic_mean(survey),
         "country mean": country_mean(survey),
-        "regional mean": regional_mean(survey, grouping),
+        "regional mean": regional_mean(survey),
     }
 
 

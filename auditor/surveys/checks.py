@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from auditor.domain import Survey, SurveyCell
-from auditor.surveys.countries import country_code, region_of
+from auditor.surveys.countries import country_code
 from auditor.surveys.facts import SurveyFacts
+from auditor.surveys.regions import region_of
 
 FEW_RESPONDENTS = 100
 MUCH_NONRESPONSE = 0.3

@@ -94,7 +94,7 @@ def test_check_tells_by_its_exit_code(folder: Path) -> None:
     assert "nothing odd." in plain.stderr
 
 
-@pytest.mark.parametrize("command", ["import", "show", "check", "list"])
+@pytest.mark.parametrize("command", ["import", "show", "check", "list", "regions"])
 def test_every_command_has_an_example(command: str) -> None:
     assert f"Example: auditor surveys {command}" in " ".join(auditor("surveys", command, "--help").stdout.split())
 
@@ -103,3 +103,18 @@ def test_an_unknown_survey_or_country_is_one_line(folder: Path) -> None:
     for words in (("show", "wvs9"), ("check", "none.csv"), ("show", "wvs7-sample", "--country", "Japn")):
         done = auditor("surveys", *words, cwd=folder)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_regions_shows_groups_and_who_is_in_none(folder: Path) -> None:
+    done = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m49", "--json", cwd=folder)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["none"]) == (0, [])
+    assert "Nigeria" in found["regions"]["Africa"]
+    (folder / "groups.csv").write_text("country,region\nNGA,South\nJapan,North\n")
+    text = auditor("surveys", "regions", "wvs7-sample", "--regions", "groups.csv", cwd=folder, COLUMNS="200")
+    assert text.stdout.index("South") < text.stdout.index("North")
+    assert "Not grouped, and in no comparison of regions: " in text.stderr
+    assert "Germany" in text.stderr
+    bad = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m94", cwd=folder)
+    assert (bad.returncode, bad.stderr.count("\n")) == (1, 1)
+    assert "Did you mean 'un_m49'" in bad.stderr

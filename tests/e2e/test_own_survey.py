@@ -104,3 +104,25 @@ def test_a_treatment_that_cannot_be_given_stops_before_the_first_call(server: Fa
     with pytest.raises(SurveyError, match="'impute'"):
         run_audit(config(server.url, survey=survey), storage="sqlite:///auditor.db")
     assert server.requests == []
+
+
+def test_a_grouping_of_ones_own_stays_with_the_audit(server: FakeServer, folder: Path) -> None:
+    (folder / "groups.csv").write_text("country,region\nGermany,North\nNigeria,South\nTaiwan,South\n")
+    survey = {"source": "my_wvs.csv", "topics": ["divorce", "suicide"], "regions": "groups.csv"}
+    run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+    asked = len(server.requests)
+    (folder / "groups.csv").unlink()
+    part = open_audit("own", storage="sqlite:///auditor.db").report().regions
+    assert (part.grouping, part.ungrouped) == ("groups.csv", ["Northern Ireland"])
+    assert [(r.region, r.countries) for r in part.rows[:2]] == [("North", 1), ("South", 2)]
+    assert [(g.first, g.second, g.mae_gap.ci_low) for g in part.gaps] == [("North", "South", None)] * 2
+    # Another grouping asks no model anything.
+    survey["regions"] = "un_m49"
+    run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+    part = open_audit("own", storage="sqlite:///auditor.db").report().regions
+    assert [r.region for r in part.rows[:3]] == ["Africa", "Asia", "Europe"]
+    assert len(server.requests) == asked
+    survey["regions"] = "groups.csv"
+    with pytest.raises(SurveyError, match=r"there is no grouping 'groups\.csv'"):
+        run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
+    assert len(server.requests) == asked

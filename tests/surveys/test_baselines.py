@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from auditor.domain import Cell, Survey, SurveyCell
+from auditor.domain import Cell, Grouping, Region, Survey, SurveyCell
 from auditor.surveys import baselines, country_mean, load_survey, regional_mean, topic_mean
 
 SCORES = {
@@ -36,6 +38,14 @@ def test_regional_mean_by_hand() -> None:
     # Alone in its region; in no region.
     assert Cell("Brazil", "a") not in found
     assert Cell("Atlantis", "a") not in found
+
+
+def test_regional_mean_follows_the_survey_s_grouping() -> None:
+    split = Grouping("own", "own", (Region("x", ("Norway", "Brazil")), Region("y", ("Sweden",))))
+    found = regional_mean(replace(SURVEY, grouping=split))
+    assert found == {
+        Cell("Norway", "a"): -0.5, Cell("Norway", "b"): -0.3, Cell("Brazil", "a"): 0.5, Cell("Brazil", "b"): 0.1,
+    }  # fmt: skip
 
 
 def test_a_baseline_never_sees_what_it_predicts() -> None:

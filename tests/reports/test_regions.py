@@ -1,0 +1,104 @@
+"""The regional part of a report follows the grouping that the survey was given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from auditor.domain import Cell, CellScore, Survey, SurveyCell
+from auditor.reports.build import build_report
+from auditor.reports.html import render_html
+from auditor.reports.markdown import render_markdown
+from auditor.reports.model import Report
+from auditor.reports.words import signs
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from auditor.surveys import grouped
+
+COUNTRIES = (
+    "Germany,France,Spain,Poland,Sweden,Italy,Japan,China,India,Iran,Turkey,Thailand,Nigeria,Kenya,Egypt,Ghana,"
+    "Ethiopia,Brazil,Chile,Mexico,Peru,Canada,Australia"
+)
+TOPICS = [f"topic {letter}" for letter in "abcdefgh"]
+
+
+def sample() -> Survey:
+    """23 countries, of four continents at least five each."""
+    rng = np.random.default_rng(1)
+    level = dict(zip(TOPICS, np.linspace(-0.5, 0.5, len(TOPICS)), strict=True))
+    cells = (Cell(country, topic) for country in COUNTRIES.split(",") for topic in TOPICS)
+    scored = tuple(SurveyCell(c, float(level[c.topic] + rng.uniform(-0.3, 0.3))) for c in cells)
+    return Survey("own", "t", "s", "{topic} {country}", ("never", "always"), scored)
+
+
+SAMPLE = sample()
+
+
+def made(db: Database, grouping: str, worse: str = "", missing: str = "") -> Report:
+    """One model, whose error is four times as large in one region, and which says nothing in another."""
+    rng = np.random.default_rng(5)
+    survey = grouped(SAMPLE, grouping)
+    assert survey.grouping is not None
+    region = survey.grouping.by_country
+    audit = audits.save(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    rows = []
+    for cell, score in survey.scores.items():
+        error = 0.1 * float(rng.normal()) * (4 if region.get(cell.country) == worse else 1)
+        value = None if missing and region.get(cell.country) == missing else float(np.clip(score + error, -1, 1))
+        rows.append(CellScore("m", cell, "direct", value, n_ok=int(value is not None), n_planned=1))
+    results.save_scores(db, audit.id, rows)
+    audits.set_stage(db, audit.id, audits.DONE)
+    return build_report(db, "a")
+
+
+def test_two_groups_have_one_gap(db: Database) -> None:
+    part = made(db, "western").regions
+    assert [r.region for r in part.rows] == ["Western", "Non-Western"]
+    [gap] = part.gaps
+    assert (gap.first, gap.second, gap.compared) == ("Western", "Non-Western", 2)
+
+
+def test_of_several_groups_the_widest_gap_is_told(db: Database) -> None:
+    report = made(db, "un_m49", worse="Europe")
+    part = report.regions
+    mae = {r.region: r.mae.value or 0.0 for r in part.rows}
+    assert set(mae) == {"Africa", "Americas", "Asia", "Europe", "Oceania"}
+    [gap] = part.gaps
+    assert (gap.second, gap.left_out) == ("Europe", ["Oceania"])
+    assert gap.mae_gap.value == pytest.approx(mae["Europe"] - mae[gap.first])
+    assert gap.mae_gap.ci_low is not None
+    assert gap.mae_gap.ci_low > 0
+    for text in (render_html(report), render_markdown(report)):
+        assert "United Nations M49 regions" in text
+        assert f"Europe less {gap.first}" in text
+        assert "Left out for having fewer than five countries: Oceania." in text
+    assert f"Further from people in Europe than in {gap.first}: m" in " ".join(signs(report))
+
+
+def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:
+    [gap] = made(db, "western", missing="Western").regions.gaps
+    assert gap.mae_gap.value is None
+    assert "withheld: coverage differs (0% and 100%" in str(gap.mae_gap.reason)
+
+
+def test_the_regional_mean_and_the_rows_use_the_same_groups(db: Database) -> None:
+    one, other = (
+        next(b.pearson_r.value for b in made(db, g).baselines if b.baseline == "regional mean")
+        for g in ("western", "inglehart_welzel")
+    )
+    assert one != other
+
+
+def test_countries_in_no_group_are_named(db: Database) -> None:
+    survey = grouped(SAMPLE, "un_m49")
+    assert survey.grouping is not None
+    kept = tuple(r for r in survey.grouping.regions if r.name in ("Africa", "Asia"))
+    survey = replace(survey, grouping=replace(survey.grouping, regions=kept))
+    audit = audits.save(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    results.save_scores(db, audit.id, [CellScore("m", c, "direct", 0.1) for c in survey.scores])
+    report = build_report(db, "a")
+    assert "Germany" in report.regions.ungrouped
+    for text in (render_html(report), render_markdown(report)):
+        assert "Not grouped, and in no row above: " in text
