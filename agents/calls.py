@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Iterable
 
 from auditor.agents.blinding import blind
-from auditor.agents.languages import country_stems, language_of, question_fields, topic_stems
+from auditor.agents.giveaways import country_words, other_countries, topic_words
+from auditor.agents.languages import language_of, question_fields
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, derive_seed
+from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.models.structured import MoralJudgement, TraceReview
 from auditor.prompts import load_prompt
-from auditor.surveys.countries import demonyms
+
+LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+"""Of labels: no vowels, so that no label is a word."""
 
 
 def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: Cell, sample: int) -> Call:
@@ -43,7 +45,7 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
     """One judge's question about one trace, with country, topic and author taken out."""
     probe = config.probes.review
     text = blinded(config, survey, trace)
-    messages = _review_messages(survey, judge, text, trace.score, probe.max_words)
+    messages = _review_messages(config, survey, judge, text, trace.score)
     seed = derive_seed(config.seed, "review", *trace.cell, trace.sample)
     return Call(
         name=judge.name,
@@ -59,28 +61,16 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
 
 def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
     """A trace's text as judges get it."""
-    names = [n for m in config.models for n in (m.name, m.model.split("/")[-1])]
+    cell, language = trace.cell, trace.language
+    names = [n for m in [*config.models, *config.judge_models] for n in (m.name, m.model.split("/")[-1])]
     return blind(
         trace.text or "",
-        country_words=_country_words(trace.cell.country, trace.language),
-        other_countries=_all_words(tuple(c for c in survey.countries if c != trace.cell.country), trace.language),
-        topic_words=(
-            trace.cell.topic,
-            *topic_stems(trace.cell.topic, trace.language),
-            *survey.words.get(trace.cell.topic, ()),
-        ),
+        country_words=country_words(cell.country, language),
+        other_countries=other_countries(tuple(c for c in survey.countries if c != cell.country), language),
+        topic_words=topic_words(survey, cell.topic, language),
         model_names=names,
+        language=language,
     )
-
-
-@functools.cache
-def _country_words(country: str, language: str) -> tuple[str, ...]:
-    return (country, *country_stems(country, language), *demonyms(country))
-
-
-@functools.lru_cache(maxsize=512)
-def _all_words(countries: tuple[str, ...], language: str) -> tuple[str, ...]:
-    return tuple(word for country in countries for word in _country_words(country, language))
 
 
 def for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:
@@ -99,25 +89,33 @@ def for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:
 
 
 def _review_messages(
-    survey: Survey, judge: ModelSection, text: str, score: float | None, max_words: int
+    config: AuditConfig, survey: Survey, judge: ModelSection, text: str, score: float | None
 ) -> tuple[Message, ...]:
+    identity = (judge.model, judge.api_base, judge.system, judge.params, text, score)
     return load_prompt("review").render(
         preamble=judge.system,
+        label=label(config.seed, *identity),
         trace=text,
         score=f"{score:+.2f}",
-        fence=_fence(text),
-        max_words=str(max_words),
+        fence=fence(text, config.seed, *identity),
+        max_words=str(config.probes.review.max_words),
         never=survey.scale[0],
         always=survey.scale[1],
     )
 
 
-def _fence(text: str) -> str:
-    """A line that the text does not contain, the same in every run."""
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    while (fence := f"=== {digest[:12]} ===") in text:
+def label(seed: int, *item: object) -> str:
+    """What an analyst is called before one judge and for one item only, the same in every run."""
+    number = derive_seed(seed, "label", *item)
+    return "".join(LETTERS[number // len(LETTERS) ** i % len(LETTERS)] for i in range(4))
+
+
+def fence(text: str, seed: int, *item: object) -> str:
+    """A line that the text does not contain and its author could not foresee, the same in every run."""
+    digest = canonical_hash([seed, "fence", *map(str, item), text])
+    while (line := f"=== {digest[:16]} ===") in text or digest[:16] in text:
         digest = hashlib.sha256(digest.encode()).hexdigest()
-    return fence
+    return line
 
 
 def _params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:

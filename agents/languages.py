@@ -79,14 +79,6 @@ def country_name(country: str, language: str) -> str:
     return country_in(code, language) or country
 
 
-def country_stems(country: str, language: str) -> tuple[str, ...]:
-    """What gives a country away in a text of that language: its name, and with other endings (`Росси*`)."""
-    if language == ENGLISH:
-        return ()
-    name = country_name(country, language)
-    return (name, _stem(name, 1)) if len(name) >= SHORTEST_NAME else (name,)
-
-
 def topic_stems(topic: str, language: str) -> tuple[str, ...]:
     """What gives a topic away in a text of that language: its wording, and its longer words with other endings."""
     if language == ENGLISH:

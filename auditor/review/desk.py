@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from auditor.agents.blinding import blind
+from auditor.agents.blinding import without_authors
 from auditor.domain import Act, Decision, Rating
 from auditor.errors import StorageError
 from auditor.review.item import Item, Side
@@ -228,7 +228,7 @@ class Desk:
         return replace(side, samples=tuple(replace(s, text=self._without_names(s.text)) for s in side.samples))
 
     def _without_names(self, text: str | None) -> str | None:
-        return text and blind(text, country_words=(), topic_words=(), model_names=self._names)
+        return text and without_authors(text, self._names)
 
     def _question(self, key: ConflictKey) -> str:
         wording: str = self._survey["wording"]

@@ -1,0 +1,76 @@
+"""Making a text that a model wrote safe and plain: nothing hidden, nothing that acts, no style of its author's."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_JOINERS = "\u200c\u200d"
+_JOINED = re.compile("[\u0600-\u07ff\u0900-\u0dff]")
+"""Scripts in which a joiner shapes words."""
+_GONE = {"Cc", "Cf", "Co", "Cn", "Cs"}
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u115f\u1160\u3164\uffa0\u2800]")
+"""Variation selectors and letters without a picture."""
+_TOKENS = re.compile(
+    r"<\|[^<>|\n]{1,60}\|>|</?s>|\[/?(?:INST|SYS)\]|<</?SYS>>|</?(?:start|end)_of_turn>|<｜[^<>\n]{1,60}｜>"
+    r"|</?(?:system|user|assistant|human|instructions?|tool_call|tool_response|function_calls?)\b[^<>\n]{0,60}>",
+    re.IGNORECASE,
+)
+_TURN = re.compile(
+    r"^[\s>*#_\-=\[(]*(?:system|assistant|user|human|developer|tool|ai|instruction|note to (?:the )?(?:judge|reviewer))"
+    r"(?:\s+(?:prompt|message|note|override))?[\s*_\])]*[:：>][ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PASSES = 5
+
+
+def without_controls(text: str) -> str:
+    """The text without what acts or hides: terminal sequences, control and format characters, turns of a chat.
+
+    Joiners stay between letters of the scripts that need them. Removing one thing can put another together, so it is
+    done until nothing changes.
+    """
+    text = _ANSI.sub("", unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n"))
+    text = re.sub("[\u2028\u2029\u0085\x0b\x0c]", "\n", _SELECTORS.sub("", text))
+    text = "".join(c for i, c in enumerate(text) if _stays(text, i, c))
+    for _ in range(_PASSES):
+        before, text = text, _TURN.sub("", _TOKENS.sub("", text))
+        if text == before:
+            break
+    return text
+
+
+def _stays(text: str, at: int, char: str) -> bool:
+    if char in "\n\t":
+        return True
+    if char in _JOINERS:
+        return 0 < at < len(text) - 1 and all(_JOINED.match(text[i]) for i in (at - 1, at + 1))
+    return unicodedata.category(char) not in _GONE
+
+
+# --- style ------------------------------------------------------------------------------------------------------
+
+_BLOCKS = re.compile(r"^[ \t]*(?:```.*|~~~.*|[-*_=]{3,}[ \t]*|\|?[ \t:|-]*-{3,}[ \t:|-]*)$", re.MULTILINE)
+_LEADS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•‣◦▪–—·●○■□✓✔➤→][ \t]+|\(?\d{1,2}[.)][ \t]+)+", re.MULTILINE)
+_PAIRS = re.compile(r"(\*\*\*|\*\*|__|~~|`)(?=\S)(.+?)(?<=\S)\1")
+_SINGLE = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])([^*_\n]+?)(?<=[^\s*_])\1(?![\w*])")
+_LINKS = re.compile(r"!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()\s]*\))*\)")
+_ROWS = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
+_PICTURES = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff]+[ \t]?"
+)
+_PLAIN = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "’": "'", "‘": "'", "—": "-", "–": "-", "…": "..."})
+
+
+def without_style(text: str) -> str:
+    """The text without marks by which one knows its author's habits: Markdown, bullets, emoji, curly quotes."""
+    text = _ROWS.sub(lambda row: row[1].replace("|", ","), _BLOCKS.sub("", text))
+    text = _LEADS.sub("", _BLOCKS.sub("", _LINKS.sub(r"\1", text)))
+    for _ in range(_PASSES):
+        before, text = text, _SINGLE.sub(r"\2", _PAIRS.sub(r"\2", text))
+        if text == before:
+            break
+    text = _PICTURES.sub("", text).translate(_PLAIN)
+    text = re.sub(r"[ \t]+", " ", text)
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", text)).strip()

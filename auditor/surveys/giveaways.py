@@ -1,0 +1,43 @@
+"""Words that give a country away beside its English name: its names, peoples and cities in every prompt language.
+
+The data is `data/giveaways.csv`, from the Unicode CLDR (`data/giveaways.LICENSE`): names of territories, of the
+languages that are mainly spoken there, adjectives of their currencies, and the exemplar cities of their time zones.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from typing import NamedTuple
+
+from auditor.surveys.countries import DATA, country_code
+
+
+class Giveaways(NamedTuple):
+    """A country's names and peoples, and its cities, in one language."""
+
+    names: tuple[str, ...] = ()
+    cities: tuple[str, ...] = ()
+
+
+def giveaways(country: str, language: str) -> Giveaways:
+    """What gives a country away in a text of a language.
+
+    Args:
+        country: a name or code, as a survey spells it.
+        language: ISO 639-1 code.
+    """
+    return _table().get((country_code(country) or "", language), Giveaways())
+
+
+@cache
+def _table() -> dict[tuple[str, str], Giveaways]:
+    with open(DATA / "giveaways.csv", encoding="utf-8", newline="") as file:
+        return {
+            (row["code"], row["language"]): Giveaways(_split(row["names"]), _split(row["cities"]))
+            for row in csv.DictReader(file)
+        }
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split("|")))

@@ -1,0 +1,53 @@
+"""What gives a text away in each language: endings, demonyms, words of topics, and how models speak of themselves."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+FILE = "blinding.toml"
+
+
+class Giveaway(BaseModel):
+    """One language's file.
+
+    Attributes:
+        strip: pattern of the ending that is taken off a name before it is looked for.
+        before, after: patterns of what grammar may put before and after what is left.
+        joined: whether words are written together, so that they are looked for inside others.
+        myself: patterns of a model's descriptions of itself.
+        countries: words by alpha-3 code; topics: words by the topic's English label. A word that ends in `*` is
+            matched with any ending.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    strip: str
+    before: str
+    after: str
+    joined: bool
+    myself: tuple[re.Pattern[str], ...]
+    countries: Mapping[str, tuple[str, ...]]
+    topics: Mapping[str, tuple[str, ...]] = {}
+
+    @field_validator("countries", "topics", mode="before")
+    @classmethod
+    def _split(cls, value: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        return {key: tuple(words.split("|")) for keys, words in value.items() for key in keys.split("|")}
+
+    @field_validator("myself", mode="before")
+    @classmethod
+    def _compile(cls, value: list[str]) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in value)
+
+
+@functools.cache
+def load_giveaway(language: str) -> Giveaway:
+    """The file of a language that there are prompts in."""
+    text = (resources.files("auditor.prompts") / language / FILE).read_text(encoding="utf-8")
+    return Giveaway.model_validate(tomllib.loads(text))
