@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.metrics.conflict import find_conflicts, judge_vote, settle
+from auditor.metrics.votes import weighted_majority
 
 MAX_THRESHOLD = 2.0
+Side = Literal["left", "right"]
 
 
 def threshold_of(threshold: float | Literal["auto"], scores: NDArray[np.float64]) -> float:
@@ -55,7 +57,8 @@ def settled(config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterab
     """The conflicts with their votes counted.
 
     Every judge that is the author of neither side has one seat, and votes for the side of whose traces it found the
-    larger share VALID. A strict majority of the seats settles; what fails or abstains stays in the denominator.
+    larger share VALID. A strict majority of the seats settles, or, where the config asks for it, more than half of
+    their weight; what fails or abstains stays in the denominator.
     """
     given: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
     for verdict in verdicts:
@@ -76,14 +79,25 @@ def _settle(config: AuditConfig, conflict: Conflict, given: dict[tuple[str, str,
         )
         for judge in judges
     ]
-    left, right = votes.count("left"), votes.count("right")
-    side = settle(left, right, len(judges))
+    side = _upheld(config, judges, votes)
     winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
     return replace(
         conflict,
         seats=len(judges),
-        votes_left=left,
-        votes_right=right,
+        votes_left=votes.count("left"),
+        votes_right=votes.count("right"),
         winner=winner,
         state=ConflictState.MAJORITY if winner else ConflictState.OPEN,
     )
+
+
+def _upheld(config: AuditConfig, judges: Sequence[str], votes: Sequence[Side | None]) -> Side | None:
+    """The side that the panel upholds by its rule; None leaves the conflict to a person."""
+    if config.panel.vote == "majority":
+        return settle(votes.count("left"), votes.count("right"), len(judges))
+    weights = [config.panel.weights[judge] for judge in judges]
+    if not any(weights):  # nobody who may judge this pair counts
+        return None
+    sides: tuple[Side, Side] = ("left", "right")
+    [won] = weighted_majority([[np.nan if vote is None else sides.index(vote)] for vote in votes], weights)
+    return None if np.isnan(won) else sides[int(won)]

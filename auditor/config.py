@@ -121,6 +121,17 @@ class ConflictSection(Section):
     """Least absolute difference of scores; `auto` is the third quartile of this audit's own differences."""
 
 
+class PanelSection(Section):
+    """How the judges' votes on a conflict are counted."""
+
+    vote: Literal["majority", "weighted"] = "majority"
+    """`majority` gives each judge one vote; `weighted` gives it its weight. What settles is more than half of all that
+    was assigned, votes that were not cast included."""
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """The weight of each judge's vote, for `weighted`: 0 benches it. `auditor export weights` makes them from what
+    people decided."""
+
+
 class EmbeddingSection(Section):
     """The sentence encoder behind self-consistency."""
 
@@ -154,6 +165,7 @@ class AuditConfig(Section):
     """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
     probes: Probes = Probes(direct=DirectProbe())
     conflicts: ConflictSection = ConflictSection()
+    panel: PanelSection = PanelSection()
     embedding: EmbeddingSection = EmbeddingSection()
     limits: Limits = Limits()
     storage: str | None = None
@@ -212,6 +224,7 @@ class AuditConfig(Section):
                     f"model '{model.name}' has no judge: a model never judges itself. "
                     "Add another model or judge, or set judges = [] for no review."
                 )
+        _require_usable_weights(self.panel, [j.name for j in self.judge_models])
         return self
 
     @property
@@ -238,6 +251,25 @@ def _is_same_judge(judge: ModelSection, author: ModelSection) -> bool:
     """A judge listed apart is the author under another name when it is the same model, asked the same way."""
     identity = ("model", "api_base", "system", "temperature", "params")
     return all(getattr(judge, key) == getattr(author, key) for key in identity)
+
+
+def _require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
+    for name in panel.weights:
+        if name not in judges:
+            near = difflib.get_close_matches(name, judges, n=1, cutoff=0.5)
+            hint = f"Did you mean '{near[0]}'?" if near else f"Judges: {', '.join(judges) or 'none'}."
+            raise ValueError(f"panel.weights: there is no judge '{name}'. {hint}")
+    if panel.vote == "majority":
+        return
+    if not panel.weights:
+        raise ValueError(
+            'panel: vote = "weighted" needs weights. '
+            "`auditor export weights AUDIT` makes them from what people decided."
+        )
+    if missing := [name for name in judges if name not in panel.weights]:
+        raise ValueError(f"panel.weights: the judge '{missing[0]}' has none. Give it one: 1 is usual, 0 benches it.")
+    if not any(panel.weights.values()):
+        raise ValueError("panel.weights: all are 0, so that nobody could vote. Give at least one judge more.")
 
 
 def _require_unique(names: list[str], where: str) -> None:

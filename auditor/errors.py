@@ -49,3 +49,7 @@ class ModelSetupError(AuditorError):
 
 class ImportFileError(AuditorError):
     """A file given to an import cannot be used; the message names the row or the column."""
+
+
+class ReviewError(AuditorError):
+    """What people decided does not suffice for what was asked of it."""

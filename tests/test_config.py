@@ -156,3 +156,29 @@ def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
     assert chosen("groups.csv") == str(tmp_path / "groups.csv")
     assert chosen("un_m49") == "un_m49"
     assert chosen("western") == "western"
+
+
+@pytest.mark.parametrize(
+    ("panel", "message"),
+    [
+        ('vote = "weighted"', r"panel: vote = \"weighted\" needs weights"),
+        ('vote = "weighted"\nweights = { m = 1, nn = 1 }', r"there is no judge 'nn'\. Did you mean 'n'\?"),
+        ("weights = { zzzz = 1 }", r"there is no judge 'zzzz'\. Judges: m, n\."),
+        ('vote = "weighted"\nweights = { m = 1 }', r"the judge 'n' has none"),
+        ('vote = "weighted"\nweights = { m = 0, n = 0 }', r"all are 0"),
+        ("weights = { m = -0.5 }", r"'panel\.weights\.m': Input should be greater than or equal to 0"),
+        ("weights = { m = inf }", r"'panel\.weights\.m': Input should be a finite number"),
+        ('vote = "wieghted"', r"'panel\.vote'"),
+        ("wieghts = { m = 1 }", r"unknown key 'panel\.wieghts'\. Did you mean 'weights'\?"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_named(tmp_path: Path, panel: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(write(tmp_path, f"{GOOD}\n[panel]\n{panel}\n"))
+
+
+def test_weights_are_part_of_what_names_a_config(tmp_path: Path) -> None:
+    panels = ["", "[panel]\nweights = { m = 1, n = 2 }", '[panel]\nvote = "weighted"\nweights = { m = 1, n = 2 }']
+    configs = [load_config(write(tmp_path, f"{GOOD}\n{panel}")) for panel in panels]
+    assert len({config.hash for config in configs}) == 3
+    assert configs[2].panel.weights == {"m": 1.0, "n": 2.0}

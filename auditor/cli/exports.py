@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import Storage
-from auditor.cli.output import say
+from auditor.cli.options import AsJson, Storage
+from auditor.cli.output import put, put_json, say
 
 export_app = typer.Typer(name="export", help="Write tables out for other programs.", no_args_is_help=True)
 
@@ -57,3 +57,29 @@ def export_ratings(
         return
     write_report(text.getvalue(), output)
     say(f"{n} ratings: {output.resolve()}")
+
+
+@export_app.command("weights")
+def export_weights(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the weights of the judges' votes that people's blind decisions taught, as a part of a configuration.
+
+    Paste it at the end of a config: then more than half of the weight, and not of the judges, settles a conflict. A
+    judge's weight is the log odds of its saying what people say; 1 is the average, 0 no better than chance.
+
+    Example: auditor export weights moral-alignment >> next-audit.toml
+    """
+    from auditor.review.weights import learnt_weights, weights_json, weights_toml
+    from auditor.run import storage_url
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    with open_database(storage_url(storage), create=False) as db:
+        learnt = learnt_weights(db, audits.get(db, audit))
+    if as_json:
+        put_json(weights_json(learnt))
+    else:
+        put(weights_toml(learnt))

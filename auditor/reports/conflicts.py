@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from auditor.domain import Cell, ConflictKind, Outcome
-from auditor.reports.model import ConflictRow, ConflictsPart, KindRow, PairRow, Side
+from auditor.config import PanelSection
+from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome
+from auditor.metrics.conflict import settle
+from auditor.reports.model import ConflictRow, ConflictsPart, KindRow, PairRow, Side, VotingPart
 from auditor.reports.people import Settled, settled
 from auditor.reports.source import Source
 from auditor.storage import evidence
@@ -29,6 +31,7 @@ def conflicts(db: Database, source: Source) -> ConflictsPart:
         threshold=source.config.conflicts.threshold if source.config else None,
         total=len(found),
         states=_states(found),
+        voting=_voting(source.config.panel, source.conflicts) if source.config else None,
         kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in ConflictKind],
         pairs=_pairs(found, source.models),
         largest=[_row(db, source.audit.id, people, s) for s in largest],
@@ -43,6 +46,26 @@ def _names(item: Settled) -> tuple[str, ...]:
 def _states(found: Sequence[Settled]) -> dict[str, int]:
     counts = Counter(s.standing for s in found)
     return {standing.value: counts[standing] for standing in Standing}
+
+
+def _voting(panel: PanelSection, found: Sequence[Conflict]) -> VotingPart:
+    plain = [settle(c.votes_left, c.votes_right, c.seats) for c in found]
+    by_majority = sum(side is not None for side in plain)
+    if panel.vote == "majority":
+        return VotingPart(
+            rule="majority", weights={}, by_majority=by_majority, by_weight=None, same_side=None, other_side=None
+        )
+    upheld = [c.winner if c.state is ConflictState.MAJORITY else None for c in found]
+    names = [{"left": c.left, "right": c.right, None: None}[side] for c, side in zip(found, plain, strict=True)]
+    both = [(one, other) for one, other in zip(upheld, names, strict=True) if one and other]
+    return VotingPart(
+        rule="weighted",
+        weights=panel.weights,
+        by_majority=by_majority,
+        by_weight=sum(winner is not None for winner in upheld),
+        same_side=sum(one == other for one, other in both),
+        other_side=sum(one != other for one, other in both),
+    )
 
 
 def _kind(kind: ConflictKind, found: Sequence[Settled]) -> KindRow:

@@ -193,6 +193,7 @@ def _conflicts(report: Report) -> Iterable[str]:
     yield escape(sentences.conflicts(report))
     if not part.total:
         return
+    yield escape(sentences.voting(report))
     yield _table(
         ["Kind", *(sentences.STATES[state] for state in part.states), "all"],
         [[row.kind, *map(count, row.states.values()), count(row.total)] for row in part.kinds],

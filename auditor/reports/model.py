@@ -136,6 +136,22 @@ class PairRow(Part):
     kinds: dict[str, int]
 
 
+class VotingPart(Part):
+    """How the judges' votes were counted, beside one vote each; what people decided has no part in it."""
+
+    rule: Literal["majority", "weighted"]
+    weights: dict[str, float]
+    """The weight of each judge's vote; empty where each has one vote."""
+    by_majority: int
+    """Conflicts that a strict majority of the seats settles."""
+    by_weight: int | None
+    """Conflicts that more than half of the assigned weight settles; null where votes have no weights."""
+    same_side: int | None
+    """Conflicts that both settle, for the same side."""
+    other_side: int | None
+    """Conflicts that both settle, but for opposite sides."""
+
+
 class ConflictsPart(Part):
     """Cells on which models differ by at least the threshold."""
 
@@ -143,6 +159,8 @@ class ConflictsPart(Part):
     """As configured; `auto` is the third quartile of the audit's own differences; null where there is no config."""
     total: int
     states: dict[str, int]
+    voting: VotingPart | None
+    """Null where there is no config, as for imported scores."""
     kinds: list[KindRow]
     pairs: list[PairRow]
     largest: list[ConflictRow]

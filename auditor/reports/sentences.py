@@ -75,6 +75,20 @@ def conflicts(report: Report) -> str:
     return f"{what} There are {count(part.total)}: {', '.join(told)}."
 
 
+def voting(report: Report) -> str:
+    """What weighing the judges' votes changed; nothing where each had one vote."""
+    part = report.conflicts.voting
+    if part is None or part.by_weight is None or not report.conflicts.total:
+        return ""
+    weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in part.weights.items())
+    turned = f", {count(part.other_side)} for opposite sides" if part.other_side else ""
+    return (
+        f"The judges’ votes were weighed ({weights}): more than half of the assigned weight settled "
+        f"{count(part.by_weight)} of {count(report.conflicts.total)} conflicts. One vote each would have settled "
+        f"{count(part.by_majority)}; both agree on {count(part.same_side or 0)}{turned}."
+    )
+
+
 def conflict(row: ConflictRow) -> str:
     """What people of the country say, how the judges voted, and who settled it."""
     people = "People there were not asked" if row.survey is None else f"People there say {signed(row.survey)}"

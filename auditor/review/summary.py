@@ -90,7 +90,10 @@ def _calibrations(found: tuple[JudgeLesson, ...]) -> Table:
         unknown = f"too few sides (at least {LEAST_SIDES})"
         weight = unknown if judge.weight is None else f"{weights[judge.judge]:.2f}"
         rows.append(Row(f"{judge.judge}: weight", weight))
-    note = "How often people call a side right, by the judge's share of VALID; the error is on ratings not seen."
+    note = (
+        "How often people call a side right, by the judge's share of VALID; the error is on ratings not seen. "
+        "A weight is what the judge's vote may count in the next audit, 1 on average: `auditor export weights`."
+    )
     return Table("What the judges' verdicts are worth", note if rows else "Nothing to learn from yet.", tuple(rows))
 
 

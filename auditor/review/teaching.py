@@ -87,14 +87,16 @@ def judge_lessons(learnt: Iterable[Lesson]) -> list[JudgeLesson]:
 def judge_weights(found: Iterable[JudgeLesson]) -> dict[str, float]:
     """Weights of the judges' votes for another audit, 1 on average; judges that people taught too little get 1.
 
+    Where all that are known are right no more often than chance, all of those weigh 0.
+
     The vote that errs least weighs independent judges by log(p / (1 - p)), p being how often each is right (Nitzan and
     Paroush, International Economic Review 23, 1982, 289-297). p is (hits + 1) / (n + 2), so that no judge is
     infallible, and one that is right less often than chance weighs 0.
     """
     known = {lesson.judge: lesson.weight for lesson in found}
     weights = {judge: weight for judge, weight in known.items() if weight is not None}
-    mean = sum(weights.values()) / len(weights) if weights else 0.0
-    return {judge: 1.0 if weight is None or mean == 0 else weight / mean for judge, weight in known.items()}
+    mean = sum(weights.values()) / len(weights) if any(weights.values()) else 1.0
+    return {judge: 1.0 if weight is None else weight / mean for judge, weight in known.items()}
 
 
 def _judge(judge: str, found: list[Lesson]) -> JudgeLesson:

@@ -33,7 +33,8 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
 COMMANDS = [
     ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"],
     ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
-    ["surveys", "import"], ["surveys", "show"], ["surveys", "check"], ["experiment", "nonresponse"],
+    ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
+    ["experiment", "nonresponse"],
 ]  # fmt: skip
 
 

@@ -157,7 +157,7 @@ def test_weights_are_one_on_average_and_never_negative() -> None:
     # (18 + 1) / 22 and (14 + 1) / 22, as log odds
     assert weights["good"] / weights["fair"] == pytest.approx(log(19 / 3) / log(15 / 7))
     assert judge_weights([]) == {}
-    assert judge_weights(judge_lessons(bad)) == {"bad": 1.0}
+    assert judge_weights(judge_lessons(bad)) == {"bad": 0.0}
 
 
 def test_calibration_maps_shares_to_how_often_people_agree() -> None:

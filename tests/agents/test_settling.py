@@ -1,0 +1,75 @@
+"""Votes counted one each and by weight; a weight that was not cast stays in the denominator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.agents.settling import settled
+from auditor.config import AuditConfig
+from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
+
+CELL = Cell("Japan", "divorce")
+CONFLICT = Conflict(CELL, "m", "n", 0.5, -0.5, ConflictKind.BINARY)
+
+
+def audit(**panel: Any) -> AuditConfig:
+    def model(name: str) -> dict[str, str]:
+        return {"name": name, "model": f"openai/{name}-large"}
+
+    data: dict[str, Any] = {"name": "a", "survey": {"source": "wvs7-sample"}, "panel": panel}
+    return AuditConfig.model_validate(data | {"models": [*map(model, "mn")], "judges": [*map(model, "pqr")]})
+
+
+def verdicts(**votes: str) -> list[Verdict]:
+    """Verdicts of judges that find one side VALID and the other not; `failed` has none on either."""
+    found = []
+    for judge, vote in votes.items():
+        for model, side in (("m", "left"), ("n", "right")):
+            valid = vote == side
+            ruling = Ruling.VALID if valid else Ruling.INVALID
+            outcome = Outcome.TIMEOUT if vote == "failed" else Outcome.OK
+            found.append(Verdict(judge, model, CELL, 0, outcome, ruling if outcome is Outcome.OK else None))
+    return found
+
+
+LEFT, OPEN, RIGHT = "m", None, "n"
+
+
+@pytest.mark.parametrize(
+    ("votes", "weights", "plain", "weighted"),
+    [
+        ({"p": "left", "q": "right", "r": "right"}, (3, 1, 1), RIGHT, LEFT),
+        ({"p": "left", "q": "right", "r": "right"}, (2, 1, 1), RIGHT, OPEN),  # half is not more than half
+        ({"p": "left", "q": "right", "r": "failed"}, (1, 1, 0), OPEN, OPEN),
+        ({"p": "left", "q": "right", "r": "failed"}, (2, 1, 0.5), OPEN, LEFT),
+        ({"p": "left", "q": "failed", "r": "failed"}, (1, 1, 1), OPEN, OPEN),
+        ({"p": "left", "q": "failed", "r": "failed"}, (0.3, 0.1, 0.2), OPEN, OPEN),  # half, in decimal fractions
+        ({"p": "left", "q": "left", "r": "failed"}, (1, 1, 2), LEFT, OPEN),  # what was not cast still counts
+        ({"p": "right", "q": "left", "r": "left"}, (0, 1, 1), LEFT, LEFT),
+    ],
+)
+def test_the_two_rules(
+    votes: dict[str, str], weights: tuple[float, ...], plain: str | None, weighted: str | None
+) -> None:
+    panel = {"vote": "weighted", "weights": dict(zip("pqr", weights, strict=True))}
+    for config, winner in ((audit(), plain), (audit(**panel), weighted)):
+        (found,) = settled(config, [CONFLICT], verdicts(**votes))
+        assert found.winner == winner
+        assert found.state is (ConflictState.MAJORITY if winner else ConflictState.OPEN)
+        said = list(votes.values())
+        assert (found.votes_left, found.votes_right, found.seats) == (said.count("left"), said.count("right"), 3)
+
+
+def test_weights_without_weighted_voting_change_nothing() -> None:
+    votes = verdicts(p="left", q="right", r="right")
+    (found,) = settled(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
+    assert found.winner == "n"
+
+
+def test_a_pair_that_only_benched_judges_may_judge_stays_open() -> None:
+    config = audit(vote="weighted", weights={"p": 1, "q": 0, "r": 0})
+    config = config.model_copy(update={"judges": [*config.judge_models[1:], config.model("m")]})
+    (found,) = settled(config, [CONFLICT], verdicts(q="left", r="left"))
+    assert (found.winner, found.state, found.seats) == (None, ConflictState.OPEN, 2)

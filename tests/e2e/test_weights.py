@@ -1,0 +1,75 @@
+"""From what people decided to weights of the judges' votes, and back into the same audit: no model is asked again."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import ConflictState, Decision
+from auditor.metrics.conflict import settle
+from auditor.reports.render import render
+from auditor.review.desk import Desk
+from auditor.review.weights import learnt_weights, weights_toml
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer
+
+
+def test_learnt_weights_settle_again_and_ask_nothing(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    first = config(server.url, models=4)
+    run_audit(first, storage=storage)
+    asked = len(server.requests)
+    with open_database(storage, create=False) as db:
+        audit = audits.get(db, "scripted")
+        desk = Desk(db, audit, "ada")
+        for key in list(desk.keys()):
+            desk.decide(desk.item(key), Decision.LEFT)
+        panel = tomllib.loads(weights_toml(learnt_weights(db, audit)))["panel"]
+        ratings = len(results.ratings(db, audit.id))
+
+    second = AuditConfig.model_validate(json.loads(first.model_dump_json()) | {"panel": panel})
+    run_audit(second, storage=storage)
+
+    assert len(server.requests) == asked
+    with open_database(storage, create=False) as db:
+        audit = audits.get(db, "scripted")
+        found = results.conflicts(db, audit.id)
+        assert len(results.ratings(db, audit.id)) == ratings
+    voting = open_audit("scripted", storage=storage).report().conflicts.voting
+    assert voting is not None
+    assert (voting.rule, voting.weights) == ("weighted", panel["weights"])
+    assert voting.by_weight == sum(c.state is ConflictState.MAJORITY for c in found)
+    assert voting.by_majority == sum(settle(c.votes_left, c.votes_right, c.seats) is not None for c in found)
+    # Of two seats, the majority needs both; of two unlike weights, the larger is more than half of both. Where both
+    # judges weigh nothing, the vote settles nothing.
+    plain = [(c, settle(c.votes_left, c.votes_right, c.seats)) for c in found]
+    same = sum(
+        c.winner is not None and c.winner == {"left": c.left, "right": c.right}.get(side or "") for c, side in plain
+    )
+    assert voting.by_weight > voting.by_majority >= same > 0
+    assert (voting.same_side, voting.other_side) == (same, 0)
+    report = open_audit("scripted", storage=storage).report()
+    for form in ("html", "markdown"):
+        text = " ".join(render(report, form).split())
+        assert f"settled {voting.by_weight} of {len(found)} conflicts" in text
+        assert f"One vote each would have settled {voting.by_majority};" in text
+
+
+def test_one_vote_each_has_no_figures_of_weights(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    report = run_audit(config(server.url), storage=storage).report()
+    voting = report.conflicts.voting
+    assert voting is not None
+    assert (voting.rule, voting.weights, voting.by_weight, voting.same_side) == ("majority", {}, None, None)
+    assert voting.by_majority == report.conflicts.states["majority"]
+    assert "weighed" not in render(report, "markdown")
