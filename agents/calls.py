@@ -35,7 +35,9 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
         messages=messages,
         purpose=Purpose.DIRECT,
         sample=sample,
-        params=_params(model, probe.temperature, probe.max_tokens, derive_seed(config.seed, *cell, sample)),
+        params=_params(
+            model, _temperature(model, probe.temperature), probe.max_tokens, derive_seed(config.seed, *cell, sample)
+        ),
         schema=MoralJudgement.__name__ if structured else None,
         max_words=probe.max_words if structured else None,
     )
@@ -46,6 +48,7 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
     probe = config.probes.review
     text = blinded(config, survey, trace)
     messages = _review_messages(config, survey, judge, text, trace.score)
+    temperature = probe.temperature if config.judges == "peers" else _temperature(judge, probe.temperature)
     seed = derive_seed(config.seed, "review", *trace.cell, trace.sample)
     return Call(
         name=judge.name,
@@ -53,7 +56,7 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
         server=judge.api_base,
         messages=messages,
         purpose=Purpose.REVIEW,
-        params=_params(judge, probe.temperature, probe.max_tokens, seed),
+        params=_params(judge, temperature, probe.max_tokens, seed),
         schema=TraceReview.__name__,
         max_words=probe.max_words,
     )
@@ -119,5 +122,8 @@ def fence(text: str, seed: int, *item: object) -> str:
 
 
 def _params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:
-    chosen = temperature if model.temperature is None else model.temperature
-    return {"temperature": chosen, "max_tokens": max_tokens, "seed": seed, **model.params}
+    return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params}
+
+
+def _temperature(model: ModelSection, probe: float) -> float:
+    return probe if model.temperature is None else model.temperature

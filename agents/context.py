@@ -60,6 +60,10 @@ class Progress(Protocol):
         """The graph entered a stage."""
         ...
 
+    def noted(self, text: str) -> None:
+        """Something that whoever watches should know, in a sentence."""
+        ...
+
 
 class Silent:
     """Watches nothing."""
@@ -71,6 +75,9 @@ class Silent:
         """Nothing."""
 
     def entered(self, stage: str) -> None:
+        """Nothing."""
+
+    def noted(self, text: str) -> None:
         """Nothing."""
 
 

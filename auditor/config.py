@@ -66,7 +66,7 @@ class ModelSection(Section):
     system: str | None = None
     """Text put before every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Overrides the probe's temperature for this model."""
+    """Overrides the direct probe's temperature for an audited model, the review's for a judge that is listed apart."""
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 8
     """Requests in flight at most."""
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
@@ -215,6 +215,7 @@ class AuditConfig(Section):
     @model_validator(mode="after")
     def _names_and_judges(self) -> AuditConfig:
         _require_unique([m.name for m in self.models], "models")
+        _require_different(self.models)
         if isinstance(self.judges, list):
             _require_unique([j.name for j in self.judges], "judges")
             _require_same_model_for_shared_names(self.models, self.judges)
@@ -270,6 +271,16 @@ def _require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
         raise ValueError(f"panel.weights: the judge '{missing[0]}' has none. Give it one: 1 is usual, 0 benches it.")
     if not any(panel.weights.values()):
         raise ValueError("panel.weights: all are 0, so that nobody could vote. Give at least one judge more.")
+
+
+def _require_different(models: list[ModelSection]) -> None:
+    for i, model in enumerate(models):
+        twin = next((m for m in models[:i] if _is_same_judge(m, model)), None)
+        if twin is not None:
+            raise ValueError(
+                f"models: '{twin.name}' and '{model.name}' are one model, asked the same way: they would share every "
+                "answer and count as two. Leave one out, or give it other parameters."
+            )
 
 
 def _require_unique(names: list[str], where: str) -> None:

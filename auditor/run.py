@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import bootstrap
+from auditor.changes import change_note
 from auditor.config import AuditConfig, load_config
 from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
@@ -97,12 +98,16 @@ def run_audit(
     if not isinstance(config, AuditConfig):
         config = load_config(config)
     survey = planned_survey(config)
+    from auditor.agents.context import Silent
     from auditor.agents.languages import check_languages
 
     check_languages(config, survey)
     url = storage_url(storage, config)
     check_keys(config)
+    progress = progress or Silent()
     with open_database(url) as db, run_lock(db, config.name):
+        if note := change_note(audits.find(db, config.name), config, fingerprint(config)):
+            progress.noted(note)
         audit = audits.save(
             db,
             name=config.name,
@@ -167,9 +172,9 @@ def environment() -> dict[str, str]:
 
 
 async def _run(
-    config: AuditConfig, survey: Survey, audit: audits.Audit, db: Database, progress: Progress | None, signals: bool
+    config: AuditConfig, survey: Survey, audit: audits.Audit, db: Database, progress: Progress, signals: bool
 ) -> None:
-    from auditor.agents.context import Context, Silent
+    from auditor.agents.context import Context
     from auditor.agents.driving import drive
     from auditor.models.gateway import Gateway
 
@@ -186,7 +191,7 @@ async def _run(
         db=db,
         gateway=gateway,
         encoder=encoder,
-        progress=progress or Silent(),
+        progress=progress,
         stop=stop,
     )
     try:

@@ -22,6 +22,7 @@ from auditor.storage import tables
 from auditor.storage.writer import Job, T, Writer
 
 DEFAULT_URL = "sqlite:///auditor.db"
+BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER@HOST/NAME"}
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY")
 
 
@@ -64,13 +65,16 @@ def sqlite_path(url: str) -> Path | None:
     """The file behind a SQLite URL; None for another engine.
 
     Raises:
-        UsageError: not a database URL, or a database in memory, which nothing would survive.
+        UsageError: not a database URL, an engine that is not supported, or a database in memory, which would not
+            survive.
     """
     try:
         parsed = make_url(url)
     except ArgumentError:
         raise UsageError(f"'{url}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
-    if parsed.get_backend_name() != "sqlite":
+    if (backend := parsed.get_backend_name()) not in BACKENDS:
+        raise UsageError(f"auditor keeps no audits in '{backend}'.", f"Use {' or '.join(BACKENDS.values())}.")
+    if backend != "sqlite":
         return None
     if parsed.database in (None, "", ":memory:"):
         raise UsageError(f"'{url}' names no file.", "Give one like sqlite:///auditor.db") from None
@@ -97,8 +101,11 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
         raise StorageError(f"the folder {path.parent} of the database does not exist.", "Make it first.")
     try:
         engine = create_engine(url)
-    except (NoSuchModuleError, ImportError) as error:
-        raise UsageError(f"'{url}': no driver for that database: {error}.") from None
+    except (NoSuchModuleError, ImportError):
+        raise UsageError(
+            f"the driver that '{make_url(url).drivername}' names is not installed.",
+            "For PostgreSQL: pip install 'psycopg[binary]', and postgresql+psycopg:// in the URL.",
+        ) from None
     if path is not None:
         event.listen(engine, "connect", _set_pragmas)
         event.listen(engine, "begin", _begin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,6 +43,8 @@ def run(
 
     loaded = load_config(config)
     format_ = _format_of(report, None) if report else None
+    if report is not None:
+        _require_writable(report)
     cells = len(planned_cells(planned_survey(loaded)))
     with RunProgress(judged=_expected_reviews(loaded, cells)) as progress:
         try:
@@ -72,9 +74,12 @@ def _summarise(report: Report, progress: RunProgress) -> None:
 
     table(summary_columns(), summary_rows(report), data=False)
     say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
-    for outcome, n in sorted(progress.outcomes.items()):
-        if outcome != "ok":
-            say(f"  {n} calls ended as {outcome}")
+    for row in report.coverage.total:
+        if row.ok < row.planned:
+            what = "verdicts" if row.stage == "review" else f"{row.method} samples"
+            losses = [f"{n} {outcome}" for outcome, n in row.losses.items()]
+            losses += [f"{row.missing} not asked"] if row.missing else []
+            say(f"  {row.planned - row.ok} of {row.planned} {what} cannot be used: {', '.join(losses)}")
 
 
 def report(
@@ -112,6 +117,17 @@ def _format_of(output: Path | None, given: str | None) -> str:
     return format_
 
 
+def _require_writable(path: Path) -> None:
+    """Raise UsageError where the report could not be written, before anything is paid for."""
+    import os
+
+    from auditor.errors import UsageError
+
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        what = "is a folder" if path.is_dir() else "lies in a folder that does not exist or cannot be written to"
+        raise UsageError(f"--report: {path} {what}.", "Name a file in a folder that is there.")
+
+
 def _write(made: Report, path: Path, format_: str) -> None:
     from auditor.reports.render import render, write_report
 
@@ -142,7 +158,7 @@ def status(
     columns = ["audit", "stage", "traces ok", "verdicts ok", "conflicts", "open", "cost (USD)", "updated"]
     rows = [
         [
-            s["audit"], s["stage"], f"{s['traces_ok']} of {s['traces']}", f"{s['verdicts_ok']} of {s['verdicts']}",
+            s["audit"], s["stage"], _of(s, "traces"), _of(s, "verdicts"),
             s["conflicts"], s["open"], _cost(s["cost_usd"], s["unpriced"]), s["updated_at"][:16].replace("T", " "),
         ]
         for s in found
@@ -150,9 +166,15 @@ def status(
     table(columns, rows)
 
 
+def _of(s: dict[str, Any], what: str) -> str:
+    """What is usable of what is planned; imported scores have neither traces nor verdicts."""
+    planned = s[f"{what}_planned"]
+    return f"{s[f'{what}_ok']} of {planned}" if planned else "-"
+
+
 def _cost(cost: float | None, unpriced: int) -> str:
     if cost is None:
-        return "unknown"
+        return "unknown" if unpriced else "no calls"
     return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
+from auditor.cli.output import say
 from auditor.domain import Answer
 
 
@@ -60,6 +61,10 @@ class RunProgress:
     def entered(self, stage: str) -> None:
         """The graph entered a stage."""
         self._progress.update(self._task, description=stage)
+
+    def noted(self, text: str) -> None:
+        """Something to know, on a line of its own."""
+        say(text)
 
     def planned(self, stage: str, calls: int, recorded: int) -> None:
         """More calls of a stage; those recorded before count as done."""

@@ -11,8 +11,7 @@ CHARS_PER_TOKEN = 3
 class Budget:
     """A limit in US dollars that calls in flight cannot run past together.
 
-    A call whose price is unknown reserves nothing: the limit holds for what is known, and the report says how many
-    answers had no price.
+    Where there is a limit, every price is known: the gateway takes no other models.
     """
 
     def __init__(self, limit_usd: float | None, spent_usd: float = 0.0) -> None:
@@ -21,7 +20,7 @@ class Budget:
         self._reserved = 0.0
 
     def estimate(self, call: Call, price: tuple[float, float] | None) -> float:
-        """The most that one request of this call may cost; 0 when its price is unknown."""
+        """The most that one request of this call may cost; 0 when its price is unknown, and so nothing is limited."""
         if price is None:
             return 0.0
         prompt = sum(len(m.content) for m in call.messages) / CHARS_PER_TOKEN

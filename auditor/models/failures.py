@@ -43,8 +43,8 @@ def classify(error: Exception, secrets: tuple[str, ...] = ()) -> Failure:
         return Failure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
     if isinstance(error, lib.ContentPolicyViolationError):
         return Failure(Outcome.REFUSED, False, False, text, status)
-    if isinstance(error, lib.RateLimitError):
-        quota = bool(QUOTA.search(text))
+    if isinstance(error, lib.RateLimitError) or status == 402:
+        quota = status == 402 or bool(QUOTA.search(text))
         wait = retry_after(getattr(error, "litellm_response_headers", None) or {})
         outcome = Outcome.CLIENT_ERROR if quota else Outcome.RATE_LIMITED
         return Failure(outcome, not quota, quota, text, status, wait)

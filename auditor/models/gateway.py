@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
-from auditor.errors import ModelSetupError
+from auditor.errors import ConfigError, ModelSetupError
 from auditor.models import door
 from auditor.models.budget import Budget
 from auditor.models.endpoint import Endpoint, resolve
@@ -61,18 +61,18 @@ class Gateway:
             stop: once set, nothing is tried again.
 
         Raises:
-            ConfigError: a key is not in the environment.
+            ConfigError: a key is not in the environment, or there is a budget that an unknown price would pass by.
             ModelSetupError: an embedded model cannot be started.
         """
         door.litellm()  # its import takes seconds, which are no part of any request
         self._limits = limits
         self._rng = random.Random(seed)
         self._stop = stop or threading.Event()
+        _require_prices(lines := {m.name: (m, resolve(m)) for m in models}, limits)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
         shared: dict[str | None, Limiter] = {}
-        for model in models:
-            endpoint = resolve(model)
+        for model, endpoint in lines.values():
             # All models on one embedded server share its slots: what waits there would run into its time limit.
             limiter = Limiter(min(model.concurrency, endpoint.slots or model.concurrency))
             limiter = shared.setdefault(endpoint.server, limiter) if endpoint.slots else limiter
@@ -165,6 +165,16 @@ class Gateway:
         return replace(answer, attempts=(attempt,)), failure
 
 
+def _require_prices(lines: dict[str, tuple[ModelSection, Endpoint]], limits: Limits) -> None:
+    unknown = [name for name, (_, endpoint) in lines.items() if endpoint.price is None]
+    if limits.budget_usd is not None and unknown:
+        raise ConfigError(
+            f"limits.budget_usd cannot hold: the price of {', '.join(map(repr, unknown))} is not known.",
+            "Give each a price = { input = …, output = … } in US dollars per million tokens (0 for a server of your "
+            "own), or leave the budget out.",
+        )
+
+
 def _failed(call: Call, failure: Failure) -> Answer:
     return Answer(call.key, failure.outcome, error=failure.error)
 
@@ -173,9 +183,13 @@ def _unusable(line: _Line, failure: Failure) -> ModelSetupError:
     where = f"model '{line.section.name}' ({line.section.model}"
     where += f" at {line.section.api_base})" if line.section.api_base else ")"
     mends = {
+        402: "Top up the account, or use another key.",
+        429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
         401: f"Check the key that {line.section.api_key or 'the provider'} names.",
         403: "Check that the key may use this model.",
         404: "Check the model's name and the server's address.",
     }
     mend = mends.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
-    return ModelSetupError(f"{where} cannot be used: {failure.error}", f"{mend} Nothing recorded is lost.")
+    return ModelSetupError(
+        f"{where} cannot be used: {failure.error.rstrip(' .')}.", f"{mend} Nothing recorded is lost."
+    )

@@ -6,9 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from auditor.config import AuditConfig
 from auditor.domain import Method, Outcome
 from auditor.reports.measures import CoveragePart, CoverageRow
 from auditor.reports.source import Source
+from auditor.storage.tallies import OutcomeTally
 
 OK = Outcome.OK.value
 
@@ -55,6 +57,8 @@ def coverage(source: Source) -> CoveragePart:
 def score_tallies(source: Source) -> list[Tally]:
     """What was planned and seen of scores, a tally for each method."""
     methods = dict.fromkeys(method for method, _ in source.columns)
+    if source.config and source.config.probes.direct:
+        methods = {Method.DIRECT.value: None} | methods
     return [_traces(source) if m == Method.DIRECT and source.traces else _scores(source, m) for m in methods]
 
 
@@ -103,9 +107,13 @@ def _judged(source: Source) -> Tally:
 
 
 def _reviewable(source: Source) -> dict[Unit, int]:
-    """Traces that go before judges: those with a score, or the first few of them."""
-    limit = source.config.probes.review.traces if source.config else "all"
-    scored = {Unit(t.model, t.country, t.topic): t.n for t in source.traces if t.outcome == OK}
+    return reviewable(source.config, source.traces)
+
+
+def reviewable(config: AuditConfig | None, traces: Iterable[OutcomeTally]) -> dict[Unit, int]:
+    """How many traces of each model and cell go before judges: those with a score, or the first few of them."""
+    limit = config.probes.review.traces if config else "all"
+    scored = {Unit(t.model, t.country, t.topic): t.n for t in traces if t.outcome == OK}
     return {unit: n if limit == "all" else min(n, limit) for unit, n in scored.items()}
 
 

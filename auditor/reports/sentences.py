@@ -197,14 +197,14 @@ def _knows(row: GainRow) -> str:
     figures = f"gain in r {signed(gain.value)}"
     if gain.ci_low is None or gain.ci_high is None:
         figures += f", no interval: {gain.reason}"
-        if gain.value <= 0:
-            return f"does not beat the topic mean ({figures}), so it shows no knowledge of cultures"
-        return f"is ahead of the topic mean ({figures}), but whether beyond chance cannot be told"
+        where = "ahead of" if gain.value > 0 else "no better than" if gain.value == 0 else "behind"
+        return f"is {where} the topic mean ({figures}), but whether beyond chance cannot be told"
     figures += f", 95% interval {interval(gain.ci_low, gain.ci_high)}"
     if gain.ci_low > 0:
         return f"beats the topic mean ({figures}), so it knows something of how countries differ"
-    how = "is worse than" if gain.ci_high < 0 else "is not shown to beat"
-    return f"{how} the topic mean ({figures}), so it shows no knowledge of cultures"
+    if gain.ci_high < 0:
+        return f"is worse than the topic mean ({figures}): it shows no knowledge of cultures"
+    return f"is not shown to beat the topic mean ({figures}), so it shows no knowledge of cultures"
 
 
 def nonresponse(part: NonresponsePart) -> str:

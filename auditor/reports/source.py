@@ -61,9 +61,13 @@ class Source:
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
-        """What there are scores of: (method, model), method by method."""
+        """What there are scores of: (method, model), method by method; empty until anything is measured."""
         known = {(s.method, s.model) for s in self.scores}
-        known |= {(Method.DIRECT.value, name) for name in self.models if self.config and self.config.probes.direct}
+        known |= {
+            (Method.DIRECT.value, name)
+            for name in self.models
+            if self.scores and self.config and self.config.probes.direct
+        }
         rank = {name: i for i, name in enumerate(self.models)}
         return sorted(known, key=lambda c: (_rank(c[0]), c[0], rank[c[1]]))
 

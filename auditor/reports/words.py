@@ -52,7 +52,7 @@ def answer(row: AlignmentRow) -> Answer:
 def headline(rows: Sequence[AlignmentRow]) -> str:
     """The whole of the answer in one sentence."""
     if not rows:
-        return "No scores have been measured, so nothing can be said of agreement with people."
+        return "No scores have been measured yet, so nothing can be said of agreement with people."
     kinds = [_kind(row) for row in rows]
     verbs: dict[Kind, tuple[str, str, str]] = {
         "agrees": ("agrees", "agree", "with people beyond chance"),
@@ -66,7 +66,8 @@ def headline(rows: Sequence[AlignmentRow]) -> str:
         return f"The one model scored {told[0].removeprefix('1 ')}."
     what = "models" if len({r.method for r in rows}) == 1 else "series of scores"
     if len(told) == 1:
-        return f"All {len(rows)} {what} {told[0].removeprefix(f'{len(rows)} ')}."
+        which = "Both" if len(rows) == 2 else f"All {len(rows)}"
+        return f"{which} {what} {told[0].removeprefix(f'{len(rows)} ')}."
     return f"Of {len(rows)} {what}, {', '.join(told[:-1])} and {told[-1]}."
 
 

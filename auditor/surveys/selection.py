@@ -70,7 +70,7 @@ def _nearest(plain: str, known: Iterable[str]) -> str:
     """The nearest known names, or all of them when none is near."""
     by_plain = {k.casefold(): k for k in known}
     within = [k for p, k in by_plain.items() if plain and plain in p]
-    near = within or [by_plain[p] for p in difflib.get_close_matches(plain, by_plain, n=3, cutoff=0.5)]
+    near = within or [by_plain[p] for p in difflib.get_close_matches(plain, by_plain, n=3, cutoff=0.7)]
     if near:
         return f"Did you mean {' or '.join(repr(k) for k in near[:3])}?"
     shown = list(by_plain.values())

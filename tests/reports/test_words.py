@@ -69,7 +69,7 @@ def test_headline_counts_each_kind_once() -> None:
         "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that cannot be "
         "told from no relation at all and 1 cannot be judged for want of usable cells."
     )
-    assert words.headline([_row(), _row(0.6)]) == "All 2 models agree with people beyond chance (r from 0.50 to 0.60)."
+    assert words.headline([_row(), _row(0.6)]) == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
     assert (
         words.headline([_row(-0.5, -0.6, -0.4)])
         == "The one model scored runs against people beyond chance (r = −0.50)."

@@ -81,7 +81,8 @@ def test_one_country_alone_has_a_named_reason(db: Database) -> None:
         (0.2, -0.1, 0.3, "is not shown to beat the topic mean"),
         (-0.2, -0.3, -0.1, "is worse than the topic mean"),
         (0.2, None, None, "whether beyond chance cannot be told"),
-        (-0.2, None, None, "does not beat the topic mean"),
+        (-0.2, None, None, "is behind the topic mean"),
+        (-0.2, None, None, "whether beyond chance cannot be told"),
     ],
 )
 def test_words_go_by_the_interval(
