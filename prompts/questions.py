@@ -1,0 +1,75 @@
+"""The built-in moral questions: one file a foundation, each question with five other wordings, all written by hand.
+
+A wording keeps what a "yes" would mean, so that answers to two wordings can be compared as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib import resources
+from typing import Annotated
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+
+from auditor.errors import ConfigError
+from auditor.semantic import FOUNDATIONS, Question
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Entry(BaseModel):
+    """One question of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Text
+    topics: list[Text] = []
+    text: Text
+    paraphrases: list[Text] = []
+
+
+class QuestionFile(BaseModel):
+    """A file of questions about one foundation, in one language."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    foundation: str = ""
+    language: str = "en"
+    question: Annotated[list[Entry], Field(min_length=1)]
+
+
+@functools.cache
+def built_in_questions() -> tuple[Question, ...]:
+    """All of them, the foundations in turn: the first few are about all six."""
+    folder = resources.files("auditor.prompts") / "questions" / "en"
+    files = [parse_questions((folder / f"{f}.toml").read_text(encoding="utf-8"), f"{f}.toml") for f in FOUNDATIONS]
+    return tuple(question for turn in zip(*files, strict=True) for question in turn)
+
+
+def parse_questions(text: str, where: str) -> tuple[Question, ...]:
+    """Read a TOML file of questions.
+
+    Raises:
+        ConfigError: it is not laid out as it must be; the message says where.
+    """
+    try:
+        file = QuestionFile.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where}: not TOML: {error}.", "Mend that line.") from None
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{where}: {place}: {first['msg']}.", "Each [[question]] has an id and a text.") from None
+    return tuple(
+        Question(
+            id=entry.id,
+            text=entry.text,
+            paraphrases=tuple(entry.paraphrases),
+            foundation=file.foundation,
+            topics=tuple(entry.topics),
+            language=file.language,
+        )
+        for entry in file.question
+    )
