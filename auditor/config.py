@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from auditor._explain import explain
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, canonical_hash
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, UsageError
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Of an audit: it goes into file names."""
 ENV_PREFIX = "os.environ/"
 MAX_CONFIG_BYTES = 1_000_000
 
@@ -153,7 +156,7 @@ class Limits(Section):
 class AuditConfig(Section):
     """One audit."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    name: Annotated[str, Field(pattern=NAME)]
     """The audit's name: letters, digits, dot, dash and underscore."""
     survey: SurveySection | None = None
     """Which ground truth; only probes that ask about countries and topics need it."""
@@ -353,6 +356,14 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     is_path = os.sep in config.embedding.model
     encoder = resolved(config.embedding.model) if is_path else config.embedding.model
     return config.model_copy(update={"survey": survey, "embedding": EmbeddingSection(model=encoder)})
+
+
+def require_name(name: str) -> None:
+    """Raise UsageError when a name is none that an audit may have."""
+    if not re.match(NAME, name):
+        raise UsageError(
+            f"'{name}' cannot name an audit.", "Use letters, digits, dot, dash and underscore, 100 at most."
+        )
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, variance
 from typing import NamedTuple
 
+from auditor.config import require_name
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, CellScore, Survey, canonical_hash
 from auditor.errors import ImportFileError, UsageError
 from auditor.run import environment, storage_url
@@ -24,14 +25,18 @@ class Imported(NamedTuple):
     """What came of a file.
 
     Attributes:
-        rows: rows read; scores: cells x models x methods that they make up.
+        rows: rows read; scores: cells x models x methods that have one.
+        empty: rows without a score, which are failed samples.
         not_in_survey: rows about cells for which the survey has no score.
+        replaced: whether an earlier import of this name was replaced.
     """
 
     rows: int
     models: int
     scores: int
+    empty: int
     not_in_survey: int
+    replaced: bool
 
 
 def import_scores(
@@ -49,12 +54,13 @@ def import_scores(
 
     Raises:
         ImportFileError: a row that cannot be used; the message names it. Nothing is stored then.
-        UsageError: the name belongs to an audit that was run.
+        UsageError: the name belongs to an audit that was run, or is none that an audit may have.
     """
+    require_name(audit)
     truth = grouped(load_survey(survey), regions)
     spell = _speller(truth)
     samples: dict[tuple[str, Cell, str], dict[str, float | None]] = defaultdict(dict)
-    rows = outside = 0
+    rows = outside = empty = 0
     for row in read_rows(file, SCORE_COLUMNS, ["sample"]):
         rows += 1
         cell = Cell(spell(_text(row, "country")), _text(row, "topic"))
@@ -66,15 +72,18 @@ def import_scores(
                 f"{row.where}: this model, cell, method and sample is there twice.", "Number samples."
             )
         group[sample] = _score(row)
+        empty += group[sample] is None
     if not rows:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
     scores = [_cell_score(*who, list(group.values())) for who, group in samples.items()]
     with open_database(storage_url(storage)) as db:
-        _save(db, audit, truth, scores)
-    return Imported(rows, len({s.model for s in scores}), len(scores), outside)
+        replaced = _save(db, audit, truth, scores)
+    usable = [s for s in scores if s.score is not None]
+    return Imported(rows, len({s.model for s in scores}), len(usable), empty, outside, replaced)
 
 
-def _save(db: Database, name: str, survey: Survey, scores: list[CellScore]) -> None:
+def _save(db: Database, name: str, survey: Survey, scores: list[CellScore]) -> bool:
+    """Whether there was an import of this name, which this one replaces."""
     old = audits.find(db, name)
     if old is not None and old.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
@@ -82,6 +91,7 @@ def _save(db: Database, name: str, survey: Survey, scores: list[CellScore]) -> N
     saved = audits.save(db, name=name, config=None, config_hash=digest, survey=survey, environment=environment())
     results.save_scores(db, saved.id, scores)
     audits.set_stage(db, saved.id, audits.DONE)
+    return old is not None
 
 
 def _speller(survey: Survey) -> Callable[[str], str]:

@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata, util
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from auditor.errors import AuditorError
+
+if TYPE_CHECKING:
+    from auditor.config import AuditConfig
 
 SAFE_SQLITE = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """Releases with the mended write-ahead log; older ones can corrupt a file that two processes write at once."""
@@ -105,6 +108,8 @@ def _config(path: Path) -> Iterator[Check]:
             yield _key(model.name, model.api_key)
         if model.api_base is not None:
             yield _server(model.name, model.api_base)
+    if config.limits.budget_usd is not None:
+        yield _budget(config)
     yield _encoder(config.embedding.model)
 
 
@@ -116,6 +121,16 @@ def _key(name: str, reference: str) -> Check:
     except AuditorError as error:
         return Check("FAIL", f"key of {name}", error.message, error.mend)
     return Check("ok", f"key of {name}", f"{reference} is set")
+
+
+def _budget(config: AuditConfig) -> Check:
+    from auditor.models.budget import require_prices
+
+    try:
+        require_prices({m.name: m for m in [*config.models, *config.judge_models]}.values(), config.limits)
+    except AuditorError as error:
+        return Check("FAIL", "budget", error.message, error.mend)
+    return Check("ok", "budget", f"${config.limits.budget_usd:g}, and every price is known")
 
 
 def _server(name: str, url: str) -> Check:

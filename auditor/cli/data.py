@@ -40,7 +40,14 @@ def import_scores(
     from auditor.imports import import_scores as import_
 
     counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
-    say(f"{counts.rows} rows: {counts.scores} scores of {counts.models} models in audit '{audit}'.")
+    made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
+    say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a score: counted as failed samples.")
     if counts.not_in_survey:
-        say(f"  {counts.not_in_survey} rows are about cells that the survey does not have: kept, but not compared.")
+        say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
     say(f"Next: auditor report {audit}")
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

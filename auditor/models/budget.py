@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from auditor.config import Limits, ModelSection
 from auditor.domain import Call
+from auditor.errors import ConfigError
+from auditor.models.endpoint import price_of
 
 CHARS_PER_TOKEN = 3
 """On the low side for English, so that an estimate is rather too high than too low."""
+
+
+def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
+    """Make sure that a budget can hold.
+
+    Raises:
+        ConfigError: there is a budget, and a model whose price is not known.
+    """
+    unknown = [m.name for m in models if price_of(m) is None] if limits.budget_usd is not None else []
+    if unknown:
+        raise ConfigError(
+            f"limits.budget_usd cannot hold: the price of {', '.join(map(repr, unknown))} is not known.",
+            "Give each a price = { input = …, output = … } in US dollars per million tokens (0 for a server of your "
+            "own), or leave the budget out.",
+        )
 
 
 class Budget:

@@ -87,12 +87,17 @@ def resolve(section: ModelSection) -> Endpoint:
 
         name = section.model.removeprefix(EMBEDDED)
         servers = endpoints(name)
-        return Endpoint(model=f"openai/{name}", server=servers[0][0], price=(0.0, 0.0), slots=SLOTS, replicas=servers)
+        return Endpoint(
+            model=f"openai/{name}", server=servers[0][0], price=price_of(section), slots=SLOTS, replicas=servers
+        )
     key = resolve_key(section.api_key) if section.api_key else None
-    return Endpoint(model=section.model, server=section.api_base, price=_price(section), key=key)
+    return Endpoint(model=section.model, server=section.api_base, price=price_of(section), key=key)
 
 
-def _price(section: ModelSection) -> tuple[float, float] | None:
+def price_of(section: ModelSection) -> tuple[float, float] | None:
+    """US dollars per input and output token; None when unknown."""
+    if section.model.startswith(EMBEDDED):
+        return 0.0, 0.0
     if section.price is not None:
         return section.price.input / 1e6, section.price.output / 1e6
     # A server of one's own may serve anything under a listed name, so its price is not known.

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
-from auditor.errors import ConfigError, ModelSetupError
+from auditor.errors import ModelSetupError
 from auditor.models import door
-from auditor.models.budget import Budget
+from auditor.models.budget import Budget, require_prices
 from auditor.models.endpoint import Endpoint, resolve
 from auditor.models.failures import Failure, classify, is_unreachable
 from auditor.models.limiter import Limiter, backoff
@@ -68,11 +68,13 @@ class Gateway:
         self._limits = limits
         self._rng = random.Random(seed)
         self._stop = stop or threading.Event()
-        _require_prices(lines := {m.name: (m, resolve(m)) for m in models}, limits)
+        models = list(models)
+        require_prices(models, limits)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
         shared: dict[str | None, Limiter] = {}
-        for model, endpoint in lines.values():
+        for model in models:
+            endpoint = resolve(model)
             # All models on one embedded server share its slots: what waits there would run into its time limit.
             limiter = Limiter(min(model.concurrency, endpoint.slots or model.concurrency))
             limiter = shared.setdefault(endpoint.server, limiter) if endpoint.slots else limiter
@@ -163,16 +165,6 @@ class Gateway:
             retry_after_s=failure.retry_after_s if failure else None,
         )
         return replace(answer, attempts=(attempt,)), failure
-
-
-def _require_prices(lines: dict[str, tuple[ModelSection, Endpoint]], limits: Limits) -> None:
-    unknown = [name for name, (_, endpoint) in lines.items() if endpoint.price is None]
-    if limits.budget_usd is not None and unknown:
-        raise ConfigError(
-            f"limits.budget_usd cannot hold: the price of {', '.join(map(repr, unknown))} is not known.",
-            "Give each a price = { input = …, output = … } in US dollars per million tokens (0 for a server of your "
-            "own), or leave the budget out.",
-        )
 
 
 def _failed(call: Call, failure: Failure) -> Answer:

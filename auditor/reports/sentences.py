@@ -29,7 +29,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         (count(audited), "model" if audited == 1 else "models"),
         (count(len(countries)), "country" if len(countries) == 1 else "countries"),
         (count(len(topics)), "topic" if len(topics) == 1 else "topics"),
-        (count(report.audit.survey.asked), "cells asked"),
+        (count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
     ]
     for row in report.coverage.total:
         name = "verdicts usable" if row.stage == "review" else f"{row.method} samples usable"

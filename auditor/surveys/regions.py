@@ -71,13 +71,14 @@ def grouped(survey: Survey, grouping: str = DEFAULT) -> Survey:
 
     Raises:
         SurveyError, ImportFileError: as `region_of`; or the file names a country that is none of ISO 3166 and none of
-            the survey's; or it places no country of the survey.
+            the survey's; or it places no country of the survey. A built-in grouping may place none.
     """
     rules = _load(grouping)
-    if grouping not in groupings():
+    own = grouping not in groupings()
+    if own:
         _check_names(rules, survey.countries)
     found = _group(rules, Path(grouping).name, survey.countries)
-    if not found.regions:
+    if own and not found.regions:
         raise SurveyError(f"{grouping}: no country of the survey '{survey.name}' is in it.", "Is it the right file?")
     return dataclasses.replace(survey, grouping=found)
 

@@ -227,8 +227,48 @@ def test_other_spellings_of_a_country_meet_the_survey(tmp_path: Path) -> None:
     )
     done = auditor("import", "scores", "scores.jsonl", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "1 rows are about cells that the survey does not have" in done.stderr
+    assert "1 row about cells that the survey does not have" in done.stderr
     report = json.loads(auditor("report", "a", "--format", "json", cwd=tmp_path).stdout)
     [row] = report["alignment"]
     assert (row["n"], row["pearson_r"]) == (1, None)
     assert row["reason"]
+
+
+def test_an_import_says_what_it_replaces_and_what_failed(tmp_path: Path) -> None:
+    header = "model,country,topic,method,score\n"
+    (tmp_path / "a.csv").write_text(header + "m,Germany,divorce,direct,0.5\nm,Japan,divorce,direct,\n")
+    words = ["import", "scores", "a.csv", "--survey", "wvs7-sample", "--audit"]
+    done = auditor(*words, "mine", cwd=tmp_path)
+    assert "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: counted as failed" in done.stderr
+    assert "which replaces what it held" in auditor(*words, "mine", cwd=tmp_path).stderr
+    assert "no calls" in auditor("status", cwd=tmp_path).stdout
+    refused = auditor(*words, "no/name", cwd=tmp_path)
+    assert (refused.returncode, "'no/name' cannot name an audit" in refused.stderr) == (2, True)
+
+
+def test_what_would_fail_at_the_end_is_said_at_the_start(server: FakeServer, tmp_path: Path) -> None:
+    path = write_config(server, tmp_path)
+    done = auditor("run", path, "--report", "none/report.html", cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    assert (done.returncode, server.requests) == (2, [])
+    assert "none/report.html lies in a folder that does not exist" in done.stderr
+
+
+def test_a_budget_that_cannot_hold_is_refused(server: FakeServer, tmp_path: Path) -> None:
+    path = write_config(server, tmp_path, limits={"budget_usd": 1.0})
+    done = auditor("run", path, cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    assert (done.returncode, server.requests) == (2, [])
+    assert "limits.budget_usd cannot hold: the price of 'model-a', 'model-b', 'model-c' is not known" in done.stderr
+    told = auditor("doctor", path, cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    assert told.returncode == 1
+    assert "budget_usd cannot hold" in " ".join(told.stdout.split())
+
+
+def test_a_changed_config_says_what_becomes_of_the_records(server: FakeServer, tmp_path: Path) -> None:
+    auditor("run", write_config(server, tmp_path), cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    asked = len(server.requests)
+    again = auditor("run", write_config(server, tmp_path), cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    assert "changed since" not in again.stderr
+    changed = write_config(server, tmp_path, conflicts={"threshold": 0.5})
+    done = auditor("run", changed, cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    assert "changed since it was run last: conflicts.threshold. Its scores, verdicts and conflicts" in done.stderr
+    assert len(server.requests) == asked
