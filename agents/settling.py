@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
-from auditor.metrics.conflict import find_conflicts, judge_vote, settle
+from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile
 from auditor.metrics.votes import weighted_majority
 
 MAX_THRESHOLD = 2.0
@@ -32,10 +32,7 @@ def threshold_of(threshold: float | Literal["auto"], scores: NDArray[np.float64]
     if threshold != "auto":
         return threshold
     left, right = np.triu_indices(scores.shape[1], 1)
-    differences = np.abs(scores[:, left] - scores[:, right])
-    differences = differences[~np.isnan(differences)]
-    quartile = float(np.quantile(differences, 0.75)) if differences.size else 0.0
-    return quartile if quartile > 0 else MAX_THRESHOLD
+    return third_quartile(np.abs(scores[:, left] - scores[:, right])).value or MAX_THRESHOLD
 
 
 def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], threshold: float) -> list[Conflict]:

@@ -106,6 +106,14 @@ class View:
             for column, row in zip(self.columns, gains, strict=True)
         ]
 
+    @property
+    def worth_reasons(self) -> list[str]:
+        """Why some figures beside the baselines have no interval."""
+        figures = [
+            e for _, row, rows in self.worth for e in (row.gain, *(f for b in rows for f in (b.pearson_r, b.mae)))
+        ]
+        return list(dict.fromkeys(e.reason for e in figures if e.ci_low is None and e.reason))
+
     def label(self, method: str, model: str) -> str:
         """How a series of scores is called on the page."""
         return f"{model} ({method})" if self.several_methods else model

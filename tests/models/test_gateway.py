@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,25 @@ async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> N
     body = server.requests[0].body
     assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.5, 50, 3)
     assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+def open_descriptors() -> int:
+    listed = Path("/proc/self/fd")
+    if not listed.is_dir():
+        pytest.skip("this system does not list a process's descriptors in /proc")
+    return len(list(listed.iterdir()))
+
+
+async def test_a_run_keeps_one_client_whatever_time_is_left(server: FakeServer) -> None:
+    gateway = Gateway([section(server, timeout_s=60)], Limits(deadline_s=5))
+    try:
+        await gateway.complete(call())
+        before = open_descriptors()
+        for i in range(1, 30):
+            assert (await gateway.complete(call(i))).outcome is Outcome.OK
+        assert open_descriptors() <= before + 2
+    finally:
+        await gateway.close()
 
 
 async def test_an_unknown_price_and_missing_usage_are_unknown_and_not_zero(server: FakeServer) -> None:
