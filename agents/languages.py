@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from auditor.config import AuditConfig
-from auditor.domain import ENGLISH, NATIVE, Cell, Survey
+from auditor.domain import ENGLISH, Cell, Survey
 from auditor.errors import ConfigError
 from auditor.prompts import fill, load_prompt
 from auditor.prompts.languages import Question, country_in, load_words
 from auditor.surveys.countries import country_code
 from auditor.surveys.description import DATA, read_description
-from auditor.surveys.languages import native_language
+from auditor.surveys.languages import native_languages
 
 SHORTEST_NAME, SHORTEST_WORD, SHORTEST_OF_MANY, FEW_WORDS = 4, 5, 7, 2
 """Letters of what is also matched with other endings; a long wording's shorter words give little away."""
@@ -19,9 +19,13 @@ BUILT_IN = ("wvs7-sample", "pew2013-sample")
 
 
 def language_of(config: AuditConfig, country: str, sample: int) -> str:
-    """The language of a sample: the first k samples are in the config's first language, the next k in its second."""
-    chosen = config.languages[sample // config.direct.samples]
-    return native_language(country) if chosen == NATIVE else chosen
+    """The language of a sample: the first k samples are in the country's first language, the next k in its second."""
+    return config.languages_in(native_languages(country))[sample // config.direct.samples]
+
+
+def samples_of(config: AuditConfig, country: str) -> int:
+    """Samples of a cell by one model, over all languages that the country is asked in."""
+    return config.samples_in(native_languages(country))
 
 
 def question_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
@@ -94,9 +98,8 @@ def _stem(word: str, cut: int) -> str:
 
 def used_languages(config: AuditConfig, survey: Survey) -> list[str]:
     """All languages that an audit asks in, in order."""
-    k = config.direct.samples
-    slots = range(0, config.samples_per_cell, k)
-    return list(dict.fromkeys(language_of(config, country, s) for s in slots for country in survey.countries))
+    asked = [config.languages_in(native_languages(country)) for country in survey.countries]
+    return list(dict.fromkeys(language for languages in asked for language in languages))
 
 
 def check_languages(config: AuditConfig, survey: Survey) -> None:

@@ -15,7 +15,7 @@ from langgraph.types import Send, interrupt
 from auditor.agents.asking import ask
 from auditor.agents.calls import direct_call, for_review, review_call
 from auditor.agents.context import Context
-from auditor.agents.languages import language_of
+from auditor.agents.languages import language_of, samples_of
 from auditor.agents.reading import read_trace, read_verdict
 from auditor.agents.scoring import cell_score, evidence_of, self_consistencies
 from auditor.agents.settling import conflicts_on, settled, threshold_of
@@ -51,7 +51,7 @@ async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
         (direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model in config.models
         for cell in context.cells[state["start"] : state["stop"]]
-        for sample in range(config.samples_per_cell)
+        for sample in range(samples_of(config, cell.country))
     ]
     answers = await ask(context, "elicit", [call for call, *_ in asked])
     mode = config.direct.mode
@@ -75,20 +75,32 @@ async def measure(state: State, runtime: Runtime[Context]) -> State:
 
 
 def _measure(context: Context) -> None:
-    planned = context.config.samples_per_cell
     old = {(s.model, s.cell): s for s in results.scores(context.db, context.audit_id)}
     scores: list[CellScore] = []
     for start in range(0, len(context.cells), BATCH_CELLS):
         cells = context.cells[start : start + BATCH_CELLS]
         groups = _by_model_and_cell(results.traces(context.db, context.audit_id, cells))
-        texts = {who: [t.text for t in traces if t.outcome is Outcome.OK and t.text] for who, traces in groups.items()}
-        evidence = {who: evidence_of(context.config.embedding.model, t) for who, t in texts.items()}
+        texts = {who: _texts(traces) for who, traces in groups.items()}
+        evidence = {
+            who: evidence_of(context.config.embedding.model, [t for asked in by.values() for t in asked])
+            for who, by in texts.items()
+        }
         fresh = {w: t for w, t in texts.items() if w not in old or old[w].evidence != evidence[w]}
         consistency = self_consistencies(fresh, context.encoder)
         for who, traces in groups.items():
             value = consistency[who] if who in fresh else old[who].self_consistency
+            planned = samples_of(context.config, who[1].country)
             scores.append(cell_score(*who, traces, planned, value, evidence[who]))
     results.save_scores(context.db, context.audit_id, scores)
+
+
+def _texts(traces: Iterable[Trace]) -> dict[str, list[str]]:
+    """By language: a model is consistent with itself among answers to the same words."""
+    found: dict[str, list[str]] = {}
+    for trace in traces:
+        if trace.outcome is Outcome.OK and trace.text:
+            found.setdefault(trace.language, []).append(trace.text)
+    return found
 
 
 def route_review(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["detect"]:

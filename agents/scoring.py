@@ -38,14 +38,22 @@ def evidence_of(encoder: str, texts: Sequence[str]) -> str:
 
 
 def self_consistencies(
-    texts: Mapping[K, Sequence[str]], encoder: Callable[[], Encoder] | None
+    texts: Mapping[K, Mapping[str, Sequence[str]]], encoder: Callable[[], Encoder] | None
 ) -> dict[K, float | None]:
-    """Self-consistency of each group of texts; None for fewer than two texts, or without an encoder."""
-    groups = {k: t for k, t in texts.items() if len(t) > 1}
+    """Self-consistency of each question's texts: the mean cosine of all pairs that answer in the same language.
+
+    Returns:
+        None where no language has two texts, or without an encoder.
+    """
+    groups = {(k, code): t for k, by in texts.items() for code, t in by.items() if len(t) > 1}
     if encoder is None or not groups:
         return dict.fromkeys(texts)
     vectors = encoder().encode([text for group in groups.values() for text in group])
     ends = np.cumsum([len(group) for group in groups.values()])
-    parts = np.split(vectors, ends[:-1])
-    found = {k: float(self_consistency(part)) for k, part in zip(groups, parts, strict=True)}
-    return {k: found.get(k) for k in texts}
+    sums: dict[K, float] = dict.fromkeys(texts, 0.0)
+    pairs: dict[K, int] = dict.fromkeys(texts, 0)
+    for (k, _), part in zip(groups, np.split(vectors, ends[:-1]), strict=True):
+        n = len(part) * (len(part) - 1) // 2
+        sums[k] += n * float(self_consistency(part))
+        pairs[k] += n
+    return {k: sums[k] / pairs[k] if pairs[k] else None for k in texts}

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from auditor._explain import explain
-from auditor.domain import ENGLISH, LANGUAGES, NATIVE, canonical_hash
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError, UsageError
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -161,8 +162,9 @@ class AuditConfig(Section):
     survey: SurveySection | None = None
     """Which ground truth; only probes that ask about countries and topics need it."""
     language: str | list[str] = ENGLISH
-    """What models are asked in: an ISO 639-1 code, `native` for each country's main language (English where there are
-    no prompts in it), or a list such as `["en", "native"]`, which asks all samples of a cell in each."""
+    """What models are asked in: an ISO 639-1 code, `native` for each country's main language or languages (English
+    where there are no prompts in them), or a list such as `["en", "native"]`, which asks all samples of a cell in each;
+    where two are the same language, once."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
     judges: Literal["peers"] | list[ModelSection] = "peers"
     """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
@@ -197,10 +199,24 @@ class AuditConfig(Section):
         """Languages in order; `native` differs by country."""
         return (self.language,) if isinstance(self.language, str) else tuple(self.language)
 
-    @property
-    def samples_per_cell(self) -> int:
-        """Samples of one cell by one model, over all languages; 0 where the direct probe is not asked for."""
-        return self.direct.samples * len(self.languages) if self.probes.direct else 0
+    def languages_in(self, native: Sequence[str]) -> tuple[str, ...]:
+        """The languages that a country is asked in, each once.
+
+        Args:
+            native: its main languages, of those there are prompts in; English stands in where there is none.
+        """
+        asked = (
+            code for name in self.languages for code in (tuple(native) or (ENGLISH,) if name == NATIVE else (name,))
+        )
+        return tuple(dict.fromkeys(asked))
+
+    def samples_in(self, native: Sequence[str]) -> int:
+        """Samples of one cell by one model, over all languages of the country; 0 without the direct probe."""
+        return self.direct.samples * len(self.languages_in(native)) if self.probes.direct else 0
+
+    def samples_on(self, survey: Survey) -> dict[Cell, int]:
+        """Samples of each cell that people were asked about, by one model."""
+        return {cell: self.samples_in(survey.native.get(cell.country, ())) for cell in survey.scores}
 
     @property
     def direct(self) -> DirectProbe:

@@ -392,6 +392,7 @@ class Survey:
         scale: the meaning of the two ends, in words, as (never, always).
         words: for each topic the words that give it away in a text; used to blind judges.
         grouping: groups of countries to compare; None is Western and others.
+        native: main languages by country, of those that there are prompts in.
     """
 
     name: str
@@ -402,6 +403,7 @@ class Survey:
     cells: tuple[SurveyCell, ...]
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     grouping: Grouping | None = None
+    native: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def countries(self) -> tuple[str, ...]:

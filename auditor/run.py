@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,12 +123,14 @@ def run_audit(
 def planned_survey(config: AuditConfig) -> Survey:
     """The part of the survey that a config asks about, in groups of countries; without cells where it names none."""
     from auditor.surveys import apply_nonresponse, grouped, load_survey, select
+    from auditor.surveys.languages import native_languages
 
     section = config.survey
     if section is None:
         return NO_SURVEY
     survey = grouped(load_survey(section.source), section.regions)
     chosen = select(survey, section.countries, section.topics)
+    chosen = replace(chosen, native={country: native_languages(country) for country in chosen.countries})
     return apply_nonresponse(chosen, section.nonresponse, section.source)
 
 

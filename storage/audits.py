@@ -133,6 +133,7 @@ def survey_of(db: Database, audit: Audit) -> Survey:
         cells=cells,
         words={topic: tuple(words) for topic, words in facts["words"].items()},
         grouping=_grouping(facts["grouping"]),
+        native={country: tuple(codes) for country, codes in facts["native"].items()},
     )
 
 
@@ -158,6 +159,7 @@ def _survey_json(survey: Survey) -> str:
     facts = asdict(survey)
     facts.pop("cells")
     facts["words"] = {topic: list(words) for topic, words in survey.words.items()}
+    facts["native"] = {country: list(codes) for country, codes in survey.native.items()}
     return canonical_json(facts)
 
 

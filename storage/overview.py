@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, union
@@ -77,13 +78,13 @@ def _overview(db: Database, audit: Audit) -> Overview:
         verdicts, verdicts_ok = _rows(connection, audit.id, VerdictRow)
         cost, unpriced = _cost(connection, audit.id)
         cells = _cells(connection, audit.id)
-    samples = AuditConfig.model_validate(config).samples_per_cell if config else 0
+    survey = json.loads(audit.survey)
     return Overview(
         audit=audit,
-        title=json.loads(audit.survey)["title"],
+        title=survey["title"],
         runner=runner(db, audit.name),
         models=len(config["models"]) if config else 0,
-        planned=len(config["models"]) * cells * samples if config else None,
+        planned=_planned(AuditConfig.model_validate(config), cells, survey["native"]) if config else None,
         traces=traces,
         traces_ok=traces_ok,
         verdicts=verdicts,
@@ -113,10 +114,16 @@ def _cost(connection: Connection, audit_id: int) -> tuple[float | None, int]:
     return total, int(unpriced)
 
 
-def _cells(connection: Connection, audit_id: int) -> int:
+def _cells(connection: Connection, audit_id: int) -> dict[str, int]:
+    """Cells that models are asked about, by country."""
     c = table_of(SurveyCellRow).c
-    query = select(func.count()).where(c.audit_id == audit_id, c.score.is_not(None))
-    return int(connection.execute(query).scalar_one())
+    query = select(c.country, func.count()).where(c.audit_id == audit_id, c.score.is_not(None)).group_by(c.country)
+    return {country: int(n) for country, n in connection.execute(query)}
+
+
+def _planned(config: AuditConfig, cells: Mapping[str, int], native: Mapping[str, Sequence[str]]) -> int:
+    samples = sum(n * config.samples_in(native.get(country, ())) for country, n in cells.items())
+    return len(config.models) * samples
 
 
 def runner(db: Database, name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,14 +40,14 @@ def run(
     from auditor.agents.context import Interrupted
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
-    from auditor.run import planned_cells, planned_survey, run_audit
+    from auditor.run import planned_survey, run_audit
 
     loaded = load_config(config)
     format_ = _format_of(report, None) if report else None
     if report is not None:
         _require_writable(report)
-    cells = len(planned_cells(planned_survey(loaded)))
-    with RunProgress(judged=_expected_reviews(loaded, cells)) as progress:
+    samples = loaded.samples_on(planned_survey(loaded))
+    with RunProgress(judged=_expected_reviews(loaded, samples.values())) as progress:
         try:
             audit = run_audit(loaded, storage=storage, progress=progress, signals=True)
         except Interrupted as error:
@@ -62,11 +63,10 @@ def run(
         say(f"{waiting} conflicts wait for a person: auditor review {audit.name}{where}")
 
 
-def _expected_reviews(config: AuditConfig, cells: int) -> int:
-    probes = config.probes
-    k, limit = config.samples_per_cell, probes.review.traces
-    traces = k if limit == "all" else min(limit, k)
-    return cells * traces * sum(len(config.judges_of(m.name)) for m in config.models)
+def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
+    limit = config.probes.review.traces
+    traces = sum(k if limit == "all" else min(limit, k) for k in samples)
+    return traces * sum(len(config.judges_of(m.name)) for m in config.models)
 
 
 def _summarise(report: Report, progress: RunProgress) -> None:

@@ -93,15 +93,15 @@ def _weights() -> Iterator[Check]:
 
 def _config(path: Path) -> Iterator[Check]:
     from auditor.config import load_config
-    from auditor.run import planned_cells, planned_survey
+    from auditor.run import planned_survey
 
     try:
         config = load_config(path)
-        cells = planned_cells(planned_survey(config))
+        cells = config.samples_on(planned_survey(config))
     except AuditorError as error:
         yield Check("FAIL", "config", error.message, error.mend)
         return
-    calls = len(cells) * len(config.models) * config.samples_per_cell
+    calls = sum(cells.values()) * len(config.models)
     yield Check("ok", "config", f"{config.name}: {len(cells)} cells, {len(config.models)} models, {calls} samples")
     for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
         if model.api_key is not None:

@@ -20,12 +20,12 @@ MAX_COVERAGE_GAP = 0.05
 """Difference in the share of scored cells above which two regions are not compared."""
 
 
-def alignment(source: Source) -> list[AlignmentRow]:
-    """One row for each model and method."""
-    return [_alignment(source, i) for i in range(len(source.columns))]
+def alignment(source: Source, ceiling: float | None = None) -> list[AlignmentRow]:
+    """One row for each model and method; `ceiling` is the r that a perfect model is expected to reach."""
+    return [_alignment(source, i, ceiling) for i in range(len(source.columns))]
 
 
-def _alignment(source: Source, column: int) -> AlignmentRow:
+def _alignment(source: Source, column: int, ceiling: float | None) -> AlignmentRow:
     method, model = source.columns[column]
     scores, truth = source.matrix[column], source.truth
     r, rank = pearson(scores, truth), spearman(scores, truth)
@@ -50,6 +50,7 @@ def _alignment(source: Source, column: int) -> AlignmentRow:
         rmse_ci_high=root.ci_high,
         bias=estimate(bias(scores, truth)),
         crossed=_crossed(source, column),
+        ceiling=ceiling,
         n_dropped=r.n_dropped,
         n_without_survey=int(np.isnan(truth).sum()),
         reason=_why(r),

@@ -31,13 +31,14 @@ def build_report(db: Database, audit_name: str) -> Report:
         StorageError: there is no such audit.
     """
     source = load(db, audit_name)
+    most = ceiling(source)
     return Report(
         audit=_audit(source),
         coverage=coverage(source),
-        alignment=alignment(source),
+        alignment=alignment(source, most[0].largest_r),
         gain=gain(source),
         baselines=baselines(source),
-        ceiling=ceiling(source),
+        ceiling=most,
         nonresponse=nonresponse(source) if _bounds_wanted(source) else None,
         regions=regions(source),
         topics=by_topic(source),
@@ -68,7 +69,7 @@ def _audit(source: Source) -> AuditPart:
         finished_at=audit.finished_at,
         seed=config.seed if config else None,
         config_hash=audit.config_hash,
-        samples=config.samples_per_cell if config else None,
+        samples=config.direct.samples if config and config.probes.direct else None,
         survey=SurveyPart(
             name=survey.name,
             title=survey.title,

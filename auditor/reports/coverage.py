@@ -80,11 +80,11 @@ def _scores(source: Source, method: str) -> Tally:
 
 
 def _planned(source: Source) -> dict[Unit, int]:
-    """Every model about every cell that people were asked about, k times; nothing where there is no config."""
+    """Every model about every cell that people were asked about, k times in each language; nothing without a config."""
     if source.config is None:
         return {}
-    k = source.config.samples_per_cell
-    return {Unit(m.name, *cell): k for m in source.config.models for cell in source.survey.scores}
+    k = source.config.samples_on(source.survey)
+    return {Unit(m.name, *cell): n for m in source.config.models for cell, n in k.items()}
 
 
 def _review(source: Source) -> Tally:

@@ -5,7 +5,7 @@ Every value that enters the page passes one sanitiser (`auditor.text.visible`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -41,7 +41,12 @@ def _template() -> jinja2.Template:
 
 def _filters() -> Mapping[str, Callable[..., str]]:
     names = ("number", "signed", "interval", "p_value", "share", "count", "usd", "plural")
-    return {name: getattr(numbers, name) for name in names}
+    return {name: getattr(numbers, name) for name in names} | {"names": _names}
+
+
+def _names(names: Iterable[str]) -> Markup:
+    """A list of names, each kept apart: one that is written from right to left would turn its neighbours round."""
+    return Markup(", ").join(Markup("<bdi>{}</bdi>").format(visible(name)) for name in names)
 
 
 def _finalize(value: Any) -> Any:

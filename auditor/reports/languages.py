@@ -1,16 +1,28 @@
-"""What asking in another language changes."""
+"""The languages that models were asked in, who fell back to English, and what asking in another language changes."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 import numpy as np
 
-from auditor.domain import Outcome
+from auditor.config import AuditConfig
+from auditor.domain import ENGLISH, NATIVE, Outcome
 from auditor.metrics.bootstrap import BIAS, paired_interval
 from auditor.reports.estimates import resampled
 from auditor.reports.measures import Estimate, Part
-from auditor.reports.source import Source
+from auditor.reports.source import Floats, Source
 from auditor.storage import results
 from auditor.storage.database import Database
+
+
+class LanguageUse(Part):
+    """Where models were asked in one language."""
+
+    language: str
+    """ISO 639-1 code."""
+    countries: list[str]
 
 
 class LanguageRow(Part):
@@ -24,50 +36,78 @@ class LanguageRow(Part):
     """Mean score in the second less that in the first, over cells in which the two are different languages."""
 
 
-def languages(db: Database, source: Source) -> list[LanguageRow]:
-    """Each further language against the first, model by model; nothing where all were asked in one."""
-    if source.config is None or len(source.config.languages) < 2:
-        return []
-    names = source.config.languages
-    means = _means(db, source)
+class LanguagesPart(Part):
+    """The languages of an audit."""
+
+    configured: list[str]
+    asked: list[LanguageUse]
+    fell_back: list[str]
+    """Countries asked in English under `native`, since there are no prompts in a main language of theirs."""
+    once: list[str]
+    """Countries in which all configured languages are the same one: asked once, and in no difference."""
+    differences: list[LanguageRow]
+    """Each further language against the first, model by model; none where there is one."""
+
+
+def languages(db: Database, source: Source) -> LanguagesPart | None:
+    """None where no model was asked about countries."""
+    config = source.config
+    if config is None or not config.probes.direct:
+        return None
+    asked: dict[str, list[str]] = defaultdict(list)
+    for country in source.countries:
+        for code in config.languages_in(source.survey.native.get(country, ())):
+            asked[code].append(country)
+    native = [c for c in source.countries if source.survey.native.get(c)]
+    several = len(config.languages) > 1
+    return LanguagesPart(
+        configured=list(config.languages),
+        asked=[LanguageUse(language=code, countries=where) for code, where in asked.items()],
+        fell_back=[c for c in source.countries if c not in native] if NATIVE in config.languages else [],
+        once=[
+            c for c in source.countries if several and len(config.languages_in(source.survey.native.get(c, ()))) == 1
+        ],
+        differences=_differences(db, source, config) if several else [],
+    )
+
+
+def _differences(db: Database, source: Source, config: AuditConfig) -> list[LanguageRow]:
+    names = config.languages
+    means = _means(db, source, config)
+    table = (np.zeros(len(source.cells)), source.country_index, source.topic_index)
     return [
         LanguageRow(
             model=model,
             first=names[0],
             second=names[slot],
-            difference=resampled(
-                paired_interval(
-                    BIAS,
-                    means[slot, i],
-                    means[0, i],
-                    np.zeros(len(source.cells)),
-                    source.country_index,
-                    source.topic_index,
-                    seed=source.seed,
-                )
-            ),
+            difference=resampled(paired_interval(BIAS, means[slot, i], means[0, i], *table, seed=source.seed)),
         )
         for slot in range(1, len(names))
         for i, model in enumerate(source.models)
     ]
 
 
-def _means(db: Database, source: Source) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _means(db: Database, source: Source, config: AuditConfig) -> Floats:
     """Mean score, shape (languages, models, cells); nan where there is none, or the language is the first one again."""
-    assert source.config is not None
-    k, shape = (
-        source.config.direct.samples,
-        (len(source.config.languages), len(source.models), len(source.cells)),
-    )
+    shape = (len(config.languages), len(source.models), len(source.cells))
     sums, counts = np.zeros(shape), np.zeros(shape)
     model = {name: i for i, name in enumerate(source.models)}
     column = {cell: j for j, cell in enumerate(source.cells)}
-    traces = [t for t in results.traces(db, source.audit.id) if t.cell in column]
-    first = {t.cell: t.language for t in traces if t.sample < k}
-    for t in traces:
-        same = t.sample >= k and first.get(t.cell) == t.language
-        if t.outcome is Outcome.OK and t.score is not None and not same:
-            where = t.sample // k, model[t.model], column[t.cell]
-            sums[where] += t.score
-            counts[where] += 1
+    slots = {country: _slots(config, source.survey.native.get(country, ())) for country in source.countries}
+    for t in results.traces(db, source.audit.id):
+        if t.cell in column and t.outcome is Outcome.OK and t.score is not None:
+            for slot in slots[t.cell.country].get(t.language, ()):
+                sums[slot, model[t.model], column[t.cell]] += t.score
+                counts[slot, model[t.model], column[t.cell]] += 1
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _slots(config: AuditConfig, native: Sequence[str]) -> dict[str, list[int]]:
+    """For each language of a country the configured ones that it stands for; the first's are in no other."""
+    meant = [(tuple(native) or (ENGLISH,)) if name == NATIVE else (name,) for name in config.languages]
+    found: dict[str, list[int]] = defaultdict(list)
+    for slot, codes in enumerate(meant):
+        for code in codes:
+            if slot == 0 or code not in meant[0]:
+                found[code].append(slot)
+    return found

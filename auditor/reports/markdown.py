@@ -23,7 +23,7 @@ def render_markdown(report: Report) -> str:
         *_answer(report, view),
         *_worth(report, view),
         *_regions(report, view),
-        *_languages(report),
+        *_languages(view),
         *_places(report, view),
         *_consistency(report, view),
     ]
@@ -64,7 +64,7 @@ def _answer(report: Report, view: View) -> Iterable[str]:
         yield "**What speaks against trusting it**"
         yield "\n".join(f"- {escape(sign)}" for sign in signs)
     if view.columns:
-        head = ["Model", "r", "95% interval (Fisher)", "95% interval (countries and topics)", "p"]
+        head = ["Model", "r", "95% interval (Fisher)", "95% interval (countries and topics)", "Highest r", "p"]
         head += ["Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
         yield _table(head, [[column.label, *_alignment(answer.row)] for column, answer in view.ranked])
 
@@ -77,7 +77,16 @@ def _alignment(row: AlignmentRow) -> list[str]:
         interval(row.ci_low, row.ci_high),
         interval(crossed.ci_low, crossed.ci_high) if crossed.ci_low is not None else str(crossed.reason),
     ]
-    return [r, *between, p_value(row.p_value), number(row.spearman_rho), *errors, count(row.n), count(row.n_dropped)]
+    return [
+        r,
+        *between,
+        number(row.ceiling),
+        p_value(row.p_value),
+        number(row.spearman_rho),
+        *errors,
+        count(row.n),
+        count(row.n_dropped),
+    ]
 
 
 def _worth(report: Report, view: View) -> Iterable[str]:
@@ -154,15 +163,16 @@ def _consistency(report: Report, view: View) -> Iterable[str]:
         )
 
 
-def _languages(report: Report) -> Iterable[str]:
-    if report.languages:
-        yield "## What the language changes"
+def _languages(view: View) -> Iterable[str]:
+    part = view.languages
+    if part is None:
+        return
+    yield "## Languages"
+    yield "\n".join(f"- {escape(told)}: {escape(', '.join(who))}." for told, who in sentences.languages(part))
+    if part.differences:
         yield _table(
-            ["Model", "Languages", "Difference of scores", "Cells"],
-            [
-                [r.model, f"{r.second} less {r.first}", _estimate(r.difference), count(r.difference.n)]
-                for r in report.languages
-            ],
+            ["Model", "Languages", "Difference of scores"],
+            [[r.model, f"{r.second} less {r.first}", _estimate(r.difference)] for r in part.differences],
         )
 
 

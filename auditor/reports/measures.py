@@ -111,6 +111,9 @@ class AlignmentRow(Part):
     bias: Estimate
     """Mean of model minus people: positive is more permissive than people are."""
     crossed: CrossedPart
+    ceiling: float | None = None
+    """The r that a perfect model is expected to reach against this survey; null, with the reason under `ceiling`, where
+    its respondents are not known."""
 
 
 class RegionRow(Part):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.reports.languages import LanguageRow
+from auditor.reports.languages import LanguagesPart
 from auditor.reports.measures import (
     AlignmentRow,
     BaselineRow,
@@ -76,7 +76,7 @@ class AuditPart(Part):
     seed: int | None
     config_hash: str | None
     samples: int | None
-    """Samples of a cell that were to be taken; null where scores were imported."""
+    """Samples of a cell that were to be taken in each language; null where scores were imported."""
     survey: SurveyPart
     models: list[ModelPart]
     cells: list[CellPart]
@@ -231,5 +231,5 @@ class Report(Part):
     """How high r can be."""
     nonresponse: NonresponsePart | None = None
     """Best and worst case, where the configuration asks for `bounds`."""
-    languages: list[LanguageRow]
-    """What asking in another language changes; empty where all were asked in one."""
+    languages: LanguagesPart | None
+    """Null where no model was asked about countries."""

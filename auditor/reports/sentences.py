@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.reports.languages import LanguagesPart
 from auditor.reports.measures import CoverageRow, GainRow, GapRow, NonresponsePart
 from auditor.reports.model import ConflictRow, Report
 from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
@@ -131,6 +132,19 @@ def cost(report: Report) -> str:
     return f"{told} They cost {usd(total.usd)}."
 
 
+def languages(part: LanguagesPart) -> list[tuple[str, list[str]]]:
+    """What was asked in which languages, who fell back to English, and who was asked once: each with its countries."""
+    found = [(f"Asked in “{use.language}”", use.countries) for use in part.asked]
+    if part.fell_back:
+        found.append(("Asked in English for want of prompts in their main language", part.fell_back))
+    if part.once:
+        what = (
+            "Asked once and left out of every difference, since the languages of the configuration are the same there"
+        )
+        found.append((what, part.once))
+    return found
+
+
 def regions(report: Report) -> str:
     """What the gaps between regions are, and what their intervals allow for."""
     gaps = report.regions.gaps
@@ -161,7 +175,7 @@ def settings(report: Report) -> list[tuple[str, str]]:
     known = {
         "begun": audit.created_at,
         "ended": audit.finished_at,
-        "samples a cell": audit.samples,
+        "samples a cell and language": audit.samples,
         "seed": audit.seed,
         "configuration": audit.config_hash and audit.config_hash[:16],
     }

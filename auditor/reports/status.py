@@ -49,7 +49,7 @@ def status_of(db: Database, audit: Audit) -> dict[str, Any]:
 
 
 def _traces_planned(db: Database, audit: Audit, config: AuditConfig) -> int:
-    return len(audits.survey_of(db, audit).scores) * len(config.models) * config.samples_per_cell
+    return sum(config.samples_on(audits.survey_of(db, audit)).values()) * len(config.models)
 
 
 def _verdicts_planned(config: AuditConfig, traces: Sequence[OutcomeTally]) -> int:

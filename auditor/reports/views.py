@@ -9,8 +9,10 @@ from functools import cached_property
 
 from markupsafe import Markup
 
+from auditor.domain import ENGLISH
 from auditor.reports import charts, words
 from auditor.reports.charts import Mark
+from auditor.reports.languages import LanguagesPart
 from auditor.reports.measures import BaselineRow, CoverageRow, Estimate, GainRow, PlaceRow
 from auditor.reports.model import CellPart, Report
 from auditor.reports.numbers import interval, number, plural, signed, with_interval
@@ -30,6 +32,7 @@ SECTIONS = {
     "where": "Differences",
     "scatter": "Cell by cell",
     "regions": "Regions",
+    "languages": "Languages",
     "places": "Topics and countries",
     "consistency": "Consistency",
     "panel": "The panel",
@@ -114,6 +117,12 @@ class View:
         ]
         return list(dict.fromkeys(e.reason for e in figures if e.ci_low is None and e.reason))
 
+    @property
+    def languages(self) -> LanguagesPart | None:
+        """The languages of the audit; None where nothing but English was asked in."""
+        part = self.report.languages
+        return None if part is None or part.configured == [ENGLISH] else part
+
     def label(self, method: str, model: str) -> str:
         """How a series of scores is called on the page."""
         return f"{model} ({method})" if self.several_methods else model
@@ -128,6 +137,7 @@ class View:
             "where": bool(self.columns),
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
+            "languages": self.languages is not None,
             "places": bool(self.columns),
             "consistency": bool(report.self_consistency),
             "panel": bool(report.panel.judges),

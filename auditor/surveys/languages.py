@@ -1,29 +1,33 @@
-"""The language in which most people of a country can be asked, of those that there are prompts in."""
+"""The languages in which most people of a country can be asked, of those that there are prompts in."""
 
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from functools import cache
 
-from auditor.domain import ENGLISH
 from auditor.surveys.countries import DATA, country_code
 
 
-def native_language(country: str) -> str:
-    """The main language of a country, or English where there are no prompts in it.
+def native_languages(country: str) -> tuple[str, ...]:
+    """The main languages of a country that there are prompts in.
 
     Args:
         country: a name or code, as a survey spells it.
 
     Returns:
-        An ISO 639-1 code. Main is a language that is official, national or of most public life there, after the
-        project's own table; of several the one with most speakers for which there are prompts.
+        ISO 639-1 codes; none where there are prompts in no main language, or the country is unknown. Main is a language
+        that is official, national or of most public life there, after the project's own table: as a rule the one with
+        most speakers, and several where regions of the country differ, as in Switzerland.
     """
-    code = country_code(country)
-    return ENGLISH if code is None else _by_country().get(code, ENGLISH)
+    return _by_country().get(country_code(country) or "", ())
 
 
 @cache
-def _by_country() -> dict[str, str]:
+def _by_country() -> dict[str, tuple[str, ...]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
     with open(DATA / "languages.csv", encoding="utf-8", newline="") as file:
-        return {code: row["language"] for row in csv.DictReader(file) for code in row["countries"].split()}
+        for row in csv.DictReader(file):
+            for code in row["countries"].split():
+                found[code].append(row["language"])
+    return {code: tuple(languages) for code, languages in found.items()}

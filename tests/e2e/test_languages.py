@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +15,14 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
 from auditor.reports.build import build_report
+from auditor.reports.html import render_html
 from auditor.reports.markdown import render_markdown
 from auditor.run import planned_survey, run_audit
 from auditor.storage import results
 from auditor.storage.audits import get
 from auditor.storage.database import open_database
+from auditor.storage.overview import overviews
+from auditor.surveys.countries import DATA
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer
 
@@ -34,19 +38,24 @@ def asking(url: str, language: object, **survey: object) -> AuditConfig:
     return AuditConfig.model_validate(data)
 
 
-def test_native_and_english_are_both_asked(server: FakeServer, storage: str) -> None:
+def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: FakeServer, storage: str) -> None:
     chosen = asking(server.url, ["en", "native"], countries=["Japan", "Nigeria"])
     run_audit(chosen, storage=storage)
     with open_database(storage, create=False) as db:
         audit = get(db, chosen.name)
         traces, scores = results.traces(db, audit.id), results.scores(db, audit.id)
-    k = chosen.direct.samples
-    assert {s.n_planned for s in scores} == {s.n_ok for s in scores} == {2 * k}
+        (overview,) = overviews(db)
+        report = build_report(db, chosen.name)
+    k, models = chosen.direct.samples, len(chosen.models)
+    planned = {s.cell.country: s.n_planned for s in scores}
+    assert planned == {s.cell.country: s.n_ok for s in scores} == {"Japan": 2 * k, "Nigeria": k}
     languages = {(t.cell.country, t.sample // k, t.language) for t in traces}
-    assert languages == {("Japan", 0, "en"), ("Japan", 1, "ja"), ("Nigeria", 0, "en"), ("Nigeria", 1, "en")}
+    assert languages == {("Japan", 0, "en"), ("Japan", 1, "ja"), ("Nigeria", 0, "en")}
     asked = [json.dumps(r.body["messages"], ensure_ascii=False) for r in server.requests]
+    assert len(asked) == len(traces) == overview.planned == 3 * k * models
+    assert [r.planned for r in report.coverage.total] == [r.ok for r in report.coverage.total] == [3 * k * models]
     japanese = [text for text in asked if "国：" in text]
-    assert len(japanese) == len(asked) / 4
+    assert len(japanese) == len(asked) / 3
     assert all("日本の大多数の人々" in text and "：離婚。" in text for text in japanese)
     for score in scores:
         mine = [t.score for t in traces if (t.model, t.cell) == (score.model, score.cell) and t.score is not None]
@@ -54,18 +63,69 @@ def test_native_and_english_are_both_asked(server: FakeServer, storage: str) -> 
 
 
 def test_the_report_says_what_the_language_changes(server: FakeServer, storage: str) -> None:
-    chosen = asking(server.url, ["en", "native"], countries=["Japan", "Nigeria"], topics=["divorce", "suicide"])
+    places = ["Japan", "Nigeria", "Pakistan"]
+    chosen = asking(server.url, ["en", "native"], countries=places, topics=["divorce", "suicide"])
     run_audit(chosen, storage=storage)
     with open_database(storage, create=False) as db:
         traces = results.traces(db, get(db, chosen.name).id)
         report = build_report(db, chosen.name)
-    for row in report.languages:
+    part = report.languages
+    assert part is not None
+    assert {use.language: use.countries for use in part.asked} == {"en": places, "ja": ["Japan"]}
+    assert (part.fell_back, part.once) == (["Pakistan"], ["Nigeria", "Pakistan"])
+    for row in part.differences:
         mine = [t for t in traces if t.model == row.model and t.cell.country == "Japan" and t.score is not None]
         means = [np.mean([t.score for t in mine if t.language == code]) for code in ("ja", "en")]
         assert row.difference.value == pytest.approx(means[0] - means[1])
         assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
-    assert len(report.languages) == len(chosen.models)
-    assert "native less en" in render_markdown(report)
+    assert len(part.differences) == len(chosen.models)
+    page = render_html(report).replace("<bdi>", "").replace("</bdi>", "")
+    for text in (render_markdown(report), page):
+        assert "native less en" in text
+        assert "Asked in English for want of prompts in their main language: Pakistan." in text
+        assert "the languages of the configuration are the same there: Nigeria, Pakistan." in text
+
+
+def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, storage: str) -> None:
+    chosen = asking(server.url, ["en", "native"], countries=["Canada", "Germany"], source=str(own(Path(storage[10:]))))
+    run_audit(chosen, storage=storage)
+    with open_database(storage, create=False) as db:
+        traces = results.traces(db, get(db, chosen.name).id)
+        part = build_report(db, chosen.name).languages
+    k = chosen.direct.samples
+    assert {(t.cell.country, t.sample // k, t.language) for t in traces} == {
+        ("Canada", 0, "en"), ("Canada", 1, "fr"), ("Germany", 0, "en"), ("Germany", 1, "de"),
+    }  # fmt: skip
+    assert part is not None
+    assert (part.fell_back, part.once) == ([], [])
+    for row in part.differences:
+        means = []
+        for country, code in (("Canada", "fr"), ("Germany", "de")):
+            mine = [t for t in traces if (t.model, t.cell.country) == (row.model, country) and t.score is not None]
+            means.append(
+                np.mean([t.score for t in mine if t.language == code])
+                - np.mean([t.score for t in mine if t.language == "en"])
+            )
+        assert row.difference.value == pytest.approx(np.mean(means))
+
+
+def own(storage: Path) -> Path:
+    """A survey with Canada in it, in the words of a built-in one."""
+    path = storage.with_name("own.csv")
+    path.write_text("country,topic,score\nCanada,divorce,0.2\nGermany,divorce,0.3\n")
+    built_in = (DATA / "wvs7-sample.survey.toml").read_text(encoding="utf-8")
+    path.with_name("own.survey.toml").write_text(built_in, encoding="utf-8")
+    return path
+
+
+def test_in_english_alone_the_report_has_no_word_on_languages(server: FakeServer, storage: str) -> None:
+    chosen = asking(server.url, "en")
+    run_audit(chosen, storage=storage)
+    with open_database(storage, create=False) as db:
+        report = build_report(db, chosen.name)
+    assert report.languages is not None
+    assert (report.languages.fell_back, report.languages.differences) == ([], [])
+    assert "What the language changes" not in render_html(report)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def test_an_audit_runs_on_a_survey_of_ones_own(server: FakeServer, folder: Path)
     assert facts is not None
     assert (report.audit.survey.name, report.audit.survey.asked) == ("my_wvs", 16)
     assert report.ceiling[0].reliability.value == facts.reliability.reliability
+    assert {row.ceiling for row in report.alignment} == {facts.reliability.ceiling}
     assert report.nonresponse is not None
     assert {b.n for b in report.nonresponse.bounds} == {16}
     for bound, row in zip(report.nonresponse.bounds, report.alignment, strict=True):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from auditor.agents.languages import question
@@ -7,8 +9,9 @@ from auditor.agents.reading import read_score
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
 from auditor.prompts.languages import country_in, load_words
-from auditor.surveys import load_survey
-from auditor.surveys.languages import native_language
+from auditor.surveys import country_code, load_survey
+from auditor.surveys.countries import DATA
+from auditor.surveys.languages import native_languages
 
 OTHERS = [code for code in LANGUAGES if code != "en"]
 SURVEYS = ("wvs7-sample", "pew2013-sample")
@@ -55,20 +58,32 @@ def test_no_topic_is_left_in_english_or_there_twice(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("country", "language"),
+    ("country", "languages"),
     [
-        ("Japan", "ja"),
-        ("Egypt", "ar"),
-        ("Britain", "en"),
-        ("Mexico", "es"),
-        ("Brazil", "pt"),
-        ("Kenya", "sw"),
-        ("Pakistan", "en"),
-        ("Nowhere", "en"),
+        ("Japan", ("ja",)),
+        ("Egypt", ("ar",)),
+        ("Britain", ("en",)),
+        ("Mexico", ("es",)),
+        ("Brazil", ("pt",)),
+        ("Kenya", ("sw",)),
+        ("Switzerland", ("de", "fr")),
+        ("Canada", ("en", "fr")),
+        ("Nigeria", ("en",)),
+        ("Pakistan", ()),
+        ("Nowhere", ()),
     ],
 )
-def test_a_country_s_main_language(country: str, language: str) -> None:
-    assert native_language(country) == language
+def test_a_country_s_main_languages(country: str, languages: tuple[str, ...]) -> None:
+    assert native_languages(country) == languages
+
+
+def test_every_main_language_has_prompts_and_every_code_is_a_country() -> None:
+    with open(DATA / "languages.csv", encoding="utf-8", newline="") as file:
+        table = {row["language"]: row["countries"].split() for row in csv.DictReader(file)}
+    assert set(table) == set(LANGUAGES)
+    for language, codes in table.items():
+        assert len(set(codes)) == len(codes), language
+        assert [c for c in codes if country_code(c) != c] == [], language
 
 
 @pytest.mark.parametrize(
