@@ -103,6 +103,7 @@ class ConflictPage(Page):
         for name, side, other in (("left", item.left, item.right), ("right", item.right, item.left)):
             panel = self.query_one(f"#{name}", SidePanel)
             panel.show(name, side, other, self.sample, truth=truth, marks=self.marks)
+        self.query_one("#evidence").border_title = Content("Judges and people" if item.revealed else "Hidden")
         self.query_one("#evidence-text", Static).update(evidence(item))
         self.query_one("#standing", Static).update(self._standing(item), layout=False)
 

@@ -21,6 +21,7 @@ from auditor.tui.settings import Settings
 from auditor.tui.words import did
 
 STEP = 0.05
+WRONG_SCORE = "✕ a number from -1 (never acceptable) to 1 (always acceptable)"
 KEYS = 13
 """Columns for the keys in the list of keys."""
 MOST = 100
@@ -32,14 +33,14 @@ class Ask(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
-    def __init__(self, title: str, value: str, hint: str, *, low: bool = False) -> None:
+    def __init__(self, title: str, value: str, hint: str, *, does: str = "saves", low: bool = False) -> None:
         super().__init__(classes="-bottom" if low else None)
-        self._title, self._value, self._hint = title, value, hint
+        self._title, self._value, self._hint, self._does = title, value, hint, does
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = content(self._title)
-            window.border_subtitle = Content("enter saves · esc cancels")
+            window.border_subtitle = Content(f"enter {self._does} · esc cancels")
             yield Input(line(self._value), id="answer")
             yield Static(content(self._hint, "$text-muted"))
 
@@ -96,8 +97,8 @@ class AskScore(ModalScreen[float | None]):
         points = [(self._left, "◀"), (self._right, "▶")] + ([(score, "●")] if score is not None else [])
         scale = Content.assemble(("−1 ", "$text-muted"), (axis(width, points), "$primary"), (" +1", "$text-muted"))
         self.query_one("#score-axis", Static).update(scale)
-        words = "a number from -1 (never acceptable) to 1 (always acceptable)"
-        style = "$text-muted" if score is not None else "$text-error"
+        legend = "◀ left   ● yours   ▶ right   ·   -1 never acceptable, 1 always"
+        words, style = (legend, "$text-muted") if score is not None else (WRONG_SCORE, "$text-error")
         self.query_one("#score-error", Static).update(content(words, style))
 
     @on(Input.Submitted)
@@ -131,6 +132,7 @@ class ChooseFilter(ModalScreen[str | None]):
             window.border_title = Content("Saved filters")
             window.border_subtitle = Content("enter uses · s saves the present one · d deletes · esc cancels")
             yield Filters(id="filters", markup=False)
+            yield Static(id="filters-note")
 
     def on_mount(self) -> None:
         self._fill()
@@ -143,7 +145,11 @@ class ChooseFilter(ModalScreen[str | None]):
                 Option(Content.assemble(content(line(name), "bold"), "  ", content(line(text))), id=name)
             )
         options.highlighted = 0 if self._settings.filters else None
+        options.display = bool(self._settings.filters)
         options.focus()
+        nothing = "" if self._settings.filters else "None is saved yet. "
+        present = line(self._present) or "all conflicts, by what teaches most"
+        self.query_one("#filters-note", Static).update(content(f"{nothing}The present one: {present}", "$text-muted"))
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -20,6 +20,13 @@ from auditor.tui.paint import STANDINGS, bar, content, fit, line
 
 INTERVAL_S = 2.0
 BAR = 24
+MARGINS = 5
+"""Columns that border, padding and scrollbar take of the list."""
+EMPTY = """No audit here yet
+
+auditor init audit.toml      writes a configuration to start from
+auditor run audit.toml       runs it; it shows here while it runs
+auditor import scores …      brings in scores measured elsewhere"""
 
 
 class Audits(OptionList, inherit_bindings=False):
@@ -38,8 +45,8 @@ class Home(Page):
 
     def body(self) -> ComposeResult:
         with Vertical(id="home"):
-            yield Static(id="home-head")
             yield Audits(id="audits", markup=False)
+            yield Static(id="home-empty")
 
     def on_mount(self) -> None:
         self.look()
@@ -62,15 +69,15 @@ class Home(Page):
         self._paint()
 
     def _paint(self) -> None:
-        head = self.query_one("#home-head", Static)
         audits = self.query_one(Audits)
-        if not self.found:
-            head.update(Content("No audit here yet. `auditor run CONFIG` makes one."))
-        else:
-            openings = sum(o.conflicts[Standing.OPEN] + o.conflicts[Standing.DISPUTED] for o in self.found)
-            waiting = f"{_count(len(self.found), 'audit')} · {_count(openings, 'conflict')} waiting for people"
-            head.update(content(waiting))
-        width = max(audits.scrollable_content_region.width - 2, 40)
+        audits.display = bool(self.found)
+        empty = self.query_one("#home-empty", Static)
+        empty.display = not self.found
+        empty.update(self._nothing())
+        openings = sum(o.conflicts[Standing.OPEN] + o.conflicts[Standing.DISPUTED] for o in self.found)
+        audits.border_title = Content(_count(len(self.found), "audit"))
+        audits.border_subtitle = Content(f"{_count(openings, 'conflict')} waiting for people")
+        width = max(self.size.width - MARGINS, 40)
         names = [o.audit.name for o in self.found]
         if [option.id for option in audits.options] == names:
             for overview in self.found:
@@ -80,6 +87,12 @@ class Home(Page):
         audits.add_options([Option(card(o, width), id=o.audit.name) for o in self.found])
         audits.highlighted = 0 if self.found else None
         audits.focus()
+
+    def _nothing(self) -> Content:
+        first, _, rest = EMPTY.partition("\n")
+        path = self.review.db.path
+        where = content(f"\n\nThis is {line(str(path.resolve()))}" if path else "", "$text-muted")
+        return Content.assemble((first, "bold"), "\n", rest, where)
 
     @property
     def chosen(self) -> str | None:

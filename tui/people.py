@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from auditor.review.summary import Row, Summary, Table
 
 NAME = 26
+LEGEND = "● value  ━ 95% interval  ·  same: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
 
 
 class PeoplePage(Page):
@@ -56,7 +57,7 @@ class PeoplePage(Page):
     def _paint(self) -> None:
         if self.summary is not None:
             width = max(self.query_one("#people").scrollable_content_region.width, 40)
-            parts = [painted(table, width) for table in self.summary.tables]
+            parts = [Content.styled(LEGEND, "$text-muted"), *(painted(t, width) for t in self.summary.tables)]
             self.query_one("#people-text", Static).update(Content("\n\n").join(parts))
 
     def action_disputed(self) -> None:

@@ -64,7 +64,8 @@ class QueuePage(Page):
                 yield Static(id="queue-columns")
                 yield QueueTable(self.desk.rows, id="queue")
                 yield Static(id="queue-empty")
-            with VerticalScroll(id="preview", can_focus=False):
+            with VerticalScroll(id="preview", can_focus=False) as panel:
+                panel.border_title = Content("Under the cursor")
                 yield Static(id="preview-text")
 
     @property
@@ -161,10 +162,10 @@ class QueuePage(Page):
             self.app.push_screen(ConflictPage(self.desk, self.table.keys, key))
 
     def action_filter(self) -> None:
-        self.app.push_screen(
-            Ask("Filter", format_filter(self.wanted), HINT, low=True),
-            self.set_filter,
-        )
+        self._ask_filter(format_filter(self.wanted), HINT)
+
+    def _ask_filter(self, text: str, hint: str) -> None:
+        self.app.push_screen(Ask("Filter", text, hint, does="shows", low=True), self.set_filter)
 
     def set_filter(self, text: str | None) -> None:
         """Show what passes a filter, given as a line; None leaves all as it is."""
@@ -173,7 +174,7 @@ class QueuePage(Page):
         try:
             self.wanted = parse_filter(text)
         except UsageError as error:
-            self.notify(line(str(error)), severity="error", markup=False)
+            self._ask_filter(text, f"✕ {line(str(error))}")
             return
         self.load(self.table.key)
 

@@ -64,7 +64,7 @@ class SidePanel(VerticalScroll):
         self.query_one(".summary", Static).update(_summary(side, truth), layout=False)
         ordered, others = _ordered(side), _ordered(other)
         n = len(ordered)
-        place = line(f"sample {sample % n + 1} of {n}") if n > 1 else ""
+        place = f"text {sample % n + 1} of {n}" if n > 1 else ""
         self.border_subtitle = content(place)
         theirs = others[sample % len(others)] if others else None
         turned = ordered[sample % n :] + ordered[: sample % n] if n else []
@@ -96,7 +96,7 @@ def _reasoning(mine: Sample, theirs: Sample | None, *, marks: bool) -> Content:
     score = mine.outcome.value if mine.score is None else signed(mine.score)
     head = Content.assemble(
         (f"{score} ", "bold $text-primary" if mine.score is not None else "bold $text-error"),
-        (f"sample {mine.number + 1}", "$text-muted"),
+        (f"sample #{mine.number + 1}", "$text-muted"),
         "\n",
     )
     if mine.text is None:

@@ -210,13 +210,13 @@ async def test_history(run: Run) -> None:
 async def test_samples_turn_on_both_sides(run: Run) -> None:
     async with run() as driver:
         await opened(driver)
-        assert driver.text.count("sample 1 of 3") == 2
-        first = re.findall(r"([+−][\d.]+) sample \d", driver.text)[:2]
+        assert driver.text.count("text 1 of 3") == 2
+        first = re.findall(r"([+−][\d.]+) sample #\d", driver.text)[:2]
         await driver.press("full_stop")
-        assert driver.text.count("sample 2 of 3") == 2
-        assert re.findall(r"([+−][\d.]+) sample \d", driver.text)[:2] != first
+        assert driver.text.count("text 2 of 3") == 2
+        assert re.findall(r"([+−][\d.]+) sample #\d", driver.text)[:2] != first
         await driver.press("comma", "comma")
-        assert driver.text.count("sample 3 of 3") == 2
+        assert driver.text.count("text 3 of 3") == 2
 
 
 async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Run) -> None:

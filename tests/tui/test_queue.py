@@ -6,6 +6,7 @@ import pytest
 
 from auditor.domain import Decision
 from auditor.review.desk import Desk
+from auditor.review.filters import parse_filter
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.standing import QueueFilter, Sort
@@ -106,9 +107,11 @@ async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> No
         await driver.press("slash")
         await driver.type("knd:binary")
         await driver.press("enter")
-        assert driver.messages == ["unknown filter 'knd:'. Did you mean 'kind'?"]
+        assert "✕ unknown filter 'knd:'. Did you mean 'kind'?" in driver.text
         assert driver.queue.wanted == QueueFilter()
-        await driver.press("slash")
+        await driver.press("home", "right", "i", "enter")  # what was typed is still there to be mended
+        assert driver.queue.wanted == parse_filter("kind:binary")
+        await driver.press("x", "slash")
         await driver.type("kind:binary")
         await driver.press("escape")
         assert driver.queue.wanted == QueueFilter()
