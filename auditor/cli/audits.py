@@ -211,6 +211,7 @@ def review(
 
         words = ["review", *([audit] if audit else []), "--rater", who, "--storage", url]
         words += ["--open-book"] if open_book else []
+        words += [] if second_share is None else ["--second-share", str(second_share)]
         browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port)
         return
     shown = run_plain if plain or needs_plain() else run_review
