@@ -1,0 +1,188 @@
+"""Every key of every screen, in both themes and both sizes: what it does, and what the compositor shows then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from auditor.domain import Decision
+from auditor.review.desk import Desk
+from auditor.storage import audits
+from auditor.storage.database import Database
+from auditor.storage.standing import QueueFilter, Sort
+from auditor.tui.actions import ACTIONS
+from auditor.tui.conflict import ConflictPage
+from auditor.tui.dialogs import Ask, AskScore, ChooseFilter, History, Keys
+from auditor.tui.home import Home
+from auditor.tui.people import PeoplePage
+from auditor.tui.queue import QueuePage
+from auditor.tui.settings import Settings
+from auditor.tui.theme import DARK, LIGHT
+from tests.review_case import review_case
+from tests.tui.conftest import Run
+from tests.tui.driving import Driver
+
+SIZES = [(80, 24), (200, 50)]
+THEMES = [DARK.name, LIGHT.name]
+Check = Callable[[Driver], bool]
+
+
+class Step(NamedTuple):
+    """A key, what must be on the screen after it, and what must hold."""
+
+    key: str
+    shows: str = ""
+    holds: Check = lambda driver: True
+
+
+def on(page: type) -> Check:
+    return lambda driver: isinstance(driver.app.screen, page)
+
+
+def cursor(place: int) -> Check:
+    return lambda driver: driver.queue.table.cursor == place
+
+
+def decided(decision: Decision | None) -> Check:
+    return lambda driver: driver.conflict.item is not None and driver.conflict.item.decision is decision
+
+
+def sorted_by(sort: Sort, *, reverse: bool = False) -> Check:
+    return lambda driver: (driver.queue.wanted.sort, driver.queue.wanted.reverse) == (sort, reverse)
+
+
+WAYS: dict[str, list[Step]] = {
+    "home": [
+        Step("down", holds=lambda d: d.app.screen.chosen == "moral"),  # type: ignore[attr-defined]
+        Step("up", holds=lambda d: d.app.screen.chosen == "second"),  # type: ignore[attr-defined]
+        Step("j", holds=lambda d: d.app.screen.chosen == "moral"),  # type: ignore[attr-defined]
+        Step("k", "2 audits", lambda d: d.app.screen.chosen == "second"),  # type: ignore[attr-defined]
+        Step("j"),
+        Step("a", "moral › agreement", on(PeoplePage)),
+        Step("escape", "waiting for people", on(Home)),
+        Step("enter", "moral › conflicts", on(QueuePage)),
+        Step("escape", "auditor › audits", on(Home)),
+        Step("q", holds=lambda d: bool(d.app._exit)),
+    ],
+    "queue": [
+        *(Step(key, holds=cursor(1)) for key in ("j",)),
+        Step("down", "3 of 20", cursor(2)),
+        Step("k", "2 of 20", cursor(1)),
+        Step("up", "1 of 20", cursor(0)),
+        Step("G", "20 of 20", cursor(19)),
+        Step("g", "1 of 20", cursor(0)),
+        Step("end", "20 of 20", cursor(19)),
+        Step("home", "1 of 20", cursor(0)),
+        *(
+            step
+            for pair in (("pagedown", "pageup"), ("ctrl+d", "ctrl+u"))
+            for step in (Step(pair[0], holds=lambda d: d.queue.table.cursor > 5), Step(pair[1], "1 of 20", cursor(0)))
+        ),
+        Step("o", "by widest gap", sorted_by(Sort.GAP)),
+        Step("O", "by widest gap (reversed)", sorted_by(Sort.GAP, reverse=True)),
+        Step("x", "by what teaches most", lambda d: d.queue.wanted == QueueFilter()),
+        Step("g", "1 of 20", cursor(0)),
+        Step("slash", "enter shows", on(Ask)),
+        Step("escape", "1 of 20", on(QueuePage)),
+        Step("F", "None is saved yet", on(ChooseFilter)),
+        Step("escape", "1 of 20", on(QueuePage)),
+        Step("R", "○ 20 open", on(QueuePage)),
+        Step("space", "not decided by you", on(ConflictPage)),
+        Step("1", "saved", decided(Decision.LEFT)),
+        Step("q", "◀ left", on(QueuePage)),
+        Step("u", "○ 20 open", lambda d: len(d.log) == 2),
+        Step("r", "◀ left", lambda d: len(d.log) == 3),
+        Step("enter", "saved", on(ConflictPage)),
+        Step("escape", "1 of 20", on(QueuePage)),
+        Step("a", "moral › agreement", on(PeoplePage)),
+        Step("q", "moral › conflicts", on(QueuePage)),
+        Step("escape", "auditor › audits", on(Home)),
+    ],
+    "conflict": [
+        Step("1", "◀ left is right", decided(Decision.LEFT)),
+        Step("2", "▶ right is right", decided(Decision.RIGHT)),
+        Step("3", "◆ both are right", decided(Decision.BOTH)),
+        Step("4", "✕ neither is right", decided(Decision.NEITHER)),
+        Step("u", "◆ both are right", decided(Decision.BOTH)),
+        Step("r", "✕ neither is right", decided(Decision.NEITHER)),
+        Step("5", "Your own score", on(AskScore)),
+        Step("escape", "✕ neither is right", on(ConflictPage)),
+        Step("equals_sign", "Your own score", on(AskScore)),
+        Step("enter", "saved: ±", decided(Decision.SCORE)),
+        Step("n", "enter saves", on(Ask)),
+        Step("escape", "Survey", on(ConflictPage)),
+        Step("f", "⚑ flagged", lambda d: d.conflict.item is not None and d.conflict.item.row.flagged),
+        Step("h", "What you did here", on(History)),
+        Step("escape", "⚑ flagged", on(ConflictPage)),
+        Step("full_stop", "text 2 of 3", lambda d: d.conflict.sample == 1),
+        Step("comma", "text 1 of 3", lambda d: d.conflict.sample == 0),
+        Step("d", holds=lambda d: not d.conflict.marks),
+        Step("d", holds=lambda d: d.conflict.marks),
+        *(Step(key) for key in ("j", "k", "down", "up", "pagedown", "pageup")),
+        Step("right_square_bracket", "2 of 20", decided(None)),
+        Step("v", "Survey", lambda d: d.conflict.item is not None and d.conflict.item.revealed),
+        Step("left_square_bracket", "1 of 20", decided(Decision.SCORE)),
+        Step("space", "not decided by you", decided(None)),
+        Step("s", "not decided by you", decided(None)),
+        Step("enter", "the rest is hidden until you decide", decided(None)),
+        Step("escape", "– skipped", on(QueuePage)),
+        Step("enter", holds=on(ConflictPage)),
+        Step("q", "moral › conflicts", on(QueuePage)),
+    ],
+    "people": [
+        *(Step(key, holds=on(PeoplePage)) for key in ("j", "down", "k", "up", "pagedown", "pageup", "space", "pageup")),
+        Step("enter", "state:disputed", on(QueuePage)),
+        Step("q", "Raters", on(PeoplePage)),
+        Step("escape", "moral › conflicts", on(QueuePage)),
+        Step("a", "Raters", on(PeoplePage)),
+        Step("q", "moral › conflicts", on(QueuePage)),
+    ],
+    "everywhere": [
+        Step("question_mark", "Keys · queue", on(Keys)),
+        Step("escape", "1 of 20", on(QueuePage)),
+        Step("f1", "Keys · queue", on(Keys)),
+        Step("escape", "1 of 20", on(QueuePage)),
+        Step("ctrl+p", "Search for commands", lambda d: not isinstance(d.app.screen, QueuePage)),
+        Step("escape", "1 of 20", on(QueuePage)),
+        Step("T", "1 of 20", lambda d: d.app.theme in THEMES),
+        Step("ctrl+q", holds=lambda d: bool(d.app._exit)),
+    ],
+}
+START = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "everywhere": ()}
+
+
+def test_no_key_is_left_out() -> None:
+    for action in ACTIONS:
+        pressed = {step.key for step in WAYS[action.where]}
+        assert set(action.keys.split(",")) <= pressed, action.id
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("where", list(WAYS))
+async def test_every_key_does_what_it_says(
+    run: Run, db: Database, where: str, size: tuple[int, int], theme: str, tmp_path: object
+) -> None:
+    if where == "home":
+        review_case(db, name="second", conflicts=2)
+    if where == "people":
+        _disagree(db)
+    settings = Settings(tmp_path, theme=theme)  # type: ignore[arg-type]
+    async with run(None if where == "home" else "moral", size=size, settings=settings) as driver:
+        assert driver.app.theme == theme
+        await driver.press(*START[where])
+        for step in WAYS[where]:
+            await driver.press(step.key)
+            assert step.holds(driver), (step.key, driver.text)
+            if not driver.app._exit:
+                assert step.shows in driver.text, (step.key, driver.text)
+                assert max(map(len, driver.text.splitlines())) <= size[0]
+
+
+def _disagree(db: Database) -> None:
+    for rater, decision in (("grace", Decision.LEFT), ("mary", Decision.RIGHT)):
+        desk = Desk(db, audits.get(db, "moral"), rater, second_share=1.0)
+        for key in sorted(desk.keys())[:3]:
+            desk.decide(desk.item(key), decision)
