@@ -40,7 +40,7 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = content(self._title)
-            window.border_subtitle = Content(f"enter {self._does} · esc cancels")
+            window.border_subtitle = content(f"enter {self._does} · esc cancels")
             yield Input(line(self._value), id="answer")
             yield Static(content(self._hint, "$text-muted"))
 

@@ -75,8 +75,8 @@ class Home(Page):
         empty.display = not self.found
         empty.update(self._nothing())
         openings = sum(o.conflicts[Standing.OPEN] + o.conflicts[Standing.DISPUTED] for o in self.found)
-        audits.border_title = Content(_count(len(self.found), "audit"))
-        audits.border_subtitle = Content(f"{_count(openings, 'conflict')} waiting for people")
+        audits.border_title = content(_count(len(self.found), "audit"))
+        audits.border_subtitle = content(f"{_count(openings, 'conflict')} waiting for people")
         width = max(self.size.width - MARGINS, 40)
         names = [o.audit.name for o in self.found]
         if [option.id for option in audits.options] == names:
