@@ -22,6 +22,10 @@ _TURN = re.compile(
     r"(?:\s+(?:prompt|message|note|override))?[\s*_\])]*[:：>][ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
+_FENCE = re.compile(
+    r"^[ \t]*(?:={3,}|#{3,}|-{3,}|~{3,}|<{3,})[^\n]{0,80}?(?:={3,}|#{3,}|-{3,}|~{3,}|>{3,})[ \t]*$", re.MULTILINE
+)
+"""A line between marks, as what stands around a text that is judged."""
 _PASSES = 5
 
 
@@ -35,7 +39,7 @@ def without_controls(text: str) -> str:
     text = re.sub("[\u2028\u2029\u0085\x0b\x0c]", "\n", _SELECTORS.sub("", text))
     text = "".join(c for i, c in enumerate(text) if _stays(text, i, c))
     for _ in range(_PASSES):
-        before, text = text, _TURN.sub("", _TOKENS.sub("", text))
+        before, text = text, _FENCE.sub("", _TURN.sub("", _TOKENS.sub("", text)))
         if text == before:
             break
     return text

@@ -1,11 +1,11 @@
-"""From an answer's words to a trace's score or a judge's verdict; what cannot be read is an outcome, never a number."""
+"""From an answer's words to a trace's score; what cannot be read is an outcome, never a number."""
 
 from __future__ import annotations
 
 import re
 
-from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Ruling, Trace, Verdict
-from auditor.models.structured import MoralJudgement, TraceReview, read
+from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
+from auditor.models.structured import MoralJudgement, read
 
 _FULL_WIDTH = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
 _MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
@@ -71,32 +71,3 @@ def _number(opening: str, value: str, rest: str) -> float | None:
         return None
     number = float(value.replace(",", "."))
     return number if SCORE_MIN <= number <= SCORE_MAX and _HARMLESS_REST.match(rest) else None
-
-
-def read_verdict(answer: Answer, judge: str, trace: Trace, max_words: int) -> Verdict:
-    """The verdict in a judge's answer; a justification longer than asked for is cut, and ends in an ellipsis."""
-    verdict = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
-    if answer.outcome is not Outcome.OK or answer.text is None:
-        return verdict
-    review = read(TraceReview, answer.text)
-    if isinstance(review, str):
-        return Verdict(judge, trace.model, trace.cell, trace.sample, Outcome.UNPARSED, key=answer.key)
-    return Verdict(
-        judge=judge,
-        model=trace.model,
-        cell=trace.cell,
-        sample=trace.sample,
-        outcome=Outcome.OK,
-        ruling=Ruling(review.verdict),
-        cultural_accuracy=review.cultural_accuracy,
-        logical_consistency=review.logical_consistency,
-        score_fit=review.score_fit,
-        justification=cut_words(review.justification, max_words),
-        key=answer.key,
-    )
-
-
-def cut_words(text: str, max_words: int) -> str:
-    """The text, or its first words and an ellipsis when it has too many."""
-    words = text.split()
-    return text.strip() if len(words) <= max_words else " ".join(words[:max_words]) + " …"

@@ -233,7 +233,16 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one judge says of one trace; only `ok` has a ruling."""
+    """What one judge says of one trace; only `ok` has a ruling.
+
+    Attributes:
+        confidence: how sure the judge says it is, in [0, 1]; None where it does not say.
+        shortened: whether the justification was cut, having stayed too long when asked for once more.
+        again_key: of the call that asked for a shorter justification.
+        turn: the judge's place in the order, drawn for each trace, in which its panel is asked, from 0.
+        always: whether the judge was asked whatever the others said: False for those that an adaptive panel asks only
+            while the majority is open, and which therefore see disputed traces only.
+    """
 
     judge: str
     model: str
@@ -246,6 +255,11 @@ class Verdict:
     score_fit: bool | None = None
     justification: str | None = None
     key: str | None = None
+    confidence: float | None = None
+    shortened: bool = False
+    again_key: str | None = None
+    turn: int = 0
+    always: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,11 @@ class VerdictRow(SQLModel, table=True):
     score_fit: bool | None = None
     justification: str | None = Field(default=None, sa_column=Column(Text))
     key: str | None = None
+    confidence: float | None = None
+    shortened: bool = False
+    again_key: str | None = None
+    turn: int = 0
+    always: bool = True
 
 
 class ConflictRow(SQLModel, table=True):

@@ -10,6 +10,7 @@ import functools
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from auditor.domain import SCORE_MAX, SCORE_MIN
 
@@ -23,6 +24,13 @@ class Structure(BaseModel):
     """Base of all structures: what a model adds beyond it is an error, not a surprise."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _all_required(schema: dict[str, Any]) -> None:
+    """Strict modes of providers want every key required, and none with a default."""
+    schema["required"] = list(schema["properties"])
+    for field in schema["properties"].values():
+        field.pop("default", None)
 
 
 def _text(description: str) -> Any:
@@ -45,6 +53,20 @@ class TraceReview(Structure):
     score_fit: bool
     justification: Annotated[str, _text("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
+    confidence: Annotated[
+        int | SkipJsonSchema[None], Field(ge=0, le=100, description="How sure of the verdict, from 0 to 100.")
+    ] = None
+    """None where the judge does not say; the schema that is sent asks for it."""
+
+    model_config = ConfigDict(json_schema_extra=_all_required)
+
+    @field_validator("confidence", mode="before")
+    @classmethod
+    def _percent(cls, value: object) -> object:
+        """80, 80.0 and 0.8 are the same; 1 is one in a hundred, and 1.0 is all."""
+        if not isinstance(value, float) or not 0 <= value <= 100:
+            return value
+        return round(100 * value) if value <= 1 else round(value)
 
     @field_validator("verdict", mode="before")
     @classmethod
