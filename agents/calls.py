@@ -10,8 +10,9 @@ from auditor.agents.giveaways import country_words, other_countries, topic_words
 from auditor.agents.languages import language_of, question_fields
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
+from auditor.errors import ConfigError
 from auditor.models.structured import MoralJudgement, TraceReview
-from auditor.prompts import load_prompt
+from auditor.prompts import Prompt, load_prompt, read_prompt
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of labels: no vowels, so that no label is a word."""
@@ -43,10 +44,13 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
     )
 
 
-def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace: Trace) -> Call:
-    """One judge's question about one trace, with country, topic and author taken out."""
+def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace: Trace, text: str) -> Call:
+    """One judge's question about one trace.
+
+    Args:
+        text: the trace as judges get it, from `blinded`.
+    """
     probe = config.probes.review
-    text = blinded(config, survey, trace)
     messages = _review_messages(config, survey, judge, text, trace.score)
     temperature = probe.temperature if config.judges == "peers" else _temperature(judge, probe.temperature)
     seed = derive_seed(config.seed, "review", *trace.cell, trace.sample)
@@ -95,16 +99,36 @@ def _review_messages(
     config: AuditConfig, survey: Survey, judge: ModelSection, text: str, score: float | None
 ) -> tuple[Message, ...]:
     identity = (judge.model, judge.api_base, judge.system, judge.params, text, score)
-    return load_prompt("review").render(
-        preamble=judge.system,
-        label=label(config.seed, *identity),
-        trace=text,
-        score=f"{score:+.2f}",
-        fence=fence(text, config.seed, *identity),
-        max_words=str(config.probes.review.max_words),
-        never=survey.scale[0],
-        always=survey.scale[1],
-    )
+    values = {
+        "label": label(config.seed, *identity),
+        "trace": text,
+        "score": f"{score:+.2f}",
+        "fence": fence(text, config.seed, *identity),
+        "max_words": str(config.probes.review.max_words),
+        "never": survey.scale[0],
+        "always": survey.scale[1],
+    }
+    prompt = review_prompt(judge)
+    return prompt.render(preamble=judge.system, **{name: values[name] for name in prompt.fields})
+
+
+def review_prompt(judge: ModelSection) -> Prompt:
+    """The template that a judge is asked with: its own, or that of all.
+
+    Raises:
+        ConfigError: its own cannot be read, lacks the trace or its fence, or has a placeholder that nothing fills.
+    """
+    standard = load_prompt("review")
+    if judge.review_prompt is None:
+        return standard
+    own = read_prompt(judge.review_prompt)
+    if unknown := own.fields - standard.fields:
+        raise ConfigError(
+            f"{judge.review_prompt}: nothing fills the field '{min(unknown)}'.", f"Known: {sorted(standard.fields)}."
+        )
+    if missing := {"trace", "fence", "score"} - own.fields:
+        raise ConfigError(f"{judge.review_prompt}: the field '{min(missing)}' is missing.", "Add it.")
+    return own
 
 
 def label(seed: int, *item: object) -> str:

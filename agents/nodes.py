@@ -13,10 +13,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
 from auditor.agents.asking import ask
-from auditor.agents.calls import direct_call, for_review, review_call
+from auditor.agents.calls import direct_call, for_review
 from auditor.agents.context import Context
 from auditor.agents.languages import language_of, samples_of
-from auditor.agents.reading import read_trace, read_verdict
+from auditor.agents.reading import read_trace
+from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, self_consistencies
 from auditor.agents.settling import conflicts_on, settled, threshold_of
 from auditor.agents.state import Batch, State
@@ -25,6 +26,7 @@ from auditor.storage import audits, results
 
 BATCH_CELLS = 32
 """Cells in one branch of the fan-out: bounds what a branch holds in memory."""
+BATCH_CONFLICTS = 500
 
 
 async def plan(state: State, runtime: Runtime[Context]) -> State:
@@ -111,24 +113,13 @@ def route_review(state: State, runtime: Runtime[Context]) -> list[Send] | Litera
 
 
 async def review(state: Batch, runtime: Runtime[Context]) -> State:
-    """Put each trace of the batch before every judge but its author."""
+    """Put each trace of the batch before its panel: every judge but its author."""
     context = runtime.context
-    config = context.config
     if state["start"] == 0:
         await _note(context, "review")
     cells = context.cells[state["start"] : state["stop"]]
     traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
-    asked = [
-        (review_call(config, context.survey, judge, trace), judge.name, trace)
-        for trace in for_review(config, traces)
-        for judge in config.judges_of(trace.model)
-    ]
-    answers = await ask(context, "review", [call for call, _, _ in asked])
-    words = config.probes.review.max_words
-    verdicts = [
-        read_verdict(answers[call.key], judge, trace, words) for call, judge, trace in asked if call.key in answers
-    ]
-    await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
+    await review_traces(context, for_review(context.config, traces))
     return {}
 
 
@@ -159,8 +150,20 @@ async def resolve(state: State, runtime: Runtime[Context]) -> State:
     """Let the judges' verdicts on the two sides of each conflict vote."""
     context = runtime.context
     await _enter(context, "resolve")
+    if context.config.panel.adaptive:
+        await _hear_on(context)
     conflicts = await asyncio.to_thread(_resolve, context)
     return {"open": sum(c.state is ConflictState.OPEN for c in conflicts)}
+
+
+async def _hear_on(context: Context) -> None:
+    found = await asyncio.to_thread(results.conflicts, context.db, context.audit_id)
+    for start in range(0, len(found), BATCH_CONFLICTS):
+        conflicts = found[start : start + BATCH_CONFLICTS]
+        cells = {c.cell for c in conflicts}
+        traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
+        await hear_conflicts(context, conflicts, for_review(context.config, traces))
+        context.raise_if_stopped()
 
 
 def _resolve(context: Context) -> list[Conflict]:

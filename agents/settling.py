@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile
-from auditor.metrics.votes import weighted_majority
+from auditor.metrics.votes import can_still_change, weighted_majority
 
 MAX_THRESHOLD = 2.0
 Side = Literal["left", "right"]
@@ -57,35 +57,60 @@ def settled(config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterab
     larger share VALID. A strict majority of the seats settles, or, where the config asks for it, more than half of
     their weight; what fails or abstains stays in the denominator.
     """
+    return [_settle(config, conflict, votes) for conflict, votes in conflict_votes(config, conflicts, verdicts)]
+
+
+def conflict_votes(
+    config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict]
+) -> Iterator[tuple[Conflict, dict[str, Side | None]]]:
+    """Each conflict with the vote of every seat; None where a judge abstains, failed or was not asked."""
     given: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
     for verdict in verdicts:
         if verdict.outcome is Outcome.OK:
             tally = given[verdict.judge, verdict.model, verdict.cell]
             tally[0] += verdict.ruling is Ruling.VALID
             tally[1] += 1
-    return [_settle(config, conflict, given) for conflict in conflicts]
-
-
-def _settle(config: AuditConfig, conflict: Conflict, given: dict[tuple[str, str, Cell], list[int]]) -> Conflict:
-    right_judges = {j.name for j in config.judges_of(conflict.right)}
-    judges = [j.name for j in config.judges_of(conflict.left) if j.name in right_judges]
-    votes = [
-        judge_vote(
-            *given.get((judge, conflict.left, conflict.cell), (0, 0)),
-            *given.get((judge, conflict.right, conflict.cell), (0, 0)),
+    panels: dict[tuple[str, str], list[str]] = {}
+    for conflict in conflicts:
+        sides = (conflict.left, conflict.right)
+        if sides not in panels:
+            panels[sides] = [j.name for j in config.panel_of(*sides)]
+        yield (
+            conflict,
+            {
+                judge: judge_vote(
+                    *given.get((judge, conflict.left, conflict.cell), (0, 0)),
+                    *given.get((judge, conflict.right, conflict.cell), (0, 0)),
+                )
+                for judge in panels[sides]
+            },
         )
-        for judge in judges
-    ]
-    side = _upheld(config, judges, votes)
+
+
+def _settle(config: AuditConfig, conflict: Conflict, votes: Mapping[str, Side | None]) -> Conflict:
+    said = list(votes.values())
+    side = _upheld(config, list(votes), said)
     winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
     return replace(
         conflict,
-        seats=len(judges),
-        votes_left=votes.count("left"),
-        votes_right=votes.count("right"),
+        seats=len(votes),
+        votes_left=said.count("left"),
+        votes_right=said.count("right"),
         winner=winner,
         state=ConflictState.MAJORITY if winner else ConflictState.OPEN,
     )
+
+
+def still_open(config: AuditConfig, judges: Sequence[str], cast: Mapping[str, Side | None]) -> bool:
+    """Whether the judges that have not had their turn could change what the panel says by its rule.
+
+    Args:
+        judges: all seats.
+        cast: of those that have had their turn, their vote; None is an abstention or a failure.
+    """
+    weights = config.panel.weights if config.panel.vote == "weighted" else dict.fromkeys(judges, 1.0)
+    left, right = (sum(weights[j] for j, vote in cast.items() if vote == side) for side in ("left", "right"))
+    return can_still_change(left, right, sum(weights[j] for j in cast), sum(weights[j] for j in judges))
 
 
 def _upheld(config: AuditConfig, judges: Sequence[str], votes: Sequence[Side | None]) -> Side | None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from auditor._explain import explain
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError, UsageError
+from auditor.families import family_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
@@ -79,6 +80,15 @@ class ModelSection(Section):
     """Set where the provider's price is not publicly listed; unknown is not zero."""
     params: dict[str, Any] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
+    family: str | None = None
+    """Whose model it is, such as `meta`; read off the id of well-known models where it is not set."""
+    review_prompt: str | None = None
+    """Path to a review prompt of this judge's own, laid out as `prompts/en/review.md`."""
+
+    @property
+    def kin(self) -> str:
+        """Its family, as set or as its id says."""
+        return self.family or family_of(self.model)
 
 
 class DirectProbe(Section):
@@ -102,6 +112,12 @@ class ReviewProbe(Section):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
     """How many traces of a cell go to the judges: all, or the first n that have a score."""
+    guess: bool = False
+    """Whether each judge is also asked to guess the country, the topic and the author, so that blinding is measured."""
+    rewrite: Literal["none", "neutral"] = "none"
+    """`neutral` has a third model restate each trace, and judges rule on that too: how far style moves verdicts."""
+    rewriter: str | None = None
+    """Name of the model or judge that restates; it neither restates its own traces nor judges what it restated."""
 
 
 class Probes(Section):
@@ -134,6 +150,10 @@ class PanelSection(Section):
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """The weight of each judge's vote, for `weighted`: 0 benches it. `auditor export weights` makes them from what
     people decided."""
+    adaptive: bool = False
+    """Whether judges are asked one after another, and no more of them once no vote can change what a panel says."""
+    exclude_family: bool = False
+    """Whether no model is judged by one of its own family either."""
 
 
 class EmbeddingSection(Section):
@@ -241,10 +261,11 @@ class AuditConfig(Section):
         for model in self.models if self.probes.direct else ():
             if self.judges != [] and not self.judges_of(model.name):
                 raise ValueError(
-                    f"model '{model.name}' has no judge: a model never judges itself. "
+                    f"model '{model.name}' has no judge: a model never judges itself{self._nor_its_family(model)}. "
                     "Add another model or judge, or set judges = [] for no review."
                 )
         _require_usable_weights(self.panel, [j.name for j in self.judge_models])
+        _require_third_model(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
         return self
 
     @property
@@ -253,9 +274,18 @@ class AuditConfig(Section):
         return list(self.models) if self.judges == "peers" else list(self.judges)
 
     def judges_of(self, name: str) -> list[ModelSection]:
-        """The judges of a model's traces: all but the model itself, by name and by what it runs on."""
+        """The judges of a model's traces: all but the model itself, by name and by what it runs on, or its family."""
         author = next(m for m in self.models if m.name == name)
-        return [j for j in self.judge_models if j.name != name and not _is_same_judge(j, author)]
+        others = [j for j in self.judge_models if j.name != name and not _is_same_judge(j, author)]
+        return [j for j in others if not self.panel.exclude_family or j.kin != author.kin]
+
+    def panel_of(self, *names: str) -> list[ModelSection]:
+        """The judges that may judge each of some models, in order: the seats of a conflict between them."""
+        seats = [{j.name for j in self.judges_of(name)} for name in names]
+        return [j for j in self.judge_models if all(j.name in known for known in seats)]
+
+    def _nor_its_family(self, model: ModelSection) -> str:
+        return f", nor one of its family ({model.kin})" if self.panel.exclude_family else ""
 
     def model(self, name: str) -> ModelSection:
         """The audited model or judge of that name."""
@@ -290,6 +320,13 @@ def _require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
         raise ValueError(f"panel.weights: the judge '{missing[0]}' has none. Give it one: 1 is usual, 0 benches it.")
     if not any(panel.weights.values()):
         raise ValueError("panel.weights: all are 0, so that nobody could vote. Give at least one judge more.")
+
+
+def _require_third_model(review: ReviewProbe, names: list[str]) -> None:
+    if review.rewrite == "none" or review.rewriter in names:
+        return
+    told = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" needs a rewriter'
+    raise ValueError(f"probes.review.rewriter: {told}. Name one of {', '.join(dict.fromkeys(names))}.")
 
 
 def _require_different(models: list[ModelSection]) -> None:
@@ -371,7 +408,12 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     survey = config.survey and config.survey.model_copy(update=paths)
     is_path = os.sep in config.embedding.model
     encoder = resolved(config.embedding.model) if is_path else config.embedding.model
-    return config.model_copy(update={"survey": survey, "embedding": EmbeddingSection(model=encoder)})
+    update: dict[str, Any] = {"survey": survey, "embedding": EmbeddingSection(model=encoder)}
+    for key in ("models", "judges"):
+        if isinstance(found := getattr(config, key), list):
+            prompts = [{"review_prompt": m.review_prompt and resolved(m.review_prompt)} for m in found]
+            update[key] = [m.model_copy(update=prompt) for m, prompt in zip(found, prompts, strict=True)]
+    return config.model_copy(update=update)
 
 
 def require_name(name: str) -> None:

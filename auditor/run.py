@@ -153,11 +153,17 @@ def check_keys(config: AuditConfig) -> None:
 
 
 def fingerprint(config: AuditConfig) -> str:
-    """Names everything that decides an audit's calls and how they are read: config, prompts and program."""
+    """Names everything that decides an audit's calls and how they are read: config, prompts and program.
+
+    Raises:
+        ConfigError: a judge's own prompt cannot be used.
+    """
+    from auditor.agents.calls import review_prompt
     from auditor.prompts import load_prompt
 
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
-    prompts = [*(load_prompt(f"direct.{config.direct.mode}", f) for f in folders), load_prompt("review")]
+    prompts = [load_prompt(f"direct.{config.direct.mode}", f) for f in folders]
+    prompts += [load_prompt("review"), load_prompt("review.shorter"), *map(review_prompt, config.judge_models)]
     return canonical_hash([config.hash, metadata.version("auditor"), [[p.id, p.system, p.user] for p in prompts]])
 
 
@@ -251,7 +257,7 @@ def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
 
 def _spent(db: Database, audit_id: int) -> float:
     traces = [t.key for t in results.traces(db, audit_id) if t.key]
-    verdicts = [v.key for v in results.verdicts(db, audit_id) if v.key]
+    verdicts = [key for v in results.verdicts(db, audit_id) for key in (v.key, v.again_key) if key]
     return ledger.spent(db, [*traces, *verdicts])
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from auditor._yaml import parse_yaml
 from auditor.domain import Message
@@ -72,6 +73,23 @@ def load_prompt(name: str, language: str = "en") -> Prompt:
     if not file.is_file():
         raise ConfigError(f"there is no prompt '{name}' in the language '{language}'.")
     return parse_prompt(file.read_text(encoding="utf-8"), language, where=f"prompts/{language}/{name}.md")
+
+
+def read_prompt(path: str, language: str = "en") -> Prompt:
+    """Read a template of the user's own.
+
+    Raises:
+        ConfigError: there is none, or its front matter and its placeholders do not agree.
+    """
+    try:
+        return _read_prompt(path, language, Path(path).stat().st_mtime_ns)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as a prompt: {error}.", "Name a UTF-8 file.") from None
+
+
+@functools.lru_cache(maxsize=64)
+def _read_prompt(path: str, language: str, changed_at: int) -> Prompt:
+    return parse_prompt(Path(path).read_text(encoding="utf-8"), language, where=path)
 
 
 def parse_prompt(text: str, language: str, *, where: str) -> Prompt:

@@ -164,12 +164,13 @@ def _calls(audit_id: int) -> Subquery:
     return union(
         _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
         _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
+        _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id, key="again_key"),
     ).subquery()
 
 
-def _asked(t: Table, who: str, purpose: Purpose, audit_id: int) -> Select[Any]:
-    columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c.key)
-    return select(*columns).where(t.c.audit_id == audit_id, t.c.key.is_not(None))
+def _asked(t: Table, who: str, purpose: Purpose, audit_id: int, key: str = "key") -> Select[Any]:
+    columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c[key].label("key"))
+    return select(*columns).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
 
 
 def _by_cell(t: Table, audit_id: int) -> Select[Any]:

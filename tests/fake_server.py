@@ -92,6 +92,7 @@ def answer(request: Request) -> Reply:
             "score_fit": valid,
             "justification": "The steps follow from the norms." if valid else "The score does not fit the norms.",
             "verdict": "VALID" if valid else "INVALID",
+            "confidence": int(50 + 50 * request.draw("c")),
         }
         return completion(json.dumps(review))
     score = round(2 * request.draw() - 1, 2)

@@ -11,24 +11,34 @@ from auditor.metrics._pairs import Floats
 from auditor.metrics.proportion import Proportion, proportion
 
 
-def can_still_change(votes_left: int, votes_right: int, cast: int, seats: int) -> bool:
+def least_majority(seats: int) -> int:
+    """The fewest votes that are more than half of the seats, or all seats where there is none.
+
+    An adaptive panel asks so many judges whatever they say, so figures over their votes alone are not of disputed items
+    only.
+    """
+    return min(seats, seats // 2 + 1)
+
+
+def can_still_change(votes_left: float, votes_right: float, cast: float, seats: float) -> bool:
     """Whether the seats that have not voted could change what a strict majority of all seats says.
 
     A panel asked one judge after another may stop at the first False: the full panel would settle it the same way, or
-    leave it open the same way.
+    leave it open the same way. Weighted votes are counted by their weight.
 
     Args:
-        votes_left, votes_right: valid votes for either side so far.
-        cast: seats that have had their turn, abstentions and failures among them.
-        seats: all seats.
+        votes_left, votes_right: valid votes for either side so far, or their weight.
+        cast: seats that have had their turn, abstentions and failures among them, or their weight.
+        seats: all seats, or their weight.
 
     Raises:
         ValueError: a number is negative, more votes than were cast, or more cast than seats.
     """
-    if min(votes_left, votes_right) < 0 or not votes_left + votes_right <= cast <= seats:
+    slack = 1e-12 * seats
+    if min(votes_left, votes_right) < 0 or not votes_left + votes_right - slack <= cast <= seats + slack:
         raise ValueError(f"{votes_left} + {votes_right} votes of {cast} cast do not fit {seats} seats")
     most, rest = max(votes_left, votes_right), seats - cast
-    return 2 * most <= seats < 2 * (most + rest)
+    return bool(2 * most <= seats + slack and 2 * (most + rest) > seats + slack)
 
 
 def weighted_majority(ratings: ArrayLike, weights: ArrayLike) -> Floats:

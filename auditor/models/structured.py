@@ -53,9 +53,9 @@ class TraceReview(Structure):
     score_fit: bool
     justification: Annotated[str, _text("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
-    confidence: Annotated[
-        int | SkipJsonSchema[None], Field(ge=0, le=100, description="How sure of the verdict, from 0 to 100.")
-    ] = None
+    confidence: Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None] = Field(
+        default=None, description="How sure of the verdict, from 0 to 100."
+    )
     """None where the judge does not say; the schema that is sent asks for it."""
 
     model_config = ConfigDict(json_schema_extra=_all_required)

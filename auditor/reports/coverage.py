@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from auditor.config import AuditConfig
 from auditor.domain import Method, Outcome
+from auditor.metrics.votes import least_majority
 from auditor.reports.measures import CoveragePart, CoverageRow
 from auditor.reports.source import Source
 from auditor.storage.tallies import OutcomeTally
@@ -88,14 +89,21 @@ def _planned(source: Source) -> dict[Unit, int]:
 
 
 def _review(source: Source) -> Tally:
-    judges = {m: len(_judges_of(source, m)) for m in source.models}
+    adaptive = source.config is not None and source.config.panel.adaptive
+    seats = {m: len(_judges_of(source, m)) for m in source.models}
+    judges = {m: least_majority(n) if adaptive else n for m, n in seats.items()}
     planned = {unit: n * judges[unit.name] for unit, n in _reviewable(source).items() if judges[unit.name]}
     seen = [Count(Unit(v.model, v.country, v.topic), v.outcome, v.n) for v in source.verdicts]
     return Tally("review", None, planned, seen)
 
 
 def _judged(source: Source) -> Tally:
-    """Verdicts by judge; the unit's country and topic are not told apart."""
+    """Verdicts by judge; the unit's country and topic are not told apart.
+
+    Whom an adaptive panel asks is known only by asking, so there nothing is planned but what was asked.
+    """
+    if source.config is not None and source.config.panel.adaptive:
+        return Tally("review", None, {}, [Count(Unit(j.judge, "", ""), j.outcome, j.n) for j in source.judges])
     traces = Counter[str]()
     for unit, n in _reviewable(source).items():
         traces[unit.name] += n

@@ -17,7 +17,7 @@ def test_the_label_differs_by_judge_and_by_item_and_not_by_run_or_author() -> No
     first, second = audit.models[1:]
 
     def asked(judge: object, text: str, author: str = "model-a") -> str:
-        return review_call(audit, SURVEY, judge, trace(text, author)).messages[0].content  # type: ignore[arg-type]
+        return review_call(audit, SURVEY, judge, trace(text, author), text).messages[0].content  # type: ignore[arg-type]
 
     assert asked(first, "one") == asked(first, "one", "model-b")
     assert len({asked(first, "one"), asked(second, "one"), asked(first, "two")}) == 3

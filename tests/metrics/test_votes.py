@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("seats", range(1, 8))
+@pytest.mark.parametrize("seats", range(1, 10))
 def test_stopping_early_settles_as_the_full_panel_would(seats: int) -> None:
     for votes in product(("left", "right", "none"), repeat=seats):
         full = settle(votes.count("left"), votes.count("right"), seats)

@@ -1,0 +1,148 @@
+"""Putting traces before their panels: all seats at once, or one after another while the majority is open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from auditor.agents.asking import ask
+from auditor.agents.calls import blinded, review_call
+from auditor.agents.context import Context
+from auditor.agents.settling import conflict_votes, still_open
+from auditor.agents.verdicts import read_verdict, shorter_call
+from auditor.config import AuditConfig, ModelSection
+from auditor.domain import Cell, Conflict, Ruling, Trace, Verdict, derive_seed
+from auditor.metrics.votes import least_majority
+from auditor.storage import results
+
+STAGE = "review"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One judge's place in the panel of one trace."""
+
+    trace: Trace
+    judge: ModelSection
+    turn: int
+    always: bool
+
+
+@dataclass(slots=True)
+class Panel:
+    """A trace, its judges in the order in which they are asked, and what they have said so far."""
+
+    trace: Trace
+    judges: Sequence[ModelSection]
+    votes: dict[str, Ruling | None] = field(default_factory=dict)
+
+    def seat(self, judge: ModelSection) -> Seat:
+        """The place of one of its judges."""
+        turn = next(i for i, j in enumerate(self.judges) if j.name == judge.name)
+        return Seat(self.trace, judge, turn, turn < least_majority(len(self.judges)))
+
+    def next(self, config: AuditConfig) -> Seat | None:
+        """Who is asked now; None once no vote can change what the panel says."""
+        waiting = [j for j in self.judges if j.name not in self.votes]
+        if not waiting:
+            return None
+        sides: dict[str, Literal["left", "right"] | None] = {
+            name: None if ruling is None else "left" if ruling is Ruling.VALID else "right"
+            for name, ruling in self.votes.items()
+        }
+        return self.seat(waiting[0]) if still_open(config, [j.name for j in self.judges], sides) else None
+
+
+def panel_of(config: AuditConfig, trace: Trace) -> Panel:
+    """A trace's judges in an order that is drawn for it, and does not depend on any model's name."""
+
+    def place(judge: ModelSection) -> int:
+        return derive_seed(config.seed, "turn", judge.model, judge.api_base, judge.params, *trace.cell, trace.text)
+
+    return Panel(trace, sorted(config.judges_of(trace.model), key=place))
+
+
+async def review_traces(context: Context, traces: Iterable[Trace]) -> None:
+    """Ask the panels of some traces, and store what they say.
+
+    An adaptive panel asks as many judges as a majority needs, then one after another. Which are asked always does not
+    depend on what the others say, so that figures over their verdicts are not of disputed traces only.
+    """
+    config = context.config
+    panels = [panel_of(config, trace) for trace in traces]
+    if not config.panel.adaptive:
+        await hear(context, [panel.seat(judge) for panel in panels for judge in panel.judges])
+        return
+    first = [p.seat(judge) for p in panels for judge in p.judges[: least_majority(len(p.judges))]]
+    _count(panels, await hear(context, first))
+    while seats := [seat for panel in panels if (seat := panel.next(config)) is not None]:
+        said = await hear(context, seats)
+        if context.stop.is_set() or not said:
+            return
+        _count(panels, said)
+
+
+def _count(panels: Sequence[Panel], verdicts: Iterable[Verdict]) -> None:
+    by_trace = {(p.trace.model, p.trace.cell, p.trace.sample): p for p in panels}
+    for v in verdicts:
+        by_trace[v.model, v.cell, v.sample].votes[v.judge] = v.ruling
+
+
+async def hear(context: Context, seats: Sequence[Seat]) -> list[Verdict]:
+    """What the judges in some seats say, stored; a justification that is too long is asked for once more."""
+    config, words = context.config, context.config.probes.review.max_words
+    texts = {id(seat.trace): seat.trace for seat in seats}
+    shown = {key: blinded(config, context.survey, trace) for key, trace in texts.items()}
+    calls = [review_call(config, context.survey, s.judge, s.trace, shown[id(s.trace)]) for s in seats]
+    answers = await ask(context, STAGE, calls)
+    longer = {c.key: shorter_call(c, answers[c.key], words) for c in calls if c.key in answers}
+    again = await ask(context, STAGE, [call for call in longer.values() if call is not None])
+    verdicts = []
+    for seat, call in zip(seats, calls, strict=True):
+        if call.key in answers:
+            second = longer[call.key]
+            said = read_verdict(
+                answers[call.key], seat.judge.name, seat.trace, words, again.get(second.key) if second else None
+            )
+            verdicts.append(replace(said, turn=seat.turn, always=seat.always or not config.panel.adaptive))
+    await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
+    return verdicts
+
+
+async def hear_conflicts(context: Context, conflicts: Sequence[Conflict], traces: Iterable[Trace]) -> None:
+    """Ask on, where an adaptive panel left verdicts out that a conflict needs, until its outcome cannot change.
+
+    A judge votes on a conflict once it has ruled on all traces of both sides, so the outcome is that of the full panel.
+
+    Args:
+        conflicts: all that were found.
+        traces: those that go before judges, of the cells in conflict at least.
+    """
+    config = context.config
+    panels: dict[tuple[str, Cell], list[Panel]] = defaultdict(list)
+    for trace in traces:
+        panels[trace.model, trace.cell].append(panel_of(config, trace))
+    cells = {c.cell for c in conflicts}
+    while not context.stop.is_set():
+        verdicts = await asyncio.to_thread(results.verdicts, context.db, context.audit_id, cells)
+        known = {(v.judge, v.model, v.cell, v.sample) for v in verdicts}
+        wanted: dict[tuple[object, ...], Seat] = {}
+        for conflict, votes in conflict_votes(config, conflicts, verdicts):
+            sides = [p for side in (conflict.left, conflict.right) for p in panels[side, conflict.cell]]
+            missing = {
+                judge: [p.seat(config.model(judge)) for p in sides if (judge, *_of(p.trace)) not in known]
+                for judge in votes
+            }
+            cast = {judge: vote for judge, vote in votes.items() if not missing[judge]}
+            if still_open(config, list(votes), cast):
+                waiting = next(judge for judge in votes if missing[judge])
+                wanted |= {(waiting, *_of(s.trace)): s for s in missing[waiting]}
+        if not wanted or not await hear(context, list(wanted.values())):
+            return
+
+
+def _of(trace: Trace) -> tuple[str, Cell, int]:
+    return trace.model, trace.cell, trace.sample

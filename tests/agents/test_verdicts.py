@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.agents.verdicts import read_verdict, shorter_call
+from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
+from auditor.models.structured import TraceReview, response_format
+
+TRACE = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, "x", "k")
+CALL = Call("j", "p/j", (Message("system", "s"), Message("user", "u")), Purpose.REVIEW)
+REVIEW = {
+    "cultural_accuracy": True,
+    "logical_consistency": False,
+    "score_fit": True,
+    "justification": "Too short a step.",
+    "verdict": "INVALID",
+    "confidence": 80,
+}
+LONG = " ".join(f"w{i}" for i in range(61))
+
+
+def answer(key: str = "first", **changes: Any) -> Answer:
+    return Answer(key, Outcome.OK, text=json.dumps({**REVIEW, **changes}))
+
+
+@pytest.mark.parametrize(("said", "read"), [(80, 0.8), (80.0, 0.8), (0.8, 0.8), (1.0, 1.0), (1, 0.01), (0, 0.0)])
+def test_confidence_is_read_as_a_share(said: float, read: float) -> None:
+    assert read_verdict(answer(confidence=said), "j", TRACE, 60).confidence == read
+
+
+@pytest.mark.parametrize("said", [101, -1, "high", True])
+def test_an_impossible_confidence_is_no_verdict(said: object) -> None:
+    assert read_verdict(answer(confidence=said), "j", TRACE, 60).outcome is Outcome.UNPARSED
+
+
+def test_a_judge_may_be_silent_on_its_confidence_though_the_schema_asks_for_it() -> None:
+    silent = {k: v for k, v in REVIEW.items() if k != "confidence"}
+    verdict = read_verdict(Answer("k", Outcome.OK, text=json.dumps(silent)), "j", TRACE, 60)
+    assert (verdict.ruling, verdict.confidence) == (Ruling.INVALID, None)
+    schema = response_format(TraceReview, 60)["json_schema"]["schema"]
+    assert set(schema["required"]) == set(REVIEW)
+    assert schema["properties"]["confidence"]["maximum"] == 100
+
+
+def test_only_a_long_justification_is_asked_for_again() -> None:
+    assert shorter_call(CALL, answer(), 60) is None
+    assert shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60) is None
+    assert shorter_call(CALL, Answer("k", Outcome.REFUSED), 60) is None
+    again = shorter_call(CALL, answer(justification=LONG), 60)
+    assert again is not None
+    assert again.key != CALL.key
+    assert [m.role for m in again.messages] == ["system", "user", "assistant", "user"]
+    assert "61 words" in again.messages[-1].content
+
+
+def test_a_shorter_second_justification_stands() -> None:
+    verdict = read_verdict(answer(justification=LONG), "j", TRACE, 60, answer("second", justification="Short."))
+    assert (verdict.justification, verdict.shortened, verdict.again_key) == ("Short.", False, "second")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        answer("second", justification=LONG + " more"),
+        answer("second", justification="Changed my mind.", verdict="VALID"),
+        Answer("second", Outcome.TIMEOUT),
+        Answer("second", Outcome.OK, text="?"),
+        None,
+    ],
+)
+def test_else_the_first_is_cut_and_marked_and_its_ruling_stands(second: Answer | None) -> None:
+    verdict = read_verdict(answer(justification=LONG), "j", TRACE, 60, second)
+    assert verdict.ruling is Ruling.INVALID
+    assert verdict.justification == LONG.removesuffix(" w60") + " …"
+    assert verdict.shortened

@@ -1,0 +1,181 @@
+"""The panel at work against a scripted server: families, adaptive panels, second questions, judges of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig, load_config
+from auditor.domain import Conflict, Outcome, Ruling, Verdict
+from auditor.errors import ConfigError
+from auditor.run import run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
+    with open_database(storage, create=False) as db:
+        audit = audits.get(db, "scripted")
+        return results.verdicts(db, audit.id), results.conflicts(db, audit.id)
+
+
+def majorities(verdicts: list[Verdict], seats: int) -> dict[object, Ruling | None]:
+    """What more than half of the seats says of each trace."""
+    found: dict[object, list[Ruling | None]] = {}
+    for v in verdicts:
+        found.setdefault((v.model, v.cell, v.sample), []).append(v.ruling)
+    return {trace: next((r for r in Ruling if 2 * rulings.count(r) > seats), None) for trace, rulings in found.items()}
+
+
+def moody(request: Request) -> Reply:
+    """Judges that disagree, and fail now and then."""
+    if request.schema == "TraceReview" and request.number > 20 and request.draw("mood") < 0.1:
+        return error(400, "no")
+    return answer(request)
+
+
+@pytest.mark.parametrize(
+    "panel", [{}, {"vote": "weighted", "weights": {f"model-{x}": 1 + 0.3 * i for i, x in enumerate("abcdefgh")}}]
+)
+def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
+    server: FakeServer, tmp_path: Path, panel: dict[str, Any]
+) -> None:
+    server.script = moody
+    audit: dict[str, Any] = {"models": 8, "probes": {"direct": {"samples": 2}}}
+    full, lean = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
+    run_audit(config(server.url, **audit, panel=panel), storage=full)
+    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=lean)
+    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full), stored(lean)
+    assert len(few_verdicts) < len(all_verdicts)
+    said = {(v.judge, v.model, v.cell, v.sample): v for v in all_verdicts}
+    for v in few_verdicts:
+        assert v.turn == said[v.judge, v.model, v.cell, v.sample].turn
+        assert v.always == (v.turn < 4)
+    if not panel:
+        assert majorities(few_verdicts, 7) == majorities(all_verdicts, 7)
+    outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
+    assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
+    before = len(server.requests)
+    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=lean)
+    assert len(server.requests) - before <= sum(v.outcome is Outcome.CLIENT_ERROR for v in few_verdicts)
+
+
+def test_no_judge_is_of_the_authors_family(server: FakeServer, storage: str) -> None:
+    audit = config(server.url, models=4, panel={"exclude_family": True})
+    kin = dict(zip("abcd", ("one", "one", "two", "two"), strict=True))
+    models = [{**m.model_dump(), "family": kin[m.name[-1]]} for m in audit.models]
+    run_audit(AuditConfig.model_validate(audit.model_dump() | {"models": models}), storage=storage)
+    verdicts, conflicts = stored(storage)
+    assert verdicts
+    assert all(kin[v.judge[-1]] != kin[v.model[-1]] for v in verdicts)
+    assert {c.seats for c in conflicts if kin[c.left[-1]] == kin[c.right[-1]]} == {2}
+    assert {c.seats for c in conflicts if kin[c.left[-1]] != kin[c.right[-1]]} == {0}
+
+
+def test_a_model_without_a_judge_outside_its_family_is_an_error_before_the_first_call() -> None:
+    audit = config("http://localhost", models=2, judges="peers")
+    models = [{**m.model_dump(), "family": "one"} for m in audit.models]
+    with pytest.raises(ValueError, match=r"model 'model-a' has no judge: .*nor one of its family \(one\)"):
+        AuditConfig.model_validate(audit.model_dump() | {"models": models, "panel": {"exclude_family": True}})
+
+
+def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage: str) -> None:
+    long = " ".join(["word"] * 80)
+
+    def script(request: Request) -> Reply:
+        if request.schema != "TraceReview":
+            return answer(request)
+        review = json.loads(answer(request).body["choices"][0]["message"]["content"])
+        again = len(request.body["messages"]) == 4
+        stubborn = request.body["model"].endswith("-b")
+        return completion(
+            json.dumps({**review, "verdict": "VALID", "justification": "Short." if again and not stubborn else long})
+        )
+
+    server.script = script
+    run_audit(config(server.url), storage=storage)
+    verdicts, _ = stored(storage)
+    seconds = [r for r in server.requests if r.schema == "TraceReview" and len(r.body["messages"]) == 4]
+    assert len(seconds) == len(verdicts)
+    for v in verdicts:
+        assert v.shortened == (v.judge == "model-b")
+        assert v.justification is not None
+        assert len(v.justification.split()) <= 61
+    before = len(server.requests)
+    run_audit(config(server.url), storage=storage)
+    assert len(server.requests) == before
+
+
+OWN = """---
+id: own
+version: 1
+purpose: A prompt of one's own.
+fields: [trace, score, fence]
+---
+[system]
+You are a stern reviewer.
+[user]
+{fence}
+{trace}
+{fence}
+{score}
+"""
+
+
+def write(folder: Path, url: str, prompt: str) -> Path:
+    (folder / "stern.md").write_text(prompt, encoding="utf-8")
+    audit = config(url).model_dump(mode="json", exclude_none=True)
+    judges = [
+        {**audit["models"][0], "name": "stern", "model": "openai/stern", "review_prompt": "stern.md"},
+        {**audit["models"][0], "name": "mild", "model": "openai/mild", "system": "Be mild."},
+    ]
+    path = folder / "audit.yaml"
+    path.write_text(json.dumps(audit | {"judges": judges}), encoding="utf-8")
+    return path
+
+
+def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    run_audit(write(tmp_path, server.url, OWN), storage=storage)
+    verdicts, _ = stored(storage)
+    assert {v.judge for v in verdicts} == {"stern", "mild"}
+    reviews = [r for r in server.requests if r.schema == "TraceReview"]
+    assert {r.body["messages"][0]["content"][:24] for r in reviews if r.body["model"] == "stern"} == {
+        "You are a stern reviewer"
+    }
+    assert all(r.text.startswith("Be mild.") for r in reviews if r.body["model"] == "mild")
+    # The words of a prompt decide on the answers, so a change of them alone asks that judge anew.
+    before = len(server.requests)
+    run_audit(write(tmp_path, server.url, OWN.replace("stern", "severe")), storage=storage)
+    assert {r.body["model"] for r in server.requests[before:]} == {"stern"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (OWN.replace("{score}", "{country}").replace("score,", "country,"), "nothing fills the field 'country'"),
+        (OWN.replace("{score}", "").replace("score, ", ""), "the field 'score' is missing"),
+        ("no front matter", "front matter"),
+    ],
+)
+def test_a_prompt_that_cannot_be_used_is_an_error_before_the_first_call(
+    server: FakeServer, storage: str, tmp_path: Path, prompt: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run_audit(write(tmp_path, server.url, prompt), storage=storage)
+    assert not server.requests
+
+
+def test_load_config_finds_the_prompt_beside_the_file(tmp_path: Path) -> None:
+    judges = load_config(write(tmp_path, "http://localhost", OWN)).judge_models
+    assert judges[0].review_prompt == str(tmp_path / "stern.md")
