@@ -98,7 +98,7 @@ def for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:
 def _review_messages(
     config: AuditConfig, survey: Survey, judge: ModelSection, text: str, score: float | None
 ) -> tuple[Message, ...]:
-    identity = (judge.model, judge.api_base, judge.system, judge.params, text, score)
+    identity = (judge.model, judge.system, judge.params, text, score)
     values = {
         "label": label(config.seed, *identity),
         "trace": text,

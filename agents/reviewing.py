@@ -60,7 +60,7 @@ def panel_of(config: AuditConfig, trace: Trace) -> Panel:
     """A trace's judges in an order that is drawn for it, and does not depend on any model's name."""
 
     def place(judge: ModelSection) -> int:
-        return derive_seed(config.seed, "turn", judge.model, judge.api_base, judge.params, *trace.cell, trace.text)
+        return derive_seed(config.seed, "turn", judge.model, judge.system, judge.params, *trace.cell, trace.text)
 
     return Panel(trace, sorted(config.judges_of(trace.model), key=place))
 
