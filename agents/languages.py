@@ -30,7 +30,7 @@ def samples_of(config: AuditConfig, country: str) -> int:
 
 def question_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
     """What a direct prompt is filled with, in a language."""
-    country, topic = country_name(cell.country, language), topic_in(cell.topic, language)
+    country, topic = country_name(cell.country, language), topic_wording(survey, cell.topic, language)
     asked = question(survey, language)
     return {
         "country": country,
@@ -41,11 +41,13 @@ def question_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]
 
 
 def question(survey: Survey, language: str) -> Question:
-    """A survey's question in a language.
+    """A survey's question in a language: as the configuration words it, or the survey itself.
 
     Raises:
         ConfigError: the survey asks in words of its own, of which there is no translation.
     """
+    if language in survey.phrasings:
+        return Question(wording=survey.phrasings[language].wording, scale=survey.phrasings[language].scale)
     if language == ENGLISH:
         return Question(wording=survey.wording, scale=survey.scale)
     for name in BUILT_IN:
@@ -54,8 +56,14 @@ def question(survey: Survey, language: str) -> Question:
             return load_words(language).questions[name]
     raise ConfigError(
         f"the survey '{survey.name}' has a wording or scale of its own, which there is none of in '{language}'.",
-        'Keep the wording of a built-in survey, or set language = "en".',
+        'Give them as survey.rephrase.question and .scale, keep a built-in survey\'s, or set language = "en".',
     )
+
+
+def topic_wording(survey: Survey, topic: str, language: str) -> str:
+    """A topic in a language: as the configuration words it, or as `topic_in`."""
+    phrasing = survey.phrasings.get(language)
+    return (phrasing.topics.get(topic) if phrasing else None) or topic_in(topic, language)
 
 
 def topic_in(topic: str, language: str) -> str:
@@ -70,7 +78,7 @@ def topic_in(topic: str, language: str) -> str:
     if found is None:
         raise ConfigError(
             f"the topic '{topic}' has no wording in the language '{language}'.",
-            f"Leave the topic out, leave the language out, or add the topic to prompts/{language}/surveys.toml.",
+            f"Leave the topic or the language out, or give one: survey.rephrase.topics.'{topic}'.{language} = \"…\".",
         )
     return found
 
@@ -85,11 +93,15 @@ def country_name(country: str, language: str) -> str:
 
 def topic_stems(topic: str, language: str) -> tuple[str, ...]:
     """What gives a topic away in a text of that language: its wording, and its longer words with other endings."""
-    if language == ENGLISH:
-        return ()
-    words = re.findall(r"[^\W\d_]+", topic_in(topic, language))
+    wording = load_words(language).topics.get(topic) if language != ENGLISH else None
+    return () if wording is None else (wording, *stems(wording))
+
+
+def stems(wording: str) -> tuple[str, ...]:
+    """The longer words of a topic's wording, with other endings."""
+    words = re.findall(r"[^\W\d_]+", wording)
     least = SHORTEST_WORD if len(words) <= FEW_WORDS else SHORTEST_OF_MANY
-    return (topic_in(topic, language), *(_stem(w, 2) for w in words if len(w) >= least))
+    return tuple(_stem(word, 2) for word in words if len(word) >= least)
 
 
 def _stem(word: str, cut: int) -> str:
@@ -112,4 +124,4 @@ def check_languages(config: AuditConfig, survey: Survey) -> None:
         load_prompt(f"direct.{config.direct.mode}", language)
         question(survey, language)
         for topic in survey.topics:
-            topic_in(topic, language)
+            topic_wording(survey, topic, language)

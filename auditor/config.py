@@ -17,6 +17,7 @@ from auditor._explain import explain
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError, UsageError
 from auditor.families import family_of
+from auditor.phrasing import Rephrasing, check_language
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
@@ -48,6 +49,8 @@ class SurveySection(Section):
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or a file of the
     user's own with the columns `country,region`."""
+    rephrase: Rephrasing = Rephrasing()
+    """Other words for the question, the scale or topics, in each language that the audit asks in."""
 
 
 class Price(Section):
@@ -206,12 +209,8 @@ class AuditConfig(Section):
             raise ValueError("the list is empty. Name at least one language.")
         if len(set(chosen)) < len(chosen):
             raise ValueError("a language is there twice. Name each once.")
-        known = [*LANGUAGES, NATIVE]
         for name in chosen:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-                hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
-                raise ValueError(f"there is no language '{name}'. {hint}")
+            check_language(name, (*LANGUAGES, NATIVE))
         return value
 
     @property

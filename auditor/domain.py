@@ -398,6 +398,20 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
+class Phrasing:
+    """Other words than the survey's own, in one language.
+
+    Attributes:
+        wording, scale: as in `Survey`.
+        topics: wordings of topics by label; a topic that is not there keeps its own.
+    """
+
+    wording: str
+    scale: tuple[str, str]
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """Ground truth: cells, and how the question was put to people.
 
@@ -407,6 +421,7 @@ class Survey:
         words: for each topic the words that give it away in a text; used to blind judges.
         grouping: groups of countries to compare; None is Western and others.
         native: main languages by country, of those that there are prompts in.
+        phrasings: by language, where the configuration asks in other words than the survey's own.
     """
 
     name: str
@@ -418,6 +433,7 @@ class Survey:
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     grouping: Grouping | None = None
     native: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    phrasings: Mapping[str, Phrasing] = field(default_factory=dict)
 
     @property
     def countries(self) -> tuple[str, ...]:

@@ -99,9 +99,7 @@ def run_audit(
         config = load_config(config)
     survey = planned_survey(config)
     from auditor.agents.context import Silent
-    from auditor.agents.languages import check_languages
 
-    check_languages(config, survey)
     url = storage_url(storage, config)
     check_keys(config)
     progress = progress or Silent()
@@ -121,7 +119,13 @@ def run_audit(
 
 
 def planned_survey(config: AuditConfig) -> Survey:
-    """The part of the survey that a config asks about, in groups of countries; without cells where it names none."""
+    """The part of the survey that a config asks about, in its groups and words; without cells where it names none.
+
+    Raises:
+        ConfigError, SurveyError, ImportFileError: it cannot be asked about so; the message names what is missing.
+    """
+    from auditor.agents.languages import check_languages, used_languages
+    from auditor.agents.rephrasing import rephrased
     from auditor.surveys import apply_nonresponse, grouped, load_survey, select
     from auditor.surveys.languages import native_languages
 
@@ -131,7 +135,10 @@ def planned_survey(config: AuditConfig) -> Survey:
     survey = grouped(load_survey(section.source), section.regions)
     chosen = select(survey, section.countries, section.topics)
     chosen = replace(chosen, native={country: native_languages(country) for country in chosen.countries})
-    return apply_nonresponse(chosen, section.nonresponse, section.source)
+    chosen = apply_nonresponse(chosen, section.nonresponse, section.source)
+    asked = rephrased(chosen, section.rephrase, used_languages(config, chosen))
+    check_languages(config, asked)
+    return asked
 
 
 def planned_cells(survey: Survey) -> list[Cell]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from auditor.domain import Cell, Grouping, Region, Survey, SurveyCell, canonical_json
+from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
@@ -134,7 +134,12 @@ def survey_of(db: Database, audit: Audit) -> Survey:
         words={topic: tuple(words) for topic, words in facts["words"].items()},
         grouping=_grouping(facts["grouping"]),
         native={country: tuple(codes) for country, codes in facts["native"].items()},
+        phrasings={code: _phrasing(words) for code, words in facts["phrasings"].items()},
     )
+
+
+def _phrasing(stored: dict[str, Any]) -> Phrasing:
+    return Phrasing(stored["wording"], (stored["scale"][0], stored["scale"][1]), stored["topics"])
 
 
 def _grouping(stored: dict[str, Any] | None) -> Grouping | None:

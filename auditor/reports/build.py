@@ -12,7 +12,7 @@ from auditor.reports.conflicts import conflicts
 from auditor.reports.cost import cost
 from auditor.reports.coverage import coverage
 from auditor.reports.languages import languages
-from auditor.reports.model import AuditPart, CellPart, ModelPart, Report, SurveyPart
+from auditor.reports.model import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
 from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
 from auditor.reports.source import Source, load
@@ -78,6 +78,10 @@ def _audit(source: Source) -> AuditPart:
             scale=survey.scale,
             cells=len(source.cells),
             asked=len(survey.scores),
+            rephrased={
+                code: PhrasingPart(wording=p.wording, scale=p.scale, topics=dict(p.topics))
+                for code, p in survey.phrasings.items()
+            },
         ),
         models=_models(source),
         cells=_cells(source),

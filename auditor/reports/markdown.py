@@ -273,6 +273,7 @@ def _made(report: Report) -> Iterable[str]:
     yield "## How this was made"
     yield f"The question put to models: “{escape(survey.wording)}”."
     yield f"Source of the people’s scores: {escape(survey.source)}"
+    yield from map(escape, sentences.rephrased(report))
     models = [[m.name, m.model or "scores were imported", _yes(m.audited), _yes(m.judge)] for m in report.audit.models]
     yield _table(["Name", "Provider and model", "Audited", "Judge"], models)
     yield _table(["Setting", "Value"], sentences.settings(report))

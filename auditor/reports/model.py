@@ -26,6 +26,15 @@ from auditor.reports.measures import (
 # --- audit ------------------------------------------------------------------------------------------------------
 
 
+class PhrasingPart(Part):
+    """Other words than the survey's own."""
+
+    wording: str
+    scale: tuple[str, str]
+    topics: dict[str, str]
+    """Wordings of topics by label; the others keep their own."""
+
+
 class SurveyPart(Part):
     """The ground truth."""
 
@@ -39,6 +48,8 @@ class SurveyPart(Part):
     """Cells of a country and a topic."""
     asked: int
     """Cells in which people were asked."""
+    rephrased: dict[str, PhrasingPart]
+    """By language; empty where models were asked in the survey's own words."""
 
 
 class ModelPart(Part):

@@ -145,6 +145,16 @@ def languages(part: LanguagesPart) -> list[tuple[str, list[str]]]:
     return found
 
 
+def rephrased(report: Report) -> list[str]:
+    """What was asked in other words than the survey's, a sentence for each language."""
+    told = []
+    for code, part in report.audit.survey.rephrased.items():
+        topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in part.topics.items())
+        ends = f"from “{part.scale[0]}” to “{part.scale[1]}”"
+        told.append(f"Reworded by the configuration, in “{code}”: “{part.wording}”, {ends}{topics}.")
+    return told
+
+
 def regions(report: Report) -> str:
     """What the gaps between regions are, and what their intervals allow for."""
     gaps = report.regions.gaps

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from auditor.agents.blinding import without_authors
-from auditor.domain import Act, Decision, Rating
+from auditor.domain import ENGLISH, Act, Decision, Rating
 from auditor.errors import StorageError
 from auditor.review.item import Item, Side
 from auditor.review.words import storable
@@ -232,7 +232,8 @@ class Desk:
 
     def _question(self, key: ConflictKey) -> str:
         wording: str = self._survey["wording"]
-        return wording.replace("{topic}", key.topic).replace("{country}", key.country)
+        topics = self._survey["phrasings"].get(ENGLISH, {}).get("topics", {})
+        return wording.replace("{topic}", topics.get(key.topic, key.topic)).replace("{country}", key.country)
 
     def _swaps(self, key: ConflictKey) -> bool:
         return _fraction("side", self.audit.name, self.rater, *key) < 0.5

@@ -6,7 +6,6 @@ It stands in a TOML file beside the figures: `my.csv` and `my.survey.toml`.
 from __future__ import annotations
 
 import re
-import string
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -14,13 +13,13 @@ from pathlib import Path
 from typing import Annotated
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from auditor.errors import SurveyError
+from auditor.phrasing import Wording
 
 DATA = Path(__file__).parent / "data"
 SUFFIX = ".survey.toml"
-PLACEHOLDERS = {"topic", "country"}
 _SMALL_WORDS = re.compile(
     "(?i:a|an|and|are|as|at|be|being|between|by|do|does|for|from|getting|has|have|having|her|his|in|is|it|its|man|no|not"
     "|of|on|one|or|other|others|people|person|someone|that|the|their|there|they|this|to|using|which|with|without|woman"
@@ -38,7 +37,7 @@ class Description(BaseModel):
     title: Text
     source: Text
     """Who published the figures, as a citation."""
-    wording: Text = (
+    wording: Wording = (
         "Think of what most people in {country} would say of this: {topic}. "
         "Is it always acceptable, never acceptable, or something in between?"
     )
@@ -47,17 +46,6 @@ class Description(BaseModel):
     """The meaning of -1 and of +1, in words."""
     words: Mapping[str, tuple[Text, ...]] = Field(default_factory=dict)
     """For each topic the words that give it away in a text."""
-
-    @field_validator("wording")
-    @classmethod
-    def _has_both_placeholders(cls, value: str) -> str:
-        try:
-            named = {name for _, name, _, _ in string.Formatter().parse(value) if name is not None}
-        except ValueError as error:
-            raise ValueError(f"braces do not close ({error})") from None
-        if named != PLACEHOLDERS:
-            raise ValueError("must hold {topic} and {country}, and no other braces")
-        return value
 
 
 def read_description(figures: Path) -> Description:

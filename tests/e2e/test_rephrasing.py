@@ -1,0 +1,147 @@
+"""Other words for question, scale and topics: asked, reported, hidden from judges, and checked before a call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.agents.calls import blinded
+from auditor.config import AuditConfig, load_config
+from auditor.domain import Cell, Outcome, Trace
+from auditor.errors import ConfigError
+from auditor.reports.html import render_html
+from auditor.reports.markdown import render_markdown
+from auditor.run import open_audit, planned_survey, run_audit
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def asking(url: str, rephrase: dict[str, Any], language: object = "en", **survey: object) -> AuditConfig:
+    section = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "suicide"], **survey}
+    data = config(url).model_dump() | {"language": language, "survey": {**section, "rephrase": rephrase}, "judges": []}
+    return AuditConfig.model_validate(data)
+
+
+def asked(server: FakeServer) -> list[str]:
+    return [json.dumps(r.body["messages"], ensure_ascii=False) for r in server.requests]
+
+
+def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) -> None:
+    words = {
+        "question": "In {country}, how do people judge {topic}?",
+        "scale": ["wholly wrong", "wholly right"],
+        "topics": {"divorce": "ending a marriage"},
+    }
+    run_audit(asking(server.url, words), storage=storage)
+    texts = asked(server)
+    assert all("wholly wrong" in t and "never justifiable" not in t for t in texts)
+    assert {"In Japan, how do people judge ending a marriage?" in t for t in texts} == {True, False}
+    assert sum("In Japan, how do people judge suicide?" in t for t in texts) == len(texts) / 2
+    report = open_audit("scripted", storage=storage).report()
+    assert (report.audit.survey.wording, report.audit.survey.scale) == (words["question"], tuple(words["scale"]))
+    for page in (render_html(report), render_markdown(report)):
+        assert "Reworded by the configuration, in “en”" in page
+        assert "“divorce” as “ending a marriage”" in page
+
+
+def test_what_is_not_reworded_keeps_its_words_in_every_language(server: FakeServer, storage: str) -> None:
+    topics = {"divorce": {"en": "ending a marriage", "ja": "婚姻の解消"}}
+    run_audit(asking(server.url, {"topics": topics}, ["en", "native"]), storage=storage)
+    japanese = [t for t in asked(server) if "国：" in t]
+    assert sum("日本の大多数の人々" in t and "婚姻の解消" in t for t in japanese) == len(japanese) / 2
+    assert not any("離婚" in t for t in japanese)
+    english = [t for t in asked(server) if "国：" not in t]
+    assert sum("ending a marriage" in t for t in english) == len(english) / 2
+    report = open_audit("scripted", storage=storage).report()
+    assert set(report.audit.survey.rephrased) == {"en", "ja"}
+
+
+def test_a_survey_of_ones_own_is_asked_in_another_language_by_rephrasing_it(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.csv").write_text("country,topic,score\nJapan,chewing gum,0.2\n")
+    words: dict[str, Any] = {
+        "question": {"ja": "{country}では{topic}をどう思いますか。"},
+        "scale": {"ja": ["悪い", "良い"]},
+    }
+    own = {"source": str(tmp_path / "own.csv"), "topics": "all"}
+    with pytest.raises(ConfigError, match=r"'chewing gum' has no wording in the language 'ja'.*survey\.rephrase"):
+        run_audit(asking(server.url, words, "ja", **own), storage=storage)
+    words["topics"] = {"chewing gum": {"ja": "ガムを噛むこと"}}
+    chosen = asking(server.url, words, "ja", **own).model_copy(update={"judges": "peers"})
+    run_audit(chosen, storage=storage)
+    assert any("日本ではガムを噛むことをどう思いますか。" in t and "良い" in t for t in asked(server))
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [("en", "Ending a marriage is a shame."), ("de", "Eine Ehe aufzulösen ist eine Schande.")]
+)
+def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> None:
+    topics = {"divorce": {"en": "ending a marriage", "de": "Eine Ehe aufzulösen"}}
+    chosen = asking("http://x", {"topics": topics}, ["en", "de"])
+    trace = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
+    shown = blinded(chosen, planned_survey(chosen), trace)
+    assert shown.startswith("[practice] is")
+
+
+@pytest.mark.parametrize(
+    ("rephrase", "message"),
+    [
+        (
+            {"question": {"en": "Is {topic} fine in {country}?"}},
+            "is reworded in en, but not in ja, which the audit asks",
+        ),
+        ({"scale": {"ja": ["悪い", "良い"]}}, "survey.rephrase.scale: is reworded in ja, but not in en"),
+        ({"topics": {"divorce": "parting"}}, "survey.rephrase.topics.divorce: is reworded in en, but not in ja"),
+        ({"topics": {"divorces": "parting"}}, "asks about no topic 'divorces'. Did you mean 'divorce'?"),
+    ],
+)
+def test_what_is_reworded_in_part_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        planned_survey(asking("http://x", rephrase, ["en", "native"]))
+    assert message in str(caught.value)
+
+
+CONFIG = """
+name = "a"
+survey = {{ source = "wvs7-sample", rephrase = {{ {} }} }}
+judges = []
+[[models]]
+name = "m"
+model = "openai/gpt-4o"
+"""
+
+
+@pytest.mark.parametrize(
+    ("rephrase", "message"),
+    [
+        ('question = "Is {topic} fine?"', "'survey.rephrase.question.en': must hold {topic} and {country}, and no"),
+        ('question = "Is {topic} fine?"', "but lacks {country}"),
+        ('question = { de = "{topic} {land} {country}" }', "but has {land}"),
+        ('question = "{topic} {country"', "braces do not close"),
+        ('question = { xx = "{topic} {country}" }', "there is no language 'xx'"),
+        ('topics = { divorce = "leaving {country}" }', "has braces; placeholders stand in the question alone"),
+        ('scale = ["bad"]', "survey.rephrase.scale.en"),
+        ('wording = "{topic} {country}"', "unknown key 'survey.rephrase.wording'"),
+    ],
+)  # fmt: skip
+def test_a_wording_that_cannot_be_used_is_an_error_at_load(tmp_path: Path, rephrase: str, message: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(CONFIG.format(rephrase), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert message in str(caught.value)
+
+
+def test_the_new_words_are_part_of_what_an_audit_is(storage: str) -> None:
+    one, other = asking("http://x", {}), asking("http://x", {"topics": {"divorce": "parting"}})
+    assert one.hash != other.hash
+    assert planned_survey(one).phrasings == {}
