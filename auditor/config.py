@@ -23,6 +23,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
 ENV_PREFIX = "os.environ/"
 MAX_CONFIG_BYTES = 1_000_000
+MOST_TO_A_SERVER, MOST_TO_A_PROVIDER = 8, 100
 
 
 class Section(BaseModel):
@@ -75,8 +76,13 @@ class ModelSection(Section):
     """Text put before every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Overrides the direct probe's temperature for an audited model, the review's for a judge that is listed apart."""
-    concurrency: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Requests in flight at most."""
+    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Requests in flight at most; if not set, 8 to a server of one's own, and to a provider up to 100, beginning with
+    20 and led by what its account bears."""
+    rpm: Annotated[int, Field(ge=1)] | None = None
+    """Requests a minute at most."""
+    tpm: Annotated[int, Field(ge=1)] | None = None
+    """Tokens a minute at most, by estimate."""
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
     """Time limit of one request, in seconds."""
     price: Price | None = None
@@ -92,6 +98,17 @@ class ModelSection(Section):
     def kin(self) -> str:
         """Its family, as set or as its id says."""
         return self.family or family_of(self.model)
+
+    @property
+    def most_in_flight(self) -> int:
+        """Requests in flight at most, chosen or by default."""
+        return self.concurrency or (MOST_TO_A_SERVER if self.api_base else MOST_TO_A_PROVIDER)
+
+    @property
+    def account(self) -> tuple[str, str | None, str | None]:
+        """Who bears the load: models of one account share what it allows; without key and server, each has its own."""
+        known = self.api_key or self.api_base
+        return self.model.split("/", 1)[0] if known else self.model, self.api_key, self.api_base
 
 
 class DirectProbe(Section):

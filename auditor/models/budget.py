@@ -13,6 +13,19 @@ CHARS_PER_TOKEN = 3
 """On the low side for English, so that an estimate is rather too high than too low."""
 
 
+def size(call: Call) -> float:
+    """The most tokens that one request of this call may take, in and out, by estimate."""
+    return _prompt(call) + _answer(call)
+
+
+def _prompt(call: Call) -> float:
+    return sum(len(m.content) for m in call.messages) / CHARS_PER_TOKEN
+
+
+def _answer(call: Call) -> float:
+    return float(call.params.get("max_tokens", 0))
+
+
 def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
     """Make sure that a budget can hold.
 
@@ -43,8 +56,7 @@ class Budget:
         """The most that one request of this call may cost; 0 when its price is unknown, and so nothing is limited."""
         if price is None:
             return 0.0
-        prompt = sum(len(m.content) for m in call.messages) / CHARS_PER_TOKEN
-        return prompt * price[0] + float(call.params.get("max_tokens", 0)) * price[1]
+        return _prompt(call) * price[0] + _answer(call) * price[1]
 
     def reserve(self, estimate: float) -> bool:
         """Set the amount aside; False when the limit would be passed."""

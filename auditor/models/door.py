@@ -51,7 +51,18 @@ def without_keywords(schema: Any, refused: set[str]) -> Any:
     return [without_keywords(v, refused) for v in schema] if isinstance(schema, list) else schema
 
 
+def open_client() -> None:
+    """Give litellm the HTTP client of this run."""
+    from auditor.models.transport import client
+
+    vars(litellm())["aclient_session"] = client()
+
+
 async def close_clients() -> None:
     """Close litellm's HTTP clients of this event loop, and forget them: it would hand out closed ones."""
+    session = vars(litellm())["aclient_session"]
+    if session is not None:
+        await session.aclose()
+    vars(litellm())["aclient_session"] = None
     await litellm().close_litellm_async_clients()
     litellm().in_memory_llm_clients_cache.flush_cache()

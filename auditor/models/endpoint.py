@@ -94,6 +94,15 @@ def resolve(section: ModelSection) -> Endpoint:
     return Endpoint(model=section.model, server=section.api_base, price=price_of(section), key=key)
 
 
+def embedded_slots(model: str) -> int | None:
+    """Requests that an embedded model's server takes at once; None for a provider."""
+    if not model.startswith(EMBEDDED):
+        return None
+    from auditor.models.embedded import SLOTS
+
+    return SLOTS
+
+
 def price_of(section: ModelSection) -> tuple[float, float] | None:
     """US dollars per input and output token; None when unknown."""
     if section.model.startswith(EMBEDDED):

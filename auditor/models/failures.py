@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from auditor.domain import Outcome
 from auditor.models.door import litellm
+from auditor.models.transport import Unacceptable
 
 MAX_ERROR_CHARS = 500
+UNREACHABLE = ("ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
 QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
 
@@ -39,6 +41,10 @@ def classify(error: Exception, secrets: tuple[str, ...] = ()) -> Failure:
     lib = litellm()
     status = _status(error)
     text = _text(error, secrets)
+    if (refused := _cause(error, Unacceptable)) is not None:
+        return Failure(Outcome.SERVER_ERROR, False, False, str(refused), status)
+    if status is not None and 300 <= status < 400:
+        return Failure(Outcome.CLIENT_ERROR, False, False, "the server redirects, which is not followed", status)
     if isinstance(error, (asyncio.TimeoutError, lib.Timeout)):
         return Failure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
     if isinstance(error, lib.ContentPolicyViolationError):
@@ -58,14 +64,21 @@ def classify(error: Exception, secrets: tuple[str, ...] = ()) -> Failure:
 
 def is_unreachable(error: Exception) -> bool:
     """Whether no server answered at all."""
+    return any(type(cause).__name__ in UNREACHABLE for cause in _causes(error))
+
+
+def _cause(error: Exception, kind: type[BaseException]) -> BaseException | None:
+    return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
+
+
+def _causes(error: Exception) -> Iterator[BaseException]:
+    """An error and what it came of."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
-        if type(cause).__name__ in ("ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError"):
-            return True
+        yield cause
         seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
-    return False
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

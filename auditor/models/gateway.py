@@ -10,7 +10,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -18,10 +18,10 @@ from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
 from auditor.models import door
-from auditor.models.budget import Budget, require_prices
-from auditor.models.endpoint import Endpoint, resolve
+from auditor.models.budget import Budget, require_prices, size
+from auditor.models.endpoint import Endpoint, embedded_slots, resolve
 from auditor.models.failures import Failure, classify, is_unreachable
-from auditor.models.limiter import Limiter, backoff
+from auditor.models.limiter import Limiter, Rate, backoff
 from auditor.models.responses import read_response
 
 UNREACHABLE_AFTER = 2
@@ -34,6 +34,8 @@ class _Line:
     section: ModelSection
     endpoint: Endpoint
     limiter: Limiter
+    slots: asyncio.Semaphore
+    rate: Rate
     contact: asyncio.Lock
     reached: bool = False
     blocked: Failure | None = None
@@ -65,6 +67,7 @@ class Gateway:
             ModelSetupError: an embedded model cannot be started.
         """
         door.litellm()  # its import takes seconds, which are no part of any request
+        door.open_client()
         self._limits = limits
         self._rng = random.Random(seed)
         self._stop = stop or threading.Event()
@@ -72,13 +75,11 @@ class Gateway:
         require_prices(models, limits)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
-        shared: dict[str | None, Limiter] = {}
+        limiters = _limiters(models)
         for model in models:
-            endpoint = resolve(model)
-            # All models on one embedded server share its slots: what waits there would run into its time limit.
-            limiter = Limiter(min(model.concurrency, endpoint.slots or model.concurrency))
-            limiter = shared.setdefault(endpoint.server, limiter) if endpoint.slots else limiter
-            self._lines[model.name] = _Line(model, endpoint, limiter, asyncio.Lock())
+            slots = asyncio.Semaphore(model.most_in_flight)
+            rate, contact = Rate(model.rpm, model.tpm), asyncio.Lock()
+            self._lines[model.name] = _Line(model, resolve(model), limiters[model.account], slots, rate, contact)
 
     async def complete(self, call: Call) -> Answer:
         """Ask, and ask again where that can help, within the limits.
@@ -113,12 +114,14 @@ class Gateway:
             estimate = self.budget.estimate(call, line.endpoint.price)
             if not self.budget.reserve(estimate):
                 return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
-            async with line.limiter.slot():
+            await line.rate.take(size(call))
+            async with line.slots, line.limiter.slot():
                 # Waiting for a first slot is our own doing, and no part of the call's time.
                 deadline = deadline or time.monotonic() + self._limits.deadline_s
                 answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
             self.budget.settle(estimate, answer.cost_usd)
             attempts += answer.attempts
+            _tell(line.limiter, failure, first=len(attempts) == 1)
             if failure is None or not failure.retry:
                 break
             if not await self._wait(line, failure, len(attempts), deadline):
@@ -129,7 +132,6 @@ class Gateway:
         """Wait before another try; False when the deadline leaves no time for one."""
         pause = backoff(attempt, self._rng)
         if failure.outcome is Outcome.RATE_LIMITED and failure.retry_after_s is not None:
-            line.limiter.pause(failure.retry_after_s)
             pause += failure.retry_after_s
         elif failure.retry_after_s is not None:
             pause = max(pause, failure.retry_after_s)
@@ -165,6 +167,28 @@ class Gateway:
             retry_after_s=failure.retry_after_s if failure else None,
         )
         return replace(answer, attempts=(attempt,)), failure
+
+
+def _limiters(models: Sequence[ModelSection]) -> dict[tuple[str, str | None, str | None], Limiter]:
+    """One for each account. What waits at a server of few slots would run into its time limit, so they bound it too."""
+    found = {}
+    for account in {m.account for m in models}:
+        mine = [m for m in models if m.account == account]
+        most = sum(m.concurrency for m in mine if m.concurrency) or max(m.most_in_flight for m in mine)
+        slots = embedded_slots(mine[0].model)
+        found[account] = Limiter(most) if slots is None else Limiter(min(most, slots), start=slots)
+    return found
+
+
+def _tell(limiter: Limiter, failure: Failure | None, *, first: bool) -> None:
+    """What a request says of its account; one that went well only after others failed says nothing."""
+    if failure is None:
+        if first:
+            limiter.succeeded()
+    elif failure.outcome is Outcome.RATE_LIMITED:
+        limiter.throttled(failure.retry_after_s)
+    elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
+        limiter.troubled()
 
 
 def _failed(call: Call, failure: Failure) -> Answer:

@@ -1,35 +1,109 @@
-"""How hard one model may be asked: so many requests in flight, and none before the provider's own waiting time."""
+"""How hard a provider's account may be asked: a limit that finds itself, and gates that a 429 or a set rate closes.
+
+Additive increase, multiplicative decrease (Chiu and Jain, Computer Networks and ISDN Systems 17, 1989), with the slow
+start of TCP: the limit doubles each clean round until the provider first says that it is too much.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+
+from aiolimiter import AsyncLimiter
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
+START, MOST = 20, 100
+"""Requests in flight for one account: at first, and ever."""
+CUT, GROWTH = 0.8, 1.05
+COOLDOWN_S = 15.0
+"""After a cut the limit is left alone for this long, or for as long as the provider asks to wait."""
+LEAST_ROUND = 4
+BUSY = 0.8
+"""Share of the limit that must have been in flight for a clean round to prove anything."""
 
 
 class Limiter:
-    """Slots of one model, shared by all who ask it, and a gate that a 429 closes for all of them."""
+    """Slots of one account, shared by all who ask it.
 
-    def __init__(self, concurrency: int) -> None:
-        self._slots = asyncio.Semaphore(concurrency)
-        self._not_before = 0.0
+    Attributes:
+        limit: requests that may be in flight now; whole numbers of it count.
+    """
 
-    def pause(self, seconds: float) -> None:
-        """Let no request out for that long."""
-        self._not_before = max(self._not_before, time.monotonic() + seconds)
+    def __init__(self, most: int = MOST, *, start: int = START, clock: Callable[[], float] = time.monotonic) -> None:
+        """A limiter.
+
+        Args:
+            most: what the limit never exceeds.
+            start: what it begins with.
+            clock: seconds, never going back.
+        """
+        self.limit = float(min(start, most))
+        self._most = most
+        self._clock = clock
+        self._in_flight = self._peak = self._clean = 0
+        self._doubling = True
+        self._not_before = self._cooled_at = 0.0
+        self._changed = asyncio.Condition()
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Hold a slot, once there is one and the gate is open."""
-        async with self._slots:
-            while (wait := self._not_before - time.monotonic()) > 0:  # noqa: ASYNC110 - another 429 may move the gate
+        async with self._changed:
+            while self._in_flight >= int(self.limit):
+                await self._changed.wait()
+            self._in_flight += 1
+        try:
+            while (wait := self._not_before - self._clock()) > 0:  # noqa: ASYNC110 - another 429 may move the gate
                 await asyncio.sleep(wait)
+            self._peak = max(self._peak, self._in_flight)
             yield
+        finally:
+            self._in_flight -= 1
+            async with self._changed:
+                self._changed.notify_all()
+
+    def succeeded(self) -> None:
+        """A request went well at its first try; a whole round of them lets the limit grow."""
+        if self._clock() < self._cooled_at:
+            return
+        self._clean += 1
+        if self._clean < max(self.limit, LEAST_ROUND):
+            return
+        if self._peak >= BUSY * int(self.limit):
+            self.limit = min(self._most, self.limit * (2 if self._doubling else GROWTH))
+        self._clean, self._peak = 0, self._in_flight
+
+    def throttled(self, wait_s: float | None) -> None:
+        """The provider said that it is too much: nobody goes out before it allows, and the limit is cut, once."""
+        now = self._clock()
+        self._clean, self._doubling = 0, False
+        self._not_before = max(self._not_before, now + (wait_s or 0.0))
+        if now >= self._cooled_at:
+            self.limit = max(1.0, self.limit * CUT)
+            self._cooled_at = now + max(COOLDOWN_S, wait_s or 0.0)
+
+    def troubled(self) -> None:
+        """A server error or a time-out: no reason to ask less, and none to ask more."""
+        self._clean = 0
+
+
+class Rate:
+    """Requests and tokens a minute at most, where the config sets them."""
+
+    def __init__(self, rpm: int | None, tpm: int | None) -> None:
+        self._requests = AsyncLimiter(rpm, 60) if rpm else None
+        self._tokens = AsyncLimiter(tpm, 60) if tpm else None
+
+    async def take(self, tokens: float) -> None:
+        """Wait until one more request of about so many tokens may go out."""
+        if self._requests:
+            await self._requests.acquire()
+        if self._tokens:
+            await self._tokens.acquire(min(tokens, self._tokens.max_rate))
 
 
 def backoff(attempt: int, rng: random.Random) -> float:

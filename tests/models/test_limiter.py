@@ -1,0 +1,128 @@
+"""The limit that finds itself, by a clock that the tests turn."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+
+import pytest
+
+from auditor.models.limiter import COOLDOWN_S, MAX_WAIT_S, MOST, START, Limiter, Rate, backoff
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def busy(limiter: Limiter) -> None:
+    """As many requests in flight as the limit allows, all of which go well."""
+    async with AsyncExitStack() as stack:
+        for _ in range(int(limiter.limit)):
+            await stack.enter_async_context(limiter.slot())
+    for _ in range(max(4, int(limiter.limit) + 1)):
+        limiter.succeeded()
+
+
+async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None:
+    clock = Clock()
+    limiter = Limiter(clock=clock)
+    seen = [limiter.limit]
+    for _ in range(4):
+        await busy(limiter)
+        seen.append(limiter.limit)
+    assert seen == [START, 40, 80, MOST, MOST]
+    limiter.throttled(None)
+    assert limiter.limit == 80
+    clock.now += COOLDOWN_S
+    await busy(limiter)
+    assert limiter.limit == pytest.approx(84)
+
+
+async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_nothing() -> None:
+    clock = Clock()
+    limiter = Limiter(clock=clock)
+    for _ in range(20):
+        limiter.throttled(2.0)
+    assert limiter.limit == 16
+    for _ in range(100):
+        limiter.succeeded()
+    assert limiter.limit == 16
+    clock.now += COOLDOWN_S
+    limiter.throttled(60.0)
+    clock.now += COOLDOWN_S
+    limiter.throttled(None)
+    assert limiter.limit == pytest.approx(12.8)  # the provider asked for a minute, and only a quarter of it is over
+    for _ in range(100):
+        clock.now += 100
+        limiter.throttled(None)
+    assert limiter.limit == 1
+
+
+async def test_server_errors_stop_growth_and_cut_nothing() -> None:
+    limiter = Limiter(clock=Clock())
+    for _ in range(5):
+        for _ in range(START - 1):
+            limiter.succeeded()
+        limiter.troubled()
+    assert limiter.limit == START
+
+
+async def test_a_limit_that_nobody_needs_does_not_grow() -> None:
+    limiter = Limiter(clock=Clock())
+    for _ in range(1000):
+        async with limiter.slot():
+            pass
+        limiter.succeeded()
+    assert limiter.limit == START
+
+
+async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
+    limiter = Limiter(5)
+    now = most = done = 0
+
+    async def work() -> None:
+        nonlocal now, most, done
+        async with limiter.slot():
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(0)
+            now -= 1
+        done += 1
+
+    await asyncio.gather(*(work() for _ in range(200)))
+    assert (most, done) == (5, 200)
+
+
+async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
+    limiter = Limiter(1)
+    async with limiter.slot():
+        waiting = asyncio.create_task(limiter.slot().__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(1), limiter.slot():
+        pass
+
+
+async def test_a_set_rate_lets_so_many_out_at_once_and_more_tokens_than_a_minute_has_still_go() -> None:
+    rate = Rate(rpm=3, tpm=100)
+    async with asyncio.timeout(1):
+        await rate.take(1000)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await rate.take(50)
+    unlimited = Rate(None, None)
+    async with asyncio.timeout(1):
+        for _ in range(100):
+            await unlimited.take(1e9)
+
+
+def test_waits_double_under_full_jitter() -> None:
+    rng = random.Random(1)
+    waits = [[backoff(n, rng) for _ in range(500)] for n in range(1, 12)]
+    assert all(0 <= w <= min(MAX_WAIT_S, 2 ** (n - 1)) for n, ws in enumerate(waits, 1) for w in ws)
+    assert max(waits[-1]) > 50

@@ -1,0 +1,73 @@
+"""A server that sends too much, packs it, or sends us elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from auditor.config import Limits
+from auditor.domain import Answer, Outcome
+from auditor.models.gateway import Gateway
+from auditor.models.transport import MAX_BYTES, is_metadata
+from tests.audits import KEY, KEY_VARIABLE
+from tests.fake_server import FakeServer, Reply, answer, completion
+from tests.models.test_gateway import call, section
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+async def second(server: FakeServer, reply: Reply) -> Answer:
+    """What comes of a reply that is not the first of a run."""
+    server.script = lambda r: answer(r) if r.number == 0 else reply
+    gateway = Gateway([section(server)], Limits(max_attempts=3))
+    try:
+        assert (await gateway.complete(call(0))).outcome is Outcome.OK
+        return await gateway.complete(call(1))
+    finally:
+        await gateway.close()
+
+
+def packed(text: str) -> dict[str, Any]:
+    return {"raw": gzip.compress(json.dumps(completion(text).body).encode())}
+
+
+async def test_a_compressed_answer_is_not_unpacked(server: FakeServer) -> None:
+    bomb = Reply(headers={"content-encoding": "gzip"}, **packed("0" * 100_000_000))
+    assert bomb.raw is not None
+    assert len(bomb.raw) < 1_000_000
+    got = await second(server, bomb)
+    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "compressed" in (got.error or "")
+    assert server.requests[0].headers["Accept-Encoding"] == "identity"
+
+
+async def test_an_answer_without_end_is_cut_off(server: FakeServer) -> None:
+    got = await second(server, completion("0" * (MAX_BYTES + 1)))
+    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "larger than 8 MB" in (got.error or "")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> None:
+    with FakeServer() as elsewhere:
+        got = await second(server, Reply(status, headers={"location": f"{elsewhere.url}/chat/completions"}))
+        assert elsewhere.requests == []
+    assert (got.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
+    assert "redirect" in (got.error or "")
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("169.254.169.254", True), ("[fe80::1]", True), ("fd00:ec2::254", True), ("Metadata.Google.Internal.", True),
+        ("127.0.0.1", False), ("10.0.0.3", False), ("api.openai.com", False), ("::1", False),
+    ],
+)  # fmt: skip
+def test_addresses_that_hand_out_credentials(host: str, expected: bool) -> None:
+    assert is_metadata(host) is expected
