@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import audits, data, exports, setup
+from auditor.cli import audits, data, decisions, exports, setup
 
 app = typer.Typer(
     name="auditor",
@@ -37,6 +37,7 @@ def root(
 
 
 audits.register(app)
+decisions.register(app)
 setup.register(app)
 data.register(app)
 exports.register(app)

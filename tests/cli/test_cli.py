@@ -34,7 +34,7 @@ COMMANDS = [
     ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"],
     ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
     ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
-    ["experiment", "nonresponse"],
+    ["experiment", "nonresponse"], ["compare"],
 ]  # fmt: skip
 
 

@@ -1,0 +1,86 @@
+"""Paired errors, against scipy's paired test and by worked bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.metrics.bootstrap import MAE, paired_interval
+from auditor.metrics.paired import error_bounds, paired_error
+
+
+def test_is_the_paired_t_test_of_the_absolute_errors() -> None:
+    rng = np.random.default_rng(3)
+    truth, first, second = rng.uniform(-1, 1, (3, 12))
+    first[4], second[7] = np.nan, np.nan
+    keep = [i for i in range(12) if i not in (4, 7)]
+    errors = [np.abs(v[keep] - truth[keep]) for v in (second, first)]
+    outside = stats.ttest_rel(*errors)
+    low, high = outside.confidence_interval(0.95)
+    found = paired_error(first, second, truth)
+    assert found.n == 10
+    assert (found.value, found.ci_low, found.ci_high, found.p_value) == pytest.approx(
+        (errors[0].mean() - errors[1].mean(), low, high, outside.pvalue)
+    )
+
+
+@pytest.mark.parametrize(("first", "reason"), [([], "no cell"), ([0.1], "2 cells"), ([0.1, 0.1, 0.1], "equal")])
+def test_degenerate_input_says_why(first: list[float], reason: str) -> None:
+    found = paired_error(first, [0.3] * len(first), [0.0] * len(first))
+    assert reason in str(found.reason)
+    assert found.p_value is None
+    assert found.ci_low is None
+
+
+def test_bounds_put_what_is_missing_where_it_helps_and_hurts_most() -> None:
+    first, second, truth = [0.5, np.nan], [0.25, 0.5], [0.0, 0.5]
+    # second's errors 0.25 and 0; first's 0.5 and anything in [0, 1.5]
+    assert error_bounds(first, second, truth) == pytest.approx(((-0.25 - 1.5) / 2, (-0.25 + 0) / 2))
+    assert error_bounds([np.nan], [np.nan], [np.nan]) is None
+
+
+def test_bounds_hold_the_truth_whatever_was_hidden() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        truth, first, second = rng.uniform(-1, 1, (3, 20))
+        whole = np.abs(second - truth).mean() - np.abs(first - truth).mean()
+        hidden = rng.random((2, 20)) < 0.3
+        bounds = error_bounds(np.where(hidden[0], np.nan, first), np.where(hidden[1], np.nan, second), truth)
+        assert bounds is not None
+        assert bounds[0] <= whole <= bounds[1]
+
+
+def _simulated_p(rng: np.random.Generator, shift: float) -> float:
+    """Two models of equal noise over 30 countries and 12 topics, the second off by `shift` everywhere."""
+    countries, topics = (np.repeat(np.arange(30), 12), np.tile(np.arange(12), 30))
+    truth = np.zeros(360)
+
+    def scores() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        noise = rng.normal(0, 0.1, 30)[countries] + rng.normal(0, 0.1, 12)[topics] + rng.normal(0, 0.2, 360)
+        return np.asarray(noise, dtype=np.float64)
+
+    second = scores() + shift
+    found = paired_interval(
+        MAE, scores(), second, truth, countries, topics, replicates=400, seed=int(rng.integers(10**9))
+    )
+    assert found.p_value is not None
+    return found.p_value
+
+
+def test_the_paired_p_value_rejects_seldom_where_nothing_differs_and_often_where_much_does() -> None:
+    rng = np.random.default_rng(11)
+    equal = np.array([_simulated_p(rng, 0.0) for _ in range(60)])
+    apart = np.array([_simulated_p(rng, 0.4) for _ in range(10)])
+    assert (equal < 0.05).mean() <= 0.15
+    assert (apart < 0.05).mean() >= 0.9
+
+
+def test_the_p_value_of_no_difference_is_one_and_never_zero() -> None:
+    rng = np.random.default_rng(1)
+    countries, topics = np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8)
+    truth = rng.uniform(-1, 1, 64)
+    same = paired_interval(MAE, truth + 0.1, truth + 0.1, truth, countries, topics, replicates=200)
+    far = paired_interval(MAE, truth + 0.9, truth, truth, countries, topics, replicates=200)
+    assert same.p_value == 1.0
+    assert far.p_value == pytest.approx(2 / 201)

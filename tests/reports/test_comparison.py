@@ -1,0 +1,164 @@
+"""Comparisons: pairs as asked for, directions the right way round, corrections and flips against outside references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
+
+from auditor.domain import Cell, CellScore, Outcome, Ruling, Verdict
+from auditor.errors import UsageError
+from auditor.reports.comparison import compare
+from auditor.reports.comparison_page import page_of
+from auditor.reports.comparison_series import target
+from auditor.reports.pages import page_html, page_markdown
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.reports.conftest import survey_of
+
+COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
+TOPICS = ["divorce", "abortion", "suicide", "gambling", "euthanasia", "casual sex"]
+CELLS = [(c, t) for c in COUNTRIES for t in TOPICS]
+TRUTH = dict(zip(CELLS, np.random.default_rng(5).uniform(-0.9, 0.9, len(CELLS)).round(3).tolist(), strict=True))
+
+
+def make(db: Database, name: str, noise: Mapping[str, float], *, drop: int = 0, worse_in: str = "") -> None:
+    """An audit of imported scores; each model is off by its noise, and `worse_in` one country by 0.8 more."""
+    audit = audits.save(
+        db, name=name, config=None, config_hash=None, survey=survey_of(TRUTH), environment={"auditor": "0.1.0"}
+    )
+    rng = np.random.default_rng(len(name))
+    rows = []
+    for model, size in noise.items():
+        for i, (cell, people) in enumerate(TRUTH.items()):
+            off = size * rng.choice([-1, 1]) * rng.uniform(0.8, 1.2) - (
+                0.8 * np.sign(people) if cell[0] == worse_in else 0.0
+            )
+            score = None if i < drop else float(np.clip(people + off, -1, 1))
+            rows.append(CellScore(model, Cell(*cell), "direct", score, n_ok=int(score is not None), n_planned=1))
+    results.save_scores(db, audit.id, rows)
+    audits.set_stage(db, audit.id, audits.DONE)
+
+
+def test_the_nearer_model_is_better_and_the_other_way_round_worse(db: Database) -> None:
+    make(db, "one", {"near": 0.05, "far": 0.5})
+    found = compare(db, [target("one:far"), target("one:near")]).pairs[0]
+    assert (found.mae.change, found.pearson_r.change) == ("better", "better")
+    assert found.mae.difference.value is not None
+    assert found.mae.difference.value < -0.3
+    turned = compare(db, [target("one:near"), target("one:far")]).pairs[0]
+    assert turned.mae.change == "worse"
+    assert turned.mae.difference.value == pytest.approx(-found.mae.difference.value)
+    assert found.mae.first == pytest.approx(turned.mae.second)
+
+
+def test_one_audit_is_all_its_pairs_and_two_are_matched_by_model(db: Database) -> None:
+    make(db, "before", {"a": 0.2, "b": 0.2, "c": 0.2})
+    make(db, "afterwards", {"a": 0.2, "b": 0.2})
+    alone = compare(db, [target("before")])
+    assert [(p.first, p.second) for p in alone.pairs] == [
+        ("a", "b"), ("a", "c"), ("b", "c"),
+    ]  # fmt: skip
+    both = compare(db, [target("before"), target("afterwards")])
+    assert [(p.first, p.second) for p in both.pairs] == [("before:a", "afterwards:a"), ("before:b", "afterwards:b")]
+
+
+def test_a_tuned_model_of_another_name_is_paired_when_named(db: Database) -> None:
+    make(db, "before", {"base": 0.4})
+    make(db, "afterwards", {"tuned": 0.05})
+    for second in ("afterwards", "afterwards:tuned"):
+        assert compare(db, [target("before"), target(second)]).pairs[0].mae.change == "better"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one"], "nothing to compare"),
+        (["one", "one"], "nothing to pair"),
+        (["one:nobody", "two"], "no scores of 'nobody'"),
+        (["one", "two"], "nothing to pair"),
+    ],
+)
+def test_what_cannot_be_paired_says_what_there_is(db: Database, words: list[str], message: str) -> None:
+    make(db, "one", {"a": 0.1})
+    make(db, "two", {"b": 0.1, "c": 0.1})
+    with pytest.raises(UsageError, match=message):
+        compare(db, [target(word) for word in words])
+
+
+def test_the_country_that_got_worse_is_named_first_and_corrected_by_holm(db: Database) -> None:
+    make(db, "before", {"a": 0.05})
+    make(db, "afterwards", {"a": 0.05}, worse_in="Nigeria")
+    pair = compare(db, [target("before"), target("afterwards")]).pairs[0]
+    assert pair.by_country[0].name == "Nigeria"
+    assert pair.by_country[0].change == "worse"
+    p = [part.p_value for part in pair.by_country if part.p_value is not None]
+    adjusted = [part.p_holm for part in pair.by_country if part.p_holm is not None]
+    assert adjusted == pytest.approx(multipletests(p, method="holm")[1].tolist())
+
+
+def test_unequal_coverage_is_bounded_and_said(db: Database) -> None:
+    make(db, "before", {"a": 0.2})
+    make(db, "afterwards", {"a": 0.2}, drop=10)
+    found = compare(db, [target("before"), target("afterwards")])
+    pair = found.pairs[0]
+    assert (pair.shared, pair.only_first) == (len(CELLS) - 10, 10)
+    assert pair.bounds is not None
+    assert pair.mae.difference.value is not None
+    assert pair.bounds[0] < pair.mae.difference.value < pair.bounds[1]
+    assert any("different shares" in warning for warning in page_of(found).warnings)
+
+
+def test_cells_with_another_truth_are_not_compared(db: Database) -> None:
+    make(db, "one", {"a": 0.1})
+    other = {cell: (value if cell[0] != "Japan" else -value) for cell, value in TRUTH.items()}
+    audit = audits.save(db, name="two", config=None, config_hash=None, survey=survey_of(other), environment={})
+    rows = [CellScore("a", Cell(*cell), "direct", 0.0, n_ok=1, n_planned=1) for cell in TRUTH]
+    results.save_scores(db, audit.id, rows)
+    pair = compare(db, [target("one"), target("two")]).pairs[0]
+    assert pair.truth_differs == len(TOPICS)
+    assert pair.shared == len(CELLS) - len(TOPICS)
+
+
+def _verdicts(db: Database, audit: str, rulings: Mapping[str, list[bool]]) -> None:
+    rows = [
+        Verdict(judge, "a", Cell(*cell), 0, Outcome.OK, Ruling.VALID if yes else Ruling.INVALID)
+        for judge, said in rulings.items()
+        for cell, yes in zip(CELLS, said, strict=False)
+    ]
+    results.save_verdicts(db, audits.get(db, audit).id, rows)
+
+
+def test_two_judges_on_the_same_traces(db: Database) -> None:
+    make(db, "one", {"a": 0.1})
+    _verdicts(db, "one", {"x": [True] * 10 + [False] * 5, "y": [False] * 8 + [True] * 2 + [False] * 4 + [True]})
+    found = compare(db, [target("one")], judges=["x", "y"], listed=3).judges[0]
+    assert (found.n, found.both_valid, found.both_invalid, found.to_valid, found.to_invalid) == (15, 2, 4, 1, 8)
+    assert found.p_value == pytest.approx(binomtest(1, 9).pvalue)
+    assert (len(found.flips), found.not_listed) == (3, 6)
+    assert found.change.value == pytest.approx(-7 / 15)
+    with pytest.raises(UsageError, match="no trace has a valid verdict"):
+        compare(db, [target("one")], judges=["x", "nobody"])
+
+
+def test_flips_between_audits_are_of_the_same_judge(db: Database) -> None:
+    make(db, "one", {"a": 0.1})
+    make(db, "two", {"a": 0.1})
+    _verdicts(db, "one", {"x": [True, True], "y": [True, True]})
+    _verdicts(db, "two", {"x": [True, False], "z": [False, False]})
+    verdicts = compare(db, [target("one"), target("two")]).pairs[0].verdicts
+    assert verdicts is not None
+    assert [(f.judge, f.country, f.topic, f.first, f.second) for f in verdicts.flips] == [
+        ("x", *CELLS[1], "VALID", "INVALID")
+    ]
+
+
+def test_the_page_holds_no_markup_of_others(db: Database) -> None:
+    make(db, "one", {"<script>a|b": 0.1, "near": 0.1})
+    page = page_of(compare(db, [target("one")]))
+    assert "<script>" not in page_html(page)
+    assert "&lt;script&gt;" in page_html(page)
+    assert "\\<script>a\\|b" in page_markdown(page)
