@@ -24,15 +24,24 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
+REDIRECTING = ("_API_BASE", "_BASE_URL")
 _NOISY = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "instructor", "asyncio")
 
 
 def prepare() -> None:
     """Set the environment of this process; call it before litellm, langgraph or transformers are imported.
 
-    The values stand over what the user's shell says: a look-up or a trace would carry prompts to third parties.
+    The values stand over what the user's shell says: a look-up or a trace would carry prompts to third parties, and a
+    base URL of the environment would carry the keys; servers are named in the config alone.
     """
     os.environ.update(SETTINGS)
+    for name in redirecting():
+        del os.environ[name]
+
+
+def redirecting() -> list[str]:
+    """Variables by which litellm would send requests, and keys with them, to another server than the config names."""
+    return sorted(name for name in os.environ if name.endswith(REDIRECTING))
 
 
 def quiet() -> None:

@@ -70,8 +70,8 @@ class ModelSection(Section):
     """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
     api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
     """Where the key is: `os.environ/NAME`. The key itself never stands in the file."""
-    api_base: str | None = None
-    """Base URL of a server that speaks the provider's protocol."""
+    api_base: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
+    """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`."""
     system: str | None = None
     """Text put before every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None

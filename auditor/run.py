@@ -22,6 +22,7 @@ from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
 from auditor.storage import audits, ledger, results
 from auditor.storage.database import DEFAULT_URL, Database, open_database, run_lock
+from auditor.trust import destinations, require_trust
 
 if TYPE_CHECKING:
     from auditor.agents.context import Encoder, Progress
@@ -102,8 +103,10 @@ def run_audit(
 
     url = storage_url(storage, config)
     check_keys(config)
+    require_trust(config)
     progress = progress or Silent()
     with open_database(url) as db, run_lock(db, config.name):
+        progress.noted(destinations(config))
         if note := change_note(audits.find(db, config.name), config, fingerprint(config)):
             progress.noted(note)
         audit = audits.save(

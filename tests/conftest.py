@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
@@ -19,6 +20,7 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.endswith(KEY_SUFFIXES) or name in ("AUDITOR_STORAGE",):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
 
 
 @pytest.fixture

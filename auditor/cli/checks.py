@@ -108,6 +108,7 @@ def _config(path: Path) -> Iterator[Check]:
             yield _key(model.name, model.api_key)
         if model.api_base is not None:
             yield _server(model.name, model.api_base)
+    yield from _trust(config)
     if config.limits.budget_usd is not None:
         yield _budget(config)
     yield _encoder(config.embedding.model)
@@ -131,6 +132,20 @@ def _budget(config: AuditConfig) -> Check:
     except AuditorError as error:
         return Check("FAIL", "budget", error.message, error.mend)
     return Check("ok", "budget", f"${config.limits.budget_usd:g}, and every price is known")
+
+
+def _trust(config: AuditConfig) -> Iterator[Check]:
+    from auditor.bootstrap import redirecting
+    from auditor.trust import destinations, require_trust
+
+    for name in redirecting():
+        yield Check("warn", name, "set, and not heeded", "Name the server in the config, as api_base.")
+    try:
+        require_trust(config)
+    except AuditorError as error:
+        yield Check("FAIL", "keys and hosts", error.message, error.mend)
+        return
+    yield Check("ok", "keys and hosts", destinations(config))
 
 
 def _server(name: str, url: str) -> Check:

@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(init)
     app.command()(doctor)
+    app.command()(trust)
     app.add_typer(models_app)
 
 
@@ -37,6 +38,25 @@ def init(
         raise UsageError(f"the folder {file.parent} does not exist.", "Make it first.")
     file.write_text((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), encoding="utf-8")
     say(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+
+
+def trust(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit whose servers may have its keys.")],
+) -> None:
+    """Allow the keys that a config names to go to the servers that it names; read it first.
+
+    Only keys with an api_base need this: without one, a key goes to its provider's own servers.
+
+    Example: auditor trust examples/local-server.toml
+    """
+    from auditor.config import load_config
+    from auditor.trust import bindings_of, trust, trust_file
+
+    asked = bindings_of(load_config(config))
+    fresh = trust(asked)
+    for binding in asked:
+        say(f"{binding.key} may go to {binding.host}{'' if binding in fresh else ' (as before)'}")
+    say(f"Written to {trust_file()}" if fresh else "Nothing to allow: no key goes to a server that the config names.")
 
 
 def doctor(
