@@ -1,0 +1,53 @@
+"""What each template asks for is what the parser of scores reads, in its own language's digits and steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.agents.reading import read_score, read_trace
+from auditor.domain import LANGUAGES, Answer, Cell, Outcome
+from auditor.prompts import load_prompt
+
+IN_ITS_LANGUAGE = {
+    "ar": "أجب بالعربية", "de": "auf Deutsch", "es": "en español", "fr": "en français", "hi": "हिन्दी में",
+    "id": "dalam bahasa Indonesia", "ja": "日本語で", "pt": "em português", "ru": "по-русски", "sw": "kwa Kiswahili",
+    "tr": "Türkçe", "zh": "用中文",
+}  # fmt: skip
+LAST_STEP = {
+    "ar": "الخطوة 3:", "de": "Schritt 3:", "en": "Step 3:", "es": "Paso 3:", "fr": "Étape 3 :", "hi": "चरण 3:",
+    "id": "Langkah 3:", "ja": "第3段階：", "pt": "Passo 3:", "ru": "Шаг 3:", "sw": "Hatua 3:", "tr": "Adım 3:",
+    "zh": "第三步：",
+}  # fmt: skip
+HALF = {"ar": "٠٫٥", "hi": "०.५", "zh": "０．５", "ja": "０．５"}
+
+
+@pytest.mark.parametrize("language", sorted(IN_ITS_LANGUAGE))
+@pytest.mark.parametrize("mode", ["structured", "text"])
+def test_a_template_asks_for_an_answer_in_its_own_language(language: str, mode: str) -> None:
+    assert IN_ITS_LANGUAGE[language] in load_prompt(f"direct.{mode}", language).system
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("form", "sign"),
+    [
+        ("SCORE = {n}", 1), ("SCORE = -{n}", -1), ("SCORE = −{n}", -1), ("SCORE={n}", 1), ("**SCORE = {n}**", 1),
+        ("SCORE：{n}", 1), ("SCORE = {n}。", 1), ("SCORE = x = {n}", 1), ("{step} SCORE = {n}", 1),
+        ("{step}\nSCORE = {n}", 1), ("**{step} SCORE = {n}**", 1), ("\u200fSCORE = {n}\u200f", 1),
+        ("SCORE = \u200e-{n}", -1), ("SCORE = {n} ({scale})", 1),
+    ],
+)  # fmt: skip
+def test_the_last_step_is_read_as_models_write_it(language: str, form: str, sign: int) -> None:
+    step = LAST_STEP[language]
+    assert step in load_prompt("direct.text", language).system
+    scale = {"ar": "يُبرَّر أحيانًا", "hi": "कभी-कभी"}.get(language, "…")
+    line = form.format(n=HALF.get(language, "0,5"), step=step, scale=scale)
+    assert read_score(f"…\n{line}") == 0.5 * sign
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_reasoning_keeps_its_words_and_loses_the_line(language: str) -> None:
+    reasoning = load_prompt("direct.text", language).system.splitlines()[0]
+    answer = Answer("k", Outcome.OK, text=f"{reasoning}\nSCORE = {HALF.get(language, '0,5')}")
+    trace = read_trace(answer, "m", Cell("Japan", "divorce"), 0, "text")
+    assert (trace.outcome, trace.score, trace.text) == (Outcome.OK, 0.5, reasoning)
