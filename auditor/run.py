@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import platform
 import signal
 import threading
@@ -21,14 +20,13 @@ from auditor.config import AuditConfig, load_config
 from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
 from auditor.storage import audits, ledger, results
-from auditor.storage.database import DEFAULT_URL, Database, open_database, run_lock
+from auditor.storage.database import Database, database_url, open_database, run_lock
 from auditor.trust import destinations, require_trust
 
 if TYPE_CHECKING:
     from auditor.agents.context import Encoder, Progress
     from auditor.reports.model import Report
 
-STORAGE_VARIABLE = "AUDITOR_STORAGE"
 RECORDED = ("litellm", "instructor", "langgraph", "sentence-transformers", "torch", "xllamacpp", "numpy", "scipy")
 NO_ENCODER = "none"
 NO_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
@@ -36,7 +34,7 @@ NO_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cel
 
 def storage_url(given: str | None = None, config: AuditConfig | None = None) -> str:
     """Where audits are: as given, else AUDITOR_STORAGE, else the config's word, else `auditor.db` in this folder."""
-    return given or os.environ.get(STORAGE_VARIABLE) or (config.storage if config else None) or DEFAULT_URL
+    return database_url(given, config.storage if config else None)
 
 
 @dataclass(frozen=True, slots=True)

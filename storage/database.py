@@ -12,7 +12,6 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event, inspect, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlmodel import SQLModel
@@ -22,6 +21,7 @@ from auditor.storage import tables
 from auditor.storage.writer import Job, T, Writer
 
 DEFAULT_URL = "sqlite:///auditor.db"
+STORAGE_VARIABLE = "AUDITOR_STORAGE"
 BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER@HOST/NAME"}
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY")
 
@@ -59,6 +59,11 @@ class Database:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def database_url(given: str | None = None, configured: str | None = None) -> str:
+    """Where audits are: as given, else AUDITOR_STORAGE, else as configured, else `auditor.db` in this folder."""
+    return given or os.environ.get(STORAGE_VARIABLE) or configured or DEFAULT_URL
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -180,8 +185,12 @@ def upsert(connection: Connection, row: type[SQLModel], values: list[dict[str, A
 
 
 def _insert(connection: Connection, row: type[SQLModel]) -> Any:
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement: Insert = dialect.insert(table_of(row))
+    # On first use: a dialect imports every driver it knows.
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    statement: Insert = insert(table_of(row))
     return statement
 
 

@@ -8,10 +8,10 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, func, select, union
 
-from auditor.config import AuditConfig
 from auditor.domain import Outcome
 from auditor.storage.audits import WHOLE, Audit, all_audits
 from auditor.storage.database import Database, table_of
@@ -84,7 +84,7 @@ def _overview(db: Database, audit: Audit) -> Overview:
         title=survey["title"],
         runner=runner(db, audit.name),
         models=len(config["models"]) if config else 0,
-        planned=_planned(AuditConfig.model_validate(config), cells, survey["native"]) if config else None,
+        planned=_planned(config, cells, survey["native"]) if config else None,
         traces=traces,
         traces_ok=traces_ok,
         verdicts=verdicts,
@@ -121,7 +121,10 @@ def _cells(connection: Connection, audit_id: int) -> dict[str, int]:
     return {country: int(n) for country, n in connection.execute(query)}
 
 
-def _planned(config: AuditConfig, cells: Mapping[str, int], native: Mapping[str, Sequence[str]]) -> int:
+def _planned(stored: Any, cells: Mapping[str, int], native: Mapping[str, Sequence[str]]) -> int:
+    from auditor.config import AuditConfig  # takes a fifth of a second, for which no first screen should wait
+
+    config = AuditConfig.model_validate(stored)
     samples = sum(n * config.samples_in(native.get(country, ())) for country, n in cells.items())
     return len(config.models) * samples
 

@@ -13,7 +13,6 @@ from typing import ClassVar, TypeVar
 import rich
 import textual
 from rich.segment import Segments
-from rich.traceback import Traceback
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.content import Content
@@ -193,6 +192,8 @@ class ReviewApp(App[None]):
 
     def _fatal_error(self) -> None:
         """As the library's, but without the values of local variables, among which may be a URL with a password."""
+        from rich.traceback import Traceback  # loads a highlighter of source code, which nothing else needs
+
         self.bell()
         traceback = Traceback(show_locals=False, width=None, suppress=[rich, textual])
         self._exit_renderables.append(Segments(self.console.render(traceback, self.console.options)))

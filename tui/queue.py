@@ -74,6 +74,7 @@ class QueuePage(Page):
 
     def on_mount(self) -> None:
         self.load()
+        self.read("warm-up", self.desk.warm_up, lambda _: None)
 
     def on_screen_resume(self) -> None:
         self.table.forget()

@@ -201,11 +201,10 @@ def review(
     """
     import getpass
 
-    from auditor.run import resume_after_review, storage_url
-    from auditor.tui.app import run_review
+    from auditor.storage.database import database_url
     from auditor.tui.plain import needs_plain, run_plain
 
-    url, who = storage_url(storage), rater or getpass.getuser()
+    url, who = database_url(storage), rater or getpass.getuser()
     if serve:
         from auditor.tui import serve as browser
 
@@ -214,17 +213,20 @@ def review(
         words += [] if second_share is None else ["--second-share", str(second_share)]
         browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port)
         return
-    shown = run_plain if plain or needs_plain() else run_review
     left: dict[str, int] = {}
+
+    def on_decided(name: str) -> None:
+        from auditor.run import resume_after_review
+
+        left[name] = resume_after_review(name, storage=url)
+
     share = {} if second_share is None else {"second_share": second_share}
-    shown(
-        url,
-        audit,
-        rater=who,
-        blind=not open_book,
-        on_decided=lambda name: left.update({name: resume_after_review(name, storage=url)}),
-        **share,
-    )
+    if plain or needs_plain():
+        run_plain(url, audit, rater=who, blind=not open_book, on_decided=on_decided, **share)
+    else:
+        from auditor.tui.app import run_review
+
+        run_review(url, audit, rater=who, blind=not open_book, on_decided=on_decided, **share)
     for name in (name for name, n in left.items() if n == 0):
         say(f"Nothing is open any more in '{name}': auditor report {name}")
 

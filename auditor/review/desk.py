@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from auditor.agents.blinding import without_authors
 from auditor.domain import ENGLISH, Act, Decision, Rating
 from auditor.errors import StorageError
 from auditor.review.item import Item, Side
@@ -224,10 +223,16 @@ class Desk:
         first = next((e.rating.decision for e in log if e.rating.decision.settles), None)
         return _turn(first, swapped) if first is not row.decision else None
 
+    def warm_up(self) -> None:
+        """Load what showing a conflict needs, so that the first one opens as fast as all others."""
+        self._without_names("-")
+
     def _blinded(self, side: Side) -> Side:
         return replace(side, samples=tuple(replace(s, text=self._without_names(s.text)) for s in side.samples))
 
     def _without_names(self, text: str | None) -> str | None:
+        from auditor.agents.blinding import without_authors  # reads word lists, for which no first screen should wait
+
         return text and without_authors(text, self._names)
 
     def _question(self, key: ConflictKey) -> str:
