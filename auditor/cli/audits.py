@@ -201,6 +201,7 @@ def review(
     """
     import getpass
 
+    from auditor.review.desk import SECOND_SHARE
     from auditor.storage.database import database_url
     from auditor.tui.plain import needs_plain, run_plain
 
@@ -220,13 +221,13 @@ def review(
 
         left[name] = resume_after_review(name, storage=url)
 
-    share = {} if second_share is None else {"second_share": second_share}
+    share = SECOND_SHARE if second_share is None else second_share
     if plain or needs_plain():
-        run_plain(url, audit, rater=who, blind=not open_book, on_decided=on_decided, **share)
+        run_plain(url, audit, rater=who, blind=not open_book, second_share=share, on_decided=on_decided)
     else:
         from auditor.tui.app import run_review
 
-        run_review(url, audit, rater=who, blind=not open_book, on_decided=on_decided, **share)
+        run_review(url, audit, rater=who, blind=not open_book, second_share=share, on_decided=on_decided)
     for name in (name for name, n in left.items() if n == 0):
         say(f"Nothing is open any more in '{name}': auditor report {name}")
 
