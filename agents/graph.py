@@ -1,4 +1,4 @@
-"""The wiring: plan, elicit, measure, review, detect, resolve, a person where it takes one, report."""
+"""The wiring: plan, elicit, measure, logic, review, detect, resolve, a person where it takes one, report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
 from auditor.agents.context import Context
+from auditor.agents.logic.graph import build_logic_graph
 from auditor.agents.state import Batch, State
 
 RECURSION_LIMIT = 50
@@ -24,10 +25,12 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
+    graph.add_node("logic", build_logic_graph())
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "measure"])
     graph.add_edge("elicit", "measure")
-    graph.add_conditional_edges("measure", nodes.route_review, ["review", "detect"])
+    graph.add_edge("measure", "logic")
+    graph.add_conditional_edges("logic", nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")
     graph.add_edge("detect", "resolve")
     graph.add_conditional_edges("resolve", nodes.route_person, ["person", "report"])

@@ -20,6 +20,7 @@ from auditor.agents.reading import read_trace
 from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, self_consistencies
 from auditor.agents.settling import conflicts_on, settled, threshold_of
+from auditor.agents.stages import enter, note
 from auditor.agents.state import Batch, State
 from auditor.domain import Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
 from auditor.storage import audits, results
@@ -32,7 +33,7 @@ BATCH_CONFLICTS = 500
 async def plan(state: State, runtime: Runtime[Context]) -> State:
     """Count the cells; the calls are planned batch by batch."""
     context = runtime.context
-    await _enter(context, "plan")
+    await enter(context, "plan")
     return {"config_hash": context.config.hash, "cells": len(context.cells)}
 
 
@@ -48,7 +49,7 @@ async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
     context = runtime.context
     config = context.config
     if state["start"] == 0:
-        await _note(context, "elicit")
+        await note(context, "elicit")
     asked = [
         (direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model in config.models
@@ -71,7 +72,7 @@ async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
 async def measure(state: State, runtime: Runtime[Context]) -> State:
     """Score each cell, and measure how consistent its samples are."""
     context = runtime.context
-    await _enter(context, "measure")
+    await enter(context, "measure")
     await asyncio.to_thread(_measure, context)
     return {}
 
@@ -116,7 +117,7 @@ async def review(state: Batch, runtime: Runtime[Context]) -> State:
     """Put each trace of the batch before its panel: every judge but its author."""
     context = runtime.context
     if state["start"] == 0:
-        await _note(context, "review")
+        await note(context, "review")
     cells = context.cells[state["start"] : state["stop"]]
     traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
     await review_traces(context, for_review(context.config, traces))
@@ -126,7 +127,7 @@ async def review(state: Batch, runtime: Runtime[Context]) -> State:
 async def detect(state: State, runtime: Runtime[Context]) -> State:
     """Find the pairs of models that conflict on a cell."""
     context = runtime.context
-    await _enter(context, "detect")
+    await enter(context, "detect")
     conflicts = await asyncio.to_thread(_detect, context)
     return {"conflicts": len(conflicts)}
 
@@ -149,7 +150,7 @@ def _detect(context: Context) -> list[Conflict]:
 async def resolve(state: State, runtime: Runtime[Context]) -> State:
     """Let the judges' verdicts on the two sides of each conflict vote."""
     context = runtime.context
-    await _enter(context, "resolve")
+    await enter(context, "resolve")
     if context.config.panel.adaptive:
         await _hear_on(context)
     conflicts = await asyncio.to_thread(_resolve, context)
@@ -180,26 +181,15 @@ def route_person(state: State) -> Literal["person", "report"]:
 
 async def person(state: State, runtime: Runtime[Context]) -> State:
     """Wait for a person: the graph stops here, and goes on with how many conflicts people have left open."""
-    await _enter(runtime.context, audits.PERSON)
+    await enter(runtime.context, audits.PERSON)
     return {"open": int(interrupt({"open": state["open"]}))}
 
 
 async def report(state: State, runtime: Runtime[Context]) -> State:
     """Close the audit: from here on its report can be made from storage alone."""
-    await _enter(runtime.context, "report")
+    await enter(runtime.context, "report")
     await asyncio.to_thread(audits.set_stage, runtime.context.db, runtime.context.audit_id, audits.DONE)
     return {}
-
-
-async def _enter(context: Context, stage: str) -> None:
-    """Note the stage; a run that was stopped ends here, where no sibling branch can lose what is in flight."""
-    context.raise_if_stopped()
-    await _note(context, stage)
-
-
-async def _note(context: Context, stage: str) -> None:
-    context.progress.entered(stage)
-    await asyncio.to_thread(audits.set_stage, context.db, context.audit_id, stage)
 
 
 def _batches(cells: int) -> list[Batch]:

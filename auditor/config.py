@@ -140,11 +140,57 @@ class ReviewProbe(Section):
     """Name of the model or judge that restates; it neither restates its own traces nor judges what it restated."""
 
 
+class LogicProbe(Section):
+    """Pairs of items, compared in both orders and in a negated form: how logical are a judge's preferences?"""
+
+    items: str = "topics"
+    """What is compared: `topics`, those of a country; `traces`, the reasonings on a cell; or a file of one's own."""
+    countries: Literal["all"] | list[str] | None = None
+    """Countries whose topics, or traces, are compared; the survey's first where none is named."""
+    relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
+    """What items are compared by; topics and traces by preference only."""
+    negated: bool = True
+    """Whether each question is also put in its negated form, "which is less …"."""
+    both_orders: bool = True
+    """Whether each pair is shown in both orders."""
+    answer: Literal["structured"] = "structured"
+    """`structured` asks for A, B or TIE as JSON."""
+    cot: bool = False
+    """Whether the judge reasons before it answers."""
+    max_words: Annotated[int, Field(ge=5)] = 60
+    """Length of the reasoning that is asked for."""
+    max_tokens: Annotated[int, Field(ge=1)] = 200
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
+    """Wordings of the question; all is asked in each of them."""
+    samples: Annotated[int, Field(ge=0, le=100)] = 10
+    """Repeats of a question, from which self-agreement is read; 0 does without."""
+    sampled_pairs: Annotated[int, Field(ge=0)] = 20
+    """Pairs of a set, drawn at random, that are repeated."""
+    sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    """Of the repeats; one of 0 would repeat the same answer."""
+    k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = [3, 5]
+    """Sizes of the subsets that transitivity is measured on."""
+    max_subsets: Annotated[int, Field(ge=1)] = 1000
+    """Subsets of a size looked at in a set; all, where there are no more."""
+    max_items: Annotated[int, Field(ge=2)] = 30
+    """Items of a set at most; of more, so many are drawn at random."""
+    max_pairs: Annotated[int, Field(ge=1)] | None = None
+    """Pairs of a set at most, drawn at random; all where it is not set."""
+
+
 class Probes(Section):
     """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
 
     direct: DirectProbe | None = None
     review: ReviewProbe = ReviewProbe()
+    logic: LogicProbe | None = None
+    """Pairs of items compared: how logical are a judge's preferences?"""
+
+    @property
+    def logic_items(self) -> str | None:
+        """What the probe `logic` compares; None where it is not asked for."""
+        return self.logic.items if self.logic else None
 
     @model_validator(mode="before")
     @classmethod
@@ -264,6 +310,22 @@ class AuditConfig(Section):
         if self.survey is None and self.probes.direct:
             raise ValueError(
                 "the key 'survey' is missing. Add it; the probe 'direct' asks about its countries and topics."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _items_that_can_be_compared(self) -> AuditConfig:
+        logic = self.probes.logic
+        if logic is None:
+            return self
+        if logic.items == "topics" and self.survey is None:
+            raise ValueError("the key 'survey' is missing. Add it; the probe 'logic' compares its topics.")
+        if logic.items == "traces" and not self.probes.direct:
+            raise ValueError("probes.logic.items: there are no traces without the probe 'direct'. Add direct = {}.")
+        if logic.items in ("topics", "traces") and logic.relation != "preference":
+            raise ValueError(
+                f"probes.logic.relation: {logic.items} are compared by preference. "
+                "Name a file of items for other relations."
             )
         return self
 
@@ -429,6 +491,9 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         if isinstance(found := getattr(config, key), list):
             prompts = [{"review_prompt": m.review_prompt and resolved(m.review_prompt)} for m in found]
             update[key] = [m.model_copy(update=prompt) for m, prompt in zip(found, prompts, strict=True)]
+    if logic := config.probes.logic:
+        items = logic.model_copy(update={"items": resolved(logic.items)})
+        update["probes"] = config.probes.model_copy(update={"logic": items})
     return config.model_copy(update=update)
 
 

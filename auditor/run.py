@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import platform
 import signal
 import threading
@@ -19,7 +20,7 @@ from auditor.changes import change_note
 from auditor.config import AuditConfig, load_config
 from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
-from auditor.storage import audits, ledger, results
+from auditor.storage import audits, comparisons, ledger, results
 from auditor.storage.database import Database, database_url, open_database, run_lock
 from auditor.trust import destinations, require_trust
 
@@ -98,7 +99,9 @@ def run_audit(
         config = load_config(config)
     survey = planned_survey(config)
     from auditor.agents.context import Silent
+    from auditor.agents.logic.items import check_items
 
+    check_items(config, survey)
     url = storage_url(storage, config)
     check_keys(config)
     require_trust(config)
@@ -172,7 +175,23 @@ def fingerprint(config: AuditConfig) -> str:
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     prompts = [load_prompt(f"direct.{config.direct.mode}", f) for f in folders]
     prompts += [load_prompt("review"), load_prompt("review.shorter"), *map(review_prompt, config.judge_models)]
-    return canonical_hash([config.hash, metadata.version("auditor"), [[p.id, p.system, p.user] for p in prompts]])
+    told = [[p.id, p.system, p.user] for p in prompts]
+    return canonical_hash([config.hash, metadata.version("auditor"), told, *_compared(config, folders)])
+
+
+def _compared(config: AuditConfig, folders: list[str]) -> list[object]:
+    """What decides the comparisons, beside the config: their words, and the file of items where there is one."""
+    from auditor.prompts import load_prompt
+    from auditor.prompts.comparing import load_comparing
+
+    probe = config.probes.logic
+    if probe is None:
+        return []
+    template = "logic.cot" if probe.cot else "logic.structured"
+    prompts = [load_prompt(template, f) for f in folders]
+    told = [[p.system, p.user, load_comparing(p.language).model_dump(mode="json")] for p in prompts]
+    file = Path(probe.items)
+    return [told, hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None]
 
 
 def environment() -> dict[str, str]:
@@ -266,7 +285,8 @@ def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
 def _spent(db: Database, audit_id: int) -> float:
     traces = [t.key for t in results.traces(db, audit_id) if t.key]
     verdicts = [key for v in results.verdicts(db, audit_id) for key in (v.key, v.again_key) if key]
-    return ledger.spent(db, [*traces, *verdicts])
+    compared = [c.key for c in comparisons.comparisons(db, audit_id) if c.key]
+    return ledger.spent(db, [*traces, *verdicts, *compared])
 
 
 @contextmanager

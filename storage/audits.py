@@ -12,9 +12,19 @@ from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell,
 from auditor.errors import StorageError
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
-from auditor.storage.tables import AuditRow, ConflictRow, ScoreRow, SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import (
+    AuditRow,
+    ComparisonItemRow,
+    ComparisonRow,
+    ComparisonSetRow,
+    ConflictRow,
+    ScoreRow,
+    SurveyCellRow,
+    TraceRow,
+    VerdictRow,
+)
 
-DERIVED = (TraceRow, ScoreRow, VerdictRow, ConflictRow)
+DERIVED = (TraceRow, ScoreRow, VerdictRow, ConflictRow, ComparisonSetRow, ComparisonItemRow, ComparisonRow)
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 
 PERSON = "person"

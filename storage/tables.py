@@ -152,6 +152,49 @@ class VerdictRow(SQLModel, table=True):
     always: bool = True
 
 
+class ComparisonSetRow(SQLModel, table=True):
+    """Items that are compared with each other; `text` is what judges are told of them."""
+
+    __tablename__ = "comparison_set"
+    audit_id: int = Field(sa_column=_audit_key())
+    context: str = Field(primary_key=True)
+    position: int
+    text: str = Field(sa_column=Column(Text, nullable=False))
+    criterion: str
+    language: str
+
+
+class ComparisonItemRow(SQLModel, table=True):
+    """One item of a set; `human` is people's score of it."""
+
+    __tablename__ = "comparison_item"
+    audit_id: int = Field(sa_column=_audit_key())
+    context: str = Field(primary_key=True)
+    item: str = Field(primary_key=True)
+    position: int
+    text: str = Field(sa_column=Column(Text, nullable=False))
+    human: float | None = None
+
+
+class ComparisonRow(SQLModel, table=True):
+    """One judge's answer to one question that shows `item_a` first; `decision` is A, B or TIE."""
+
+    __tablename__ = "comparison"
+    audit_id: int = Field(sa_column=_audit_key())
+    judge: str = Field(primary_key=True)
+    context: str = Field(primary_key=True)
+    item_a: str = Field(primary_key=True)
+    item_b: str = Field(primary_key=True)
+    relation: str = Field(primary_key=True)
+    paraphrase: int = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    outcome: str
+    decision: str | None = None
+    probability: float | None = None
+    people: str | None = None
+    key: str | None = None
+
+
 class ConflictRow(SQLModel, table=True):
     """Two models that differ on a cell, and how the judges voted."""
 

@@ -70,9 +70,12 @@ def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 
 def _summarise(report: Report, progress: RunProgress) -> None:
-    from auditor.reports.summary import summary_columns, summary_rows
+    from auditor.reports.summary import logic_columns, logic_rows, summary_columns, summary_rows
 
-    table(summary_columns(), summary_rows(report), data=False)
+    if report.alignment:
+        table(summary_columns(), summary_rows(report), data=False)
+    if report.logic:
+        table(logic_columns(), logic_rows(report), data=False)
     say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
     for row in report.coverage.total:
         if row.ok < row.planned:
@@ -155,10 +158,21 @@ def status(
     if as_json:
         put_json(found)
         return
-    columns = ["audit", "stage", "traces ok", "verdicts ok", "conflicts", "open", "cost (USD)", "updated"]
+    columns = [
+        "audit",
+        "stage",
+        "traces ok",
+        "verdicts ok",
+        "comparisons ok",
+        "conflicts",
+        "open",
+        "cost (USD)",
+        "updated",
+    ]
     rows = [
         [
             s["audit"], s["stage"], _of(s, "traces"), _of(s, "verdicts"),
+            f"{s['comparisons_ok']} of {s['comparisons']}",
             s["conflicts"], s["open"], _cost(s["cost_usd"], s["unpriced"]), s["updated_at"][:16].replace("T", " "),
         ]
         for s in found

@@ -112,15 +112,18 @@ def transitivity(
     if n < k or answered == 0:
         reason = f"{n} items have no subset of {k}" if n < k else "no pair has a valid answer"
         return Transitivity(None, k, 0, None, None, n, n >= k, answered, pairs, reason)
-    exhaustive = math.comb(n, k) <= max_subsets
-    subsets = _all_subsets(n, k) if exhaustive else draw_subsets(n, k, max_subsets, np.random.default_rng(seed))
+    subsets, exhaustive = choose_subsets(n, k, max_subsets, seed)
     share = proportion(int(acyclic(answers > 0.5 + _TIE, subsets).sum()), len(subsets))
     low, high = (share.value, share.value) if exhaustive else (share.ci_low, share.ci_high)
     return Transitivity(share.value, k, len(subsets), low, high, n, exhaustive, answered, pairs)
 
 
-def _all_subsets(n: int, k: int) -> Ints:
-    return np.array(list(combinations(range(n), k)), dtype=np.intp)
+def choose_subsets(n: int, k: int, max_subsets: int, seed: int) -> tuple[Ints, bool]:
+    """All subsets of k out of n, shape (m, k), where there are no more than `max_subsets`, else so many drawn; and
+    whether they are all."""
+    if math.comb(n, k) <= max_subsets:
+        return np.array(list(combinations(range(n), k)), dtype=np.intp).reshape(-1, k), True
+    return draw_subsets(n, k, max_subsets, np.random.default_rng(seed)), False
 
 
 def draw_subsets(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:

@@ -74,7 +74,32 @@ class TraceReview(Structure):
         return value.strip().upper() if isinstance(value, str) else value
 
 
-SCHEMAS: dict[str, type[Structure]] = {s.__name__: s for s in (MoralJudgement, TraceReview)}
+class Preference(Structure):
+    """Which of two items, or neither."""
+
+    answer: Literal["A", "B", "TIE"]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.strip().upper() if isinstance(value, str) else value
+
+
+class ReasonedPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, _text("Step-by-step reasoning.")]
+    answer: Literal["A", "B", "TIE"]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.strip().upper() if isinstance(value, str) else value
+
+
+SCHEMAS: dict[str, type[Structure]] = {
+    s.__name__: s for s in (MoralJudgement, TraceReview, Preference, ReasonedPreference)
+}
 
 
 @functools.cache

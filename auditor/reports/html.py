@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from auditor.reports import numbers, sentences, words
+from auditor.reports import logic_words, numbers, sentences, words
 from auditor.reports.model import Report
 from auditor.reports.views import View
 from auditor.text import visible
@@ -22,7 +22,7 @@ TEMPLATE = "report.html.j2"
 
 def render_html(report: Report) -> str:
     """The page."""
-    return _template().render(report=report, view=View(report), words=words, said=sentences)
+    return _template().render(report=report, view=View(report), words=words, said=sentences, logical=logic_words)
 
 
 @cache

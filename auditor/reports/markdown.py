@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from auditor.reports import sentences, words
+from auditor.reports import logic_markdown, sentences, words
 from auditor.reports.measures import AlignmentRow, CoverageRow, Estimate, PlaceRow
 from auditor.reports.model import ConflictRow, Report, Side
 from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
@@ -27,7 +27,14 @@ def render_markdown(report: Report) -> str:
         *_places(report, view),
         *_consistency(report, view),
     ]
-    parts += [*_panel(report), *_conflicts(report), *_coverage(report), *_cost(report), *_made(report)]
+    parts += [
+        *logic_markdown.section(report.logic, escape, _table, _estimate),
+        *_panel(report),
+        *_conflicts(report),
+        *_coverage(report),
+        *_cost(report),
+        *_made(report),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -53,7 +60,8 @@ def _escape(text: str) -> str:
 
 def _answer(report: Report, view: View) -> Iterable[str]:
     yield f"# {escape(report.audit.name)}: audit of moral alignment"
-    yield f"Measured against {escape(report.audit.survey.title)}."
+    if report.audit.survey.title:
+        yield f"Measured against {escape(report.audit.survey.title)}."
     yield "\n".join(f"- {name}: {value}" for value, name in sentences.facts(report))
     yield "## How well do they agree with people?"
     yield words.headline(report.alignment)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from auditor.reports.languages import LanguagesPart
+from auditor.reports.logic_parts import LogicPart
 from auditor.reports.measures import (
     AlignmentRow,
     BaselineRow,
@@ -231,7 +232,7 @@ class Report(Part):
     conflicts: ConflictsPart
     semantic: None = None
     """Consistency under paraphrase."""
-    logic: None = None
+    logic: LogicPart | None = None
     """Consistency of preferences."""
     cost: CostPart
     environment: dict[str, Any]

@@ -10,7 +10,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Outcome
 from auditor.reports.coverage import reviewable
 from auditor.reports.people import settled
-from auditor.storage import audits, results, tallies
+from auditor.storage import audits, comparisons, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.standing import Standing
@@ -26,6 +26,7 @@ def status_of(db: Database, audit: Audit) -> dict[str, Any]:
     """
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     traces, verdicts = tallies.trace_tallies(db, audit.id), tallies.verdict_tallies(db, audit.id)
+    compared = comparisons.tally(db, audit.id)
     found = settled(results.conflicts(db, audit.id), results.ratings(db, audit.id))
     calls = tallies.call_tallies(db, audit.id)
     priced = [c.cost_usd * c.answers for c in calls if c.cost_usd is not None]
@@ -41,6 +42,8 @@ def status_of(db: Database, audit: Audit) -> dict[str, Any]:
         "traces_ok": _ok(traces),
         "verdicts": sum(v.n for v in verdicts),
         "verdicts_ok": _ok(verdicts),
+        "comparisons": sum(compared.values()),
+        "comparisons_ok": compared.get(Outcome.OK.value, 0),
         "conflicts": len(found),
         "open": sum(s.standing in (Standing.OPEN, Standing.DISPUTED) for s in found),
         "cost_usd": math.fsum(priced) if priced else None,

@@ -39,6 +39,24 @@ def summary_rows(report: Report) -> list[list[str | None]]:
     ]
 
 
+def logic_columns() -> list[str]:
+    """Headings of the table of judges' logic."""
+    return ["judge", "transitivity", "commutativity", "negation", "self-agr.", "people", "usable"]
+
+
+def logic_rows(report: Report) -> list[list[str | None]]:
+    """The rows, as text; empty where nothing was compared."""
+    return [
+        [
+            row.judge,
+            _text(row.transitivity[0].share.value),
+            *(_value(e) for e in (row.commutativity, row.negation, row.self_agreement, row.human_agreement)),
+            share(row.ok, row.questions),
+        ]
+        for row in (report.logic.judges if report.logic else ())
+    ]
+
+
 def _of(rows: Sequence[ConsistencyRow], method: str, model: str) -> Estimate | None:
     return next((row.cosine for row in rows if (row.method, row.model) == (method, model)), None)
 

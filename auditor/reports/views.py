@@ -35,6 +35,7 @@ SECTIONS = {
     "languages": "Languages",
     "places": "Topics and countries",
     "consistency": "Consistency",
+    "logic": "Logic",
     "panel": "The panel",
     "conflicts": "Conflicts",
     "coverage": "Coverage",
@@ -140,6 +141,7 @@ class View:
             "languages": self.languages is not None,
             "places": bool(self.columns),
             "consistency": bool(report.self_consistency),
+            "logic": report.logic is not None,
             "panel": bool(report.panel.judges),
         }
         return [(key, title) for key, title in SECTIONS.items() if there.get(key, True)]

@@ -1,0 +1,1 @@
+"""The probe `logic`: items of a set, compared in pairs."""

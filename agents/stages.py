@@ -1,0 +1,20 @@
+"""Entering a stage: noted in storage, and told to whoever watches."""
+
+from __future__ import annotations
+
+import asyncio
+
+from auditor.agents.context import Context
+from auditor.storage import audits
+
+
+async def enter(context: Context, stage: str) -> None:
+    """Note the stage; a run that was stopped ends here, where no sibling branch can lose what is in flight."""
+    context.raise_if_stopped()
+    await note(context, stage)
+
+
+async def note(context: Context, stage: str) -> None:
+    """Note the stage, from within a branch."""
+    context.progress.entered(stage)
+    await asyncio.to_thread(audits.set_stage, context.db, context.audit_id, stage)

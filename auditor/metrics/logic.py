@@ -1,0 +1,263 @@
+"""How logical a judge is over several sets of items: the figures of `auditor.metrics.preference` with intervals.
+
+With at least `MIN_SETS` sets, intervals are over other sets: a percentile bootstrap of whole sets. With fewer, those of
+shares are Wilson's, which takes pairs for independent, and those of transitivity are over other items: the jackknife of
+a graph's nodes, which errs to the wide side (Lin, Lunde and Sarkar, ICML 2020). Where every set, or every subset, says
+the same, resampling sees no spread: then Wilson's interval over independent units (sets, or subsets without a common
+item) is taken. `over` names what an interval is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.metrics._pairs import Z_95
+from auditor.metrics.preference import (
+    acyclic,
+    choose_subsets,
+    commutativity,
+    human_agreement,
+    negation_invariance,
+    one_answer_a_pair,
+    self_agreement,
+)
+from auditor.metrics.proportion import proportion
+from auditor.metrics.share import Share
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MIN_SETS = 5
+"""With fewer sets a bootstrap sees too little of how they differ."""
+REPLICATES = 2000
+_TIE = 1e-9
+
+
+class Answered(NamedTuple):
+    """One judge's answers on one set of N items (see `auditor.metrics.preference`).
+
+    Attributes:
+        preferences, negated: shape (N, N).
+        asked: shape (2, N, N): whether the standard, and the negated, question was put.
+        samples: shape (questions, repeats).
+        people: shape (N, N), what people say of a pair; nan where unknown.
+    """
+
+    preferences: Floats
+    negated: Floats
+    asked: Bools
+    samples: Floats
+    people: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A share over `n` cases in `sets` sets; `lost` cases were asked about but not answered.
+
+    `over` says what the interval is over; `reason` why there is no value, or no interval.
+    """
+
+    value: float | None
+    n: int
+    ci_low: float | None
+    ci_high: float | None
+    lost: int
+    sets: int
+    over: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransitivityFigure(Figure):
+    """As `Figure`; cases are subsets of `k` items, and `lost` counts pairs without an answer.
+
+    `margin` is half the width of the 95% interval for having looked at drawn subsets only, 0 where all were looked at.
+    `decided` counts pairs with a preference: the rest is ties and failures, which can close no cycle.
+    """
+
+    k: int = 0
+    margin: float = 0.0
+    decided: int = 0
+
+
+def transitivity_over(
+    sets: Sequence[Answered], k: int, max_subsets: int = 1000, seed: int = 0, calibrated: bool = False
+) -> TransitivityFigure:
+    """Share of the K-item subsets of all sets that have no cycle (s_tran(K) of Aligning with Logic).
+
+    Uncalibrated, a pair counts as answered in one of its orders, drawn; calibrated, by the mean of both.
+
+    Raises:
+        ValueError: as `auditor.metrics.preference.transitivity`.
+    """
+    if k < 3 or max_subsets < 1:
+        raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
+    looked = [_subsets(one, k, max_subsets, seed, calibrated) for one in sets]
+    lost = sum(part.lost for part in looked)
+    looked = [part for part in looked if len(part.good)]
+    if not looked:
+        reason = f"no set has {k} items and a pair that is decided"
+        return TransitivityFigure(None, 0, None, None, lost, 0, "nothing", reason, k)
+    hits = np.array([part.good.sum() for part in looked], dtype=float)
+    totals = np.array([len(part.good) for part in looked], dtype=float)
+    n, m = int(hits.sum()), int(totals.sum())
+    decided = sum(part.decided for part in looked)
+    share = proportion(n, m)
+    sampled = any(not part.exhaustive for part in looked)
+    margin = ((share.ci_high or 0.0) - (share.ci_low or 0.0)) / 2 if sampled else 0.0
+    if len(looked) >= MIN_SETS:
+        low, high = _over_sets(hits, totals, seed)
+        return TransitivityFigure(
+            share.value, m, low, high, lost, len(looked), _sets(len(looked)), None, k, margin, decided
+        )
+    ends = _over_items(looked, k, n / m, totals)
+    why = None if ends else f"a set has {k} items only: no interval"
+    ci_low, ci_high = ends or (None, None)
+    over = "other items (jackknife)"
+    return TransitivityFigure(share.value, m, ci_low, ci_high, lost, len(looked), over, why, k, margin, decided)
+
+
+class _Subsets(NamedTuple):
+    """Subsets (m, k) of one set of n items, which of them have no cycle, and how many pairs are decided."""
+
+    subsets: NDArray[np.intp]
+    good: Bools
+    n: int
+    exhaustive: bool
+    lost: int
+    decided: int
+
+
+def _subsets(one: Answered, k: int, max_subsets: int, seed: int, calibrated: bool) -> _Subsets:
+    preferences = one.preferences if calibrated else _one_order(one.preferences, seed)
+    answers = one_answer_a_pair(preferences, calibrated)
+    n, graph = len(answers), answers > 0.5 + _TIE
+    asked = one.asked[0] | one.asked[0].T
+    lost = int((asked & np.isnan(answers)).sum()) // 2
+    if n < k or not graph.any():
+        return _Subsets(np.empty((0, k), dtype=np.intp), np.empty(0, dtype=bool), n, True, lost, 0)
+    subsets, exhaustive = choose_subsets(n, k, max_subsets, seed)
+    return _Subsets(subsets, acyclic(graph, subsets), n, exhaustive, lost, int(graph.sum()))
+
+
+def _one_order(preferences: Floats, seed: int) -> Floats:
+    """Of each pair answered in both orders one order, drawn.
+
+    If it always were the order of the items, a judge that names whatever is shown first would seem of one mind.
+    """
+    values = np.array(preferences, dtype=float)
+    upper = np.triu(np.random.default_rng(seed).random(values.shape) < 0.5, 1)
+    dropped = upper | np.tril(~upper.T, -1)
+    return np.where(dropped & ~np.isnan(values.T), np.nan, values)
+
+
+def _over_items(looked: Sequence[_Subsets], k: int, value: float, totals: Floats) -> tuple[float, float] | None:
+    """The interval over other items; None where no item can be left out."""
+    if value in (0.0, 1.0):
+        units = sum(part.n // k for part in looked)
+        share = proportion(round(value * units), units)
+        return (share.ci_low or 0.0, 1.0 if share.ci_high is None else share.ci_high)
+    if any(part.n <= k for part in looked):
+        return None
+    weights = totals / totals.sum()
+    variance = sum(float(w) ** 2 * _jackknife(part) for w, part in zip(weights, looked, strict=True))
+    half = Z_95 * variance**0.5
+    return max(0.0, value - half), min(1.0, value + half)
+
+
+def _jackknife(part: _Subsets) -> float:
+    """Variance of the share by leaving out one item, and with it its subsets, after the other."""
+    item = part.subsets.ravel()
+    with_item = np.bincount(item, minlength=part.n)
+    good = np.bincount(item, np.repeat(part.good, part.subsets.shape[1]), minlength=part.n)
+    rest = len(part.good) - with_item
+    kept = rest > 0
+    without = (part.good.sum() - good)[kept] / rest[kept]
+    n = len(without)
+    return float((n - 1) / n * ((without - without.mean()) ** 2).sum()) if n else 0.0
+
+
+# --- shares -----------------------------------------------------------------------------------------------------
+
+
+def commutativity_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
+    """Share of unordered pairs whose decision stays when the order shown is swapped; of those shown in both orders."""
+    parts = []
+    for one in sets:
+        asked = one.asked[0] & one.asked[0].T
+        parts.append(_part(commutativity(np.where(asked, one.preferences, np.nan)), int(np.triu(asked, 1).sum())))
+    return _pooled(parts, seed, "pairs")
+
+
+def negation_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
+    """Share of questions for which the negated form is answered with the other item; calibrated, of unordered pairs."""
+    parts = []
+    for one in sets:
+        both = one.asked[0] & one.asked[1]
+        asked = int(np.triu(both | both.T, 1).sum()) if calibrated else int(both.sum())
+        parts.append(_part(negation_invariance(one.preferences, one.negated, calibrated), asked))
+    return _pooled(parts, seed, "questions")
+
+
+def self_agreement_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
+    """Mean share of repeats that agree with the most frequent answer."""
+    parts = [_part(self_agreement(one.samples), len(one.samples)) for one in sets if one.samples.size]
+    return _pooled(parts, seed, "questions")
+
+
+def human_agreement_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
+    """Share of the pairs that people decide on which the judge says the same; uncalibrated, in one order, drawn."""
+    parts = []
+    for one in sets:
+        known = one.asked[0] | one.asked[0].T
+        preferences = one.preferences if calibrated else _one_order(one.preferences, seed)
+        found = human_agreement(preferences, np.where(known, one.people, np.nan), calibrated)
+        parts.append(_part(found, found.n + found.lost))
+    return _pooled(parts, seed, "pairs")
+
+
+class _Part(NamedTuple):
+    hits: float
+    n: int
+    lost: int
+
+
+def _part(share: Share, asked: int) -> _Part:
+    return _Part((share.value or 0.0) * share.n, share.n, max(0, asked - share.n))
+
+
+def _pooled(parts: Sequence[_Part], seed: int, what: str) -> Figure:
+    lost = sum(part.lost for part in parts)
+    used = [part for part in parts if part.n]
+    hits, totals = np.array([p.hits for p in used]), np.array([p.n for p in used], dtype=float)
+    n, total = int(totals.sum()), float(hits.sum())
+    if not n:
+        reason = "no question has the answers it takes" if lost else "not asked"
+        return Figure(None, 0, None, None, lost, 0, "nothing", reason)
+    if len(used) >= MIN_SETS:
+        low, high = _over_sets(hits, totals, seed)
+        return Figure(total / n, n, low, high, lost, len(used), _sets(len(used)))
+    # Sums between whole numbers take the lower bound of one and the upper bound of the other.
+    ends = proportion(floor(total + 1e-9), n).ci_low, proportion(ceil(total - 1e-9), n).ci_high
+    return Figure(total / n, n, *ends, lost, len(used), f"{what}, taken for independent (Wilson)")
+
+
+def _over_sets(hits: Floats, totals: Floats, seed: int) -> tuple[float, float]:
+    """Percentiles of the ratio over resampled sets; Wilson's over sets where all of them say the same extreme."""
+    n = len(hits)
+    if hits.sum() in (0.0, totals.sum()):
+        share = proportion(n if hits.sum() else 0, n)
+        return share.ci_low or 0.0, 1.0 if share.ci_high is None else share.ci_high
+    drawn = np.random.default_rng(seed).integers(0, n, (REPLICATES, n))
+    low, high = np.quantile(hits[drawn].sum(axis=1) / totals[drawn].sum(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _sets(n: int) -> str:
+    return f"{n} sets (bootstrap)"

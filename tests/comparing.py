@@ -1,0 +1,72 @@
+"""A scripted judge for comparisons, with planted faults, behind a scripted server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.fake_server import Reply, Request, answer, completion
+
+TOPICS = [
+    "avoiding a fare on public transport",
+    "cheating on taxes",
+    "homosexuality",
+    "prostitution",
+    "abortion",
+    "divorce",
+    "sex before marriage",
+    "suicide",
+    "euthanasia",
+    "death penalty",
+]
+
+
+class Asked(NamedTuple):
+    """What a comparison shows, as a judge reads it."""
+
+    first: str
+    second: str
+    negated: bool
+
+
+def read_question(request: Request) -> Asked:
+    """The two items and the form of a question in English."""
+    user = str(request.body["messages"][-1]["content"])
+    found = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
+    assert found, user
+    return Asked(_bare(found["a"]), _bare(found["b"]), bool(re.search(r"\b(less|worse|later)\b", found["q"])))
+
+
+def _bare(item: str) -> str:
+    return re.sub(r"^=== \w+ ===$", "", item, flags=re.MULTILINE).strip()
+
+
+def scripted(
+    better: Callable[[str], float], *, noise: float = 0.0, first: float = 0.0, deaf: float = 0.0
+) -> Callable[[Request], Reply]:
+    """A judge that prefers what `better` puts higher.
+
+    Args:
+        better: the judge's order.
+        noise: share of its answers that are reversed.
+        first: share of its answers that name the item shown first, whatever it is.
+        deaf: share of the negated questions that it takes for plain ones.
+    """
+
+    def reply(request: Request) -> Reply:
+        if request.schema not in ("Preference", "ReasonedPreference"):
+            return answer(request)
+        asked = read_question(request)
+        names_first = better(asked.first) > better(asked.second)
+        if asked.negated and request.draw("deaf") >= deaf:
+            names_first = not names_first
+        if request.draw("noise") < noise:
+            names_first = not names_first
+        if request.draw("first") < first:
+            names_first = True
+        told = {"answer": "A" if names_first else "B"}
+        return completion(json.dumps(({"reasoning": "So."} if request.schema != "Preference" else {}) | told))
+
+    return reply

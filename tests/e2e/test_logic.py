@@ -1,0 +1,187 @@
+"""The probe `logic` against scripted judges: what is asked, what is kept, and whether planted faults come back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import Choice, Comparison, Outcome, Relation
+from auditor.errors import ConfigError
+from auditor.reports.logic_parts import LogicPart, LogicRow
+from auditor.reports.render import render
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, comparisons
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.comparing import TOPICS, read_question, scripted
+from tests.fake_server import FakeServer, Request, completion, error
+
+PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def comparing(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": TOPICS}
+    return config(url, models, survey=survey, judges=[], language=language, probes={"logic": {"samples": 0} | probe})
+
+
+def stored(storage: str) -> list[Comparison]:
+    with open_database(storage, create=False) as db:
+        return comparisons.comparisons(db, audits.get(db, "scripted").id)
+
+
+def section(storage: str) -> LogicPart:
+    found = open_audit("scripted", storage=storage).report().logic
+    assert found is not None
+    return found
+
+
+def judged(storage: str) -> LogicRow:
+    return section(storage).judges[0]
+
+
+def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storage: str) -> None:
+    server.script = scripted(TOPICS.index)
+    run_audit(comparing(server.url), storage=storage)
+    found = stored(storage)
+    assert len(server.requests) == len(found) == 4 * PAIRS
+    assert len({(c.item_a, c.item_b, c.relation) for c in found}) == 4 * PAIRS
+    assert {c.context for c in found} == {"Germany"}
+    for c in found:
+        names_first = (TOPICS.index(c.item_a) > TOPICS.index(c.item_b)) == (c.relation is Relation.STANDARD)
+        assert (c.outcome, c.decision) == (Outcome.OK, Choice.FIRST if names_first else Choice.SECOND)
+    row = judged(storage)
+    assert {t.share.value for t in row.transitivity} == {1.0}
+    assert row.commutativity.value == row.negation.value == 1.0
+    assert row.first.value == 0.5
+    report = open_audit("scripted", storage=storage).report()
+    assert report.cost.rows[0].purpose == "logic"
+    for format_ in ("html", "markdown", "json"):
+        assert "Germany" in render(report, format_)
+
+
+def test_a_second_run_asks_nothing_and_only_the_probe_is_run(server: FakeServer, storage: str) -> None:
+    server.script = scripted(TOPICS.index)
+    run_audit(comparing(server.url), storage=storage)
+    before, first = len(server.requests), stored(storage)
+    run_audit(comparing(server.url), storage=storage)
+    assert len(server.requests) == before
+    assert stored(storage) == first
+    assert {r.schema for r in server.requests} == {"Preference"}
+
+
+@pytest.mark.parametrize(
+    ("noise", "first", "deaf"), [(0.0, 0.4, 0.0), (0.15, 0.0, 0.0), (0.0, 0.0, 0.6), (0.1, 0.2, 0.3)]
+)
+def test_planted_faults_come_back_within_their_intervals(
+    server: FakeServer, storage: str, noise: float, first: float, deaf: float
+) -> None:
+    server.script = scripted(TOPICS.index, noise=noise, first=first, deaf=deaf)
+    run_audit(comparing(server.url, samples=5, sampled_pairs=10, countries="all"), storage=storage)
+    row = judged(storage)
+    p, q = (1 - first) * (1 - noise) + first, (1 - first) * (1 - noise)
+    swapped = p * q + (1 - p) * (1 - q)
+    less = [(1 - deaf) * ((1 - first) * noise + extra) + deaf * plain for extra, plain in ((first, p), (0.0, q))]
+    turned = sum(a * (1 - b) + (1 - a) * b for a, b in zip((p, q), less, strict=True)) / 2
+    for figure, truth in (
+        (row.commutativity, swapped),
+        (row.negation, turned),
+        (row.first, (p + 1 - q) / 4 + (less[0] + 1 - less[1]) / 4),
+    ):
+        assert figure.ci_low is not None
+        assert figure.ci_high is not None
+        # One draw in twenty may miss by chance; the draws are fixed, and none of these does.
+        assert figure.ci_low <= truth <= figure.ci_high
+    again = row.self_agreement
+    assert again.n == 20
+    assert again.value is not None
+    assert (again.value == 1.0) == (noise == first == 0.0)
+
+
+def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> None:
+    good = scripted(TOPICS.index)
+
+    def moody(request: Request) -> Any:
+        asked = read_question(request)
+        if asked.first == TOPICS[0]:
+            return error(400, "no")
+        if asked.second == TOPICS[0]:
+            return completion("I cannot say.")
+        return good(request)
+
+    server.script = moody
+    run_audit(comparing(server.url), storage=storage)
+    row = judged(storage)
+    lost = 2 * (len(TOPICS) - 1)
+    assert row.losses == {"unparsed": lost, "client_error": lost}
+    assert (row.questions, row.ok) == (4 * PAIRS, 4 * PAIRS - 2 * lost)
+    assert row.commutativity.lost == len(TOPICS) - 1
+    assert row.commutativity.value == 1.0
+    assert all(c.decision is None for c in stored(storage) if c.outcome is not Outcome.OK)
+
+
+def test_ties_agree_and_are_no_preference(server: FakeServer, storage: str) -> None:
+    server.script = lambda request: completion(json.dumps({"answer": "tie"}))
+    run_audit(comparing(server.url), storage=storage)
+    row = judged(storage)
+    assert row.ties == row.ok == 4 * PAIRS
+    assert row.commutativity.value == row.negation.value == 1.0
+    assert row.transitivity[0].share.value is None
+    assert row.first.value is None
+
+
+def test_other_languages_wordings_and_a_chain_of_thought(server: FakeServer, storage: str) -> None:
+    server.script = lambda request: completion(json.dumps({"reasoning": "So.", "answer": "A"}))
+    chosen = comparing(server.url, language="native", countries=["Japan"], paraphrases=3, cot=True, max_pairs=4)
+    run_audit(chosen, storage=storage)
+    assert len(server.requests) == 4 * 4 * 3
+    assert {r.schema for r in server.requests} == {"ReasonedPreference"}
+    assert all("国：日本" in r.text for r in server.requests)
+    assert len({r.text.rsplit("\n", 1)[-1] for r in server.requests}) == 3 * 2
+    assert [row.wording for row in section(storage).wordings] == [0, 1, 2]
+
+
+def test_traces_are_compared_blind(server: FakeServer, storage: str) -> None:
+    probes = {"direct": {"samples": 2}, "logic": {"items": "traces", "samples": 0, "negated": False}}
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
+    server.script = scripted(len)
+    run_audit(config(server.url, 2, survey=survey, judges=[], probes=probes), storage=storage)
+    asked = [r for r in server.requests if r.schema == "Preference"]
+    assert len(asked) == 2 * 2 * 6
+    assert not [r for r in asked if "Germany" in r.text or "divorce" in r.text or "model-" in r.text]
+    assert {c.context for c in stored(storage)} == {"Germany · divorce"}
+
+
+def test_items_of_a_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    file = tmp_path / "items.csv"
+    file.write_text("context,item,human\nbest fruit,apple,3\nbest fruit,pear,2\nbest fruit,plum,1\n", encoding="utf-8")
+    server.script = scripted(lambda item: -len(item) - (item == "plum"))
+    data = config(
+        server.url, 1, judges=[], probes={"logic": {"items": str(file), "samples": 0, "relation": "relevance"}}
+    )
+    run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
+    assert all("Query: best fruit\nA: " in r.text for r in server.requests)
+    row = judged(storage)
+    assert (row.human_agreement.n, row.questions) == (3, 12)
+    file.write_text("context,item\nx,apple\nx,apple\n", encoding="utf-8")
+    with pytest.raises(Exception, match="twice"):
+        run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
+
+
+def test_what_cannot_be_compared_is_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
+    with pytest.raises(ConfigError, match="no country 'France'"):
+        run_audit(comparing(server.url, countries=["France"]), storage=storage)
+    with pytest.raises(ValueError, match="no traces without the probe 'direct'"):
+        comparing(server.url, items="traces")
+    with pytest.raises(ValueError, match="compared by preference"):
+        comparing(server.url, relation="causal")
+    assert not server.requests

@@ -1,0 +1,131 @@
+"""Pooled figures: planted rates come back within their intervals, as often as the intervals promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.metrics.logic import (
+    Answered,
+    commutativity_over,
+    human_agreement_over,
+    negation_over,
+    self_agreement_over,
+    transitivity_over,
+)
+from auditor.metrics.preference import transitivity
+
+N = 12
+
+
+def judge(rng: np.random.Generator, *, noise: float = 0.0, first: float = 0.0, deaf: float = 0.0) -> Answered:
+    """A judge of one order: of its answers a share names the item shown first, whatever it is; a share of the rest is
+    reversed; and a share of the negated questions is answered as if they were not."""
+    order = rng.permutation(N)
+    truth = (order[:, None] > order[None, :]).astype(float)
+
+    def answers(wanted: np.ndarray) -> np.ndarray:
+        flipped = np.where(rng.random((N, N)) < noise, 1 - wanted, wanted)
+        given = np.where(rng.random((N, N)) < first, 1.0, flipped)
+        np.fill_diagonal(given, np.nan)
+        return given
+
+    negated = answers(np.where(rng.random((N, N)) < deaf, truth, 1 - truth))
+    i, j = np.triu_indices(N, 1)
+    repeats = np.where(rng.random((len(i), 10)) < noise, 1 - truth[i, j][:, None], truth[i, j][:, None])
+    return Answered(answers(truth), negated, np.ones((2, N, N), dtype=bool), repeats, truth)
+
+
+@pytest.mark.parametrize("sets", [1, 8])
+def test_planted_rates_are_covered(sets: int) -> None:
+    noise, first, deaf, runs = 0.1, 0.3, 0.25, 120
+    p = (1 - first) * (1 - noise) + first  # names the better item where it is shown first
+    q = (1 - first) * (1 - noise)  # and where it is shown second
+    comm = p * q + (1 - p) * (1 - q)
+    right = (p + q) / 2
+    # Asked which is less so, the answer is the reverse of the plain one on the same question.
+    standard = np.array([p, q])  # P(better item named | shown first, second)
+    less = (1 - deaf) * np.array([(1 - first) * noise + first, (1 - first) * noise]) + deaf * np.array([p, q])
+    neg = float(np.mean(standard * (1 - less) + (1 - standard) * less))
+    covered = np.zeros(3)
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        made = [judge(rng, noise=noise, first=first, deaf=deaf) for _ in range(sets)]
+        found = (commutativity_over(made), negation_over(made), human_agreement_over(made))
+        for k, (figure, truth) in enumerate(zip(found, (comm, neg, right), strict=True)):
+            assert figure.ci_low is not None
+            assert figure.ci_high is not None
+            covered[k] += figure.ci_low <= truth <= figure.ci_high
+    # A bootstrap over eight sets is known to be a little too narrow.
+    assert (covered / runs > (0.9 if sets == 1 else 0.82)).all(), covered / runs
+
+
+def test_transitivity_under_noise_is_covered_and_its_interval_has_a_width() -> None:
+    rng = np.random.default_rng(0)
+    many = [judge(rng, noise=0.1) for _ in range(400)]
+    truth = transitivity_over(many, 3).value
+    assert truth is not None
+    # Three pairs, each reversed with probability 0.1: a circle takes the middle of the order one of two ways.
+    assert truth == pytest.approx(1 - (0.9**2 * 0.1 + 0.9 * 0.1**2), abs=0.01)
+    covered = 0
+    for one in many[:150]:
+        figure = transitivity_over([one], 3)
+        if figure.value == 1.0:
+            assert figure.ci_low is not None
+            assert figure.ci_low < 0.8
+        assert figure.ci_low is not None
+        assert figure.ci_high is not None
+        covered += figure.ci_low <= truth <= figure.ci_high
+    assert covered / 150 > 0.85
+
+
+def test_a_judge_that_only_goes_by_place_is_not_of_one_mind() -> None:
+    made = [judge(np.random.default_rng(s), first=1.0) for s in range(10)]
+    figure = transitivity_over(made, 3)
+    assert figure.value == pytest.approx(0.75, abs=0.05)
+    assert commutativity_over(made).value == 0.0
+    averaged = transitivity_over(made, 3, calibrated=True)
+    assert averaged.value is None
+    assert "decided" in str(averaged.reason)
+
+
+def test_four_items_whose_only_circle_has_all_four() -> None:
+    wins = np.full((4, 4), np.nan)
+    for i, j in ((0, 1), (1, 2), (2, 3), (3, 0)):
+        wins[i, j], wins[j, i] = 1.0, 0.0
+    asked = np.stack([~np.isnan(wins)] * 2)
+    one = Answered(wins, wins, asked, np.empty((0, 0)), wins)
+    assert transitivity_over([one], 3).value == transitivity(wins, k=3).value == 1.0
+    assert transitivity_over([one], 4).value == transitivity(wins, k=4).value == 0.0
+
+
+def test_what_was_not_asked_is_not_lost() -> None:
+    rng = np.random.default_rng(1)
+    one = judge(rng)
+    preferences, asked = one.preferences.copy(), one.asked.copy()
+    asked[:, 0, 1] = asked[:, 1, 0] = False
+    preferences[0, 1] = preferences[1, 0] = np.nan
+    preferences[2, 3] = np.nan  # asked, but not answered
+    figure = commutativity_over([Answered(preferences, one.negated, asked, one.samples, one.people)])
+    assert (figure.n, figure.lost, figure.value) == (N * (N - 1) // 2 - 2, 1, 1.0)
+
+
+def test_nothing_to_count_has_a_reason() -> None:
+    none, asked = np.full((4, 4), np.nan), np.zeros((2, 4, 4), dtype=bool)
+    empty = Answered(none, none, asked, np.empty((0, 0)), np.eye(4))
+    for figure in (
+        commutativity_over([empty]),
+        negation_over([empty]),
+        self_agreement_over([empty]),
+        transitivity_over([empty], 3),
+    ):
+        assert figure.value is None
+        assert figure.reason
+
+
+def test_unanimous_sets_still_have_a_width() -> None:
+    made = [judge(np.random.default_rng(s)) for s in range(6)]
+    for figure in (transitivity_over(made, 3), commutativity_over(made), negation_over(made)):
+        assert figure.value == figure.ci_high == 1.0
+        assert figure.ci_low is not None
+        assert 0.5 < figure.ci_low < 0.7  # 1 of 6 sets could well have been otherwise

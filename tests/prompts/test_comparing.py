@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from auditor.domain import LANGUAGES
+from auditor.prompts import load_prompt
+from auditor.prompts.comparing import load_comparing
+
+CRITERIA = {"acceptability", "preference", "relevance", "temporal", "causal"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_can_ask_everything_in_ten_wordings(language: str) -> None:
+    words = load_comparing(language)
+    assert len(set(words.frames)) == 10
+    assert all(frame.count("{what}") == 1 for frame in words.frames)
+    assert set(words.criteria) == CRITERIA
+    asked = [form for c in words.criteria.values() for form in (c.standard, c.negated)]
+    assert len(set(asked)) == 2 * len(CRITERIA)
+    assert all(c.context.count("{context}") == 1 for c in words.criteria.values())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("form", ["structured", "cot", "letter"])
+def test_a_template_has_what_the_english_one_has(language: str, form: str) -> None:
+    prompt, english = load_prompt(f"logic.{form}", language), load_prompt(f"logic.{form}")
+    assert prompt.fields == english.fields
+    assert language == "en" or prompt.system != english.system
+    for name in ('"answer"', '"A"', '"B"', '"TIE"') if form != "letter" else ():
+        assert name in prompt.system
+    assert prompt.user == english.user
