@@ -167,10 +167,9 @@ def table_of(row: type[SQLModel]) -> Table:
     return table
 
 
-def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
-    """Insert rows; one whose key is there already is left as it is."""
-    if values:
-        connection.execute(_insert(connection, row).on_conflict_do_nothing(), values)
+def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> int:
+    """Insert rows; one whose key is there already is left as it is. Returns how many are new."""
+    return connection.execute(_insert(connection, row).on_conflict_do_nothing(), values).rowcount if values else 0
 
 
 def upsert(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from itertools import islice
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
+from auditor.storage import chain
 from auditor.storage.database import Database, insert_new, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow
 
@@ -55,8 +56,8 @@ async def record(db: Database, call: Call, answer: Answer) -> None:
 def _insert(connection: Connection, call: Call, answer: Answer) -> None:
     if answer.attempts:
         connection.execute(insert(table_of(AttemptRow)), [_attempt_values(call, a) for a in answer.attempts])
-    if answer.outcome.is_answer:
-        insert_new(connection, AnswerRow, [_answer_values(call, answer)])
+    if answer.outcome.is_answer and insert_new(connection, AnswerRow, [_answer_values(call, answer)]):
+        chain.extend(connection, "answer", call.key)
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, select
 from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import Act, Cell, Decision, Rating
 from auditor.errors import StorageError
 from auditor.storage.database import Database, table_of
+from auditor.storage.results import insert_rating
 from auditor.storage.standing import PARTS, ConflictKey
 from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
@@ -197,8 +198,7 @@ def _insert(connection: Connection, audit_id: int, rating: Rating) -> Entry:
     country, topic = values.pop("cell")
     values |= {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
     row = {"audit_id": audit_id, "country": country, "topic": topic, **values}
-    table = table_of(RatingRow)
-    return Entry(connection.execute(insert(table).returning(table.c.id), row).scalar_one(), rating)
+    return Entry(insert_rating(connection, row), rating)
 
 
 def _scores(connection: Connection, audit_id: int, key: ConflictKey) -> tuple[float, float] | None:

@@ -25,6 +25,7 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
+from auditor.storage import chain
 from auditor.storage.database import Database, table_of, upsert
 from auditor.storage.tables import ConflictRow, RatingRow, ScoreRow, TraceRow, VerdictRow
 
@@ -70,7 +71,15 @@ def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
     """Append a person's decision; durable when this returns."""
     values = _values(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
-    db.write(lambda connection: connection.execute(insert(table_of(RatingRow)), [values]))
+    db.write(lambda connection: insert_rating(connection, values))
+
+
+def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
+    """Append a rating's row to the table and to the chain; returns its id."""
+    table = table_of(RatingRow)
+    number: int = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
+    chain.extend(connection, "rating", str(number))
+    return number
 
 
 def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Trace]:

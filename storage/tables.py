@@ -94,6 +94,16 @@ class AttemptRow(SQLModel, table=True):
     retry_after_s: float | None = None
 
 
+class LinkRow(SQLModel, table=True):
+    """One link of the chain of hashes over answers and ratings, in the order in which they were written."""
+
+    __tablename__ = "link"
+    id: int | None = Field(default=None, primary_key=True)
+    kind: str
+    row: str
+    digest: str
+
+
 class TraceRow(SQLModel, table=True):
     """One sampled chain of thought, read."""
 

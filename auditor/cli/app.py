@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import audits, data, decisions, exports, setup
+from auditor.cli import audits, data, decisions, exports, proof, setup
 
 app = typer.Typer(
     name="auditor",
@@ -41,3 +41,4 @@ decisions.register(app)
 setup.register(app)
 data.register(app)
 exports.register(app)
+proof.register(app)

@@ -43,8 +43,7 @@ class Tally(NamedTuple):
 
 def coverage(source: Source) -> CoveragePart:
     """Coverage of scores by method, and of verdicts, by model, country, topic and judge."""
-    scores, reviews = score_tallies(source), [t for t in [_review(source)] if t.planned or t.seen]
-    every = [*scores, *reviews]
+    every = tallies(source)
     judged = [t for t in [_judged(source)] if t.planned or t.seen]
     return CoveragePart(
         total=_rows(every, lambda unit: None, [None]),
@@ -53,6 +52,11 @@ def coverage(source: Source) -> CoveragePart:
         topics=_rows(every, lambda unit: unit.topic, source.topics),
         judges=_rows(judged, lambda unit: unit.name, source.judge_names),
     )
+
+
+def tallies(source: Source) -> list[Tally]:
+    """What was planned and seen of scores, by method, and of verdicts where there are any to be."""
+    return [*score_tallies(source), *(t for t in [_review(source)] if t.planned or t.seen)]
 
 
 def score_tallies(source: Source) -> list[Tally]:

@@ -31,7 +31,7 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
 
 
 COMMANDS = [
-    ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"], ["trust"],
+    ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"], ["trust"], ["verify"],
     ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
     ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
     ["experiment", "nonresponse"], ["compare"],

@@ -1,0 +1,106 @@
+"""A chain of hashes over what was answered and decided: a row that is changed or gone later breaks it.
+
+Each link hashes the link before it and the row's content, so the last one, the head, stands for all of them in order.
+Whoever notes the head (in a paper, say) can show later that nothing behind it was touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, RowMapping, Table, insert, select
+from sqlmodel import SQLModel
+
+from auditor.domain import canonical_hash
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import AnswerRow, LinkRow, RatingRow
+
+START = "0" * 64
+KINDS: dict[str, tuple[type[SQLModel], str]] = {"answer": (AnswerRow, "key"), "rating": (RatingRow, "id")}
+"""What is chained, and the column that names a row."""
+
+
+class Broken(NamedTuple):
+    """A place where the records are not as they were written; `what` goes on from "answer KEY"."""
+
+    kind: str
+    row: str
+    what: str
+
+
+class Checked(NamedTuple):
+    """What came of a check.
+
+    Attributes:
+        links: links in the chain.
+        head: the last of them, 64 hexadecimal digits; all zeros when there is none.
+        broken: the first places that do not hold, at most as many as were asked for.
+    """
+
+    links: int
+    head: str
+    broken: Sequence[Broken]
+
+
+def extend(connection: Connection, kind: str, name: str) -> None:
+    """Link a row that was just inserted, in the same transaction; as it will be read again."""
+    table = table_of(LinkRow)
+    last = connection.execute(select(table.c.digest).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none()
+    row = _row(connection, kind, name)
+    assert row is not None
+    connection.execute(insert(table), [{"kind": kind, "row": name, "digest": _digest(last or START, kind, row)}])
+
+
+def check(db: Database, most: int = 10) -> Checked:
+    """Go along the whole chain, and look for rows that are in none of its links."""
+    broken: list[Broken] = []
+    table = table_of(LinkRow)
+    last, count = START, 0
+    seen: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    with db.read() as connection:
+        for link in connection.execute(select(table).order_by(table.c.id)).mappings():
+            count += 1
+            kind, name = link["kind"], link["row"]
+            row = _row(connection, kind, name)
+            if row is None:
+                broken.append(Broken(kind, name, "is gone"))
+            elif _digest(last, kind, row) != link["digest"]:
+                broken.append(Broken(kind, name, "is not as it was written"))
+            seen[kind].add(name)
+            last = link["digest"]
+            if len(broken) >= most:
+                return Checked(count, last, broken)
+        broken += _unlinked(connection, seen, most - len(broken))
+    return Checked(count, last, broken)
+
+
+def _unlinked(connection: Connection, seen: dict[str, set[str]], most: int) -> Iterator[Broken]:
+    for kind, (row, column) in KINDS.items():
+        table = table_of(row)
+        for name in connection.execute(select(table.c[column])).scalars():
+            if str(name) not in seen[kind]:
+                if most <= 0:
+                    return
+                most -= 1
+                yield Broken(kind, str(name), "was written past the chain")
+
+
+def _row(connection: Connection, kind: str, name: str) -> RowMapping | None:
+    row, column = KINDS[kind]
+    table: Table = table_of(row)
+    value: Any = int(name) if kind == "rating" else name
+    return connection.execute(select(table).where(table.c[column] == value)).mappings().one_or_none()
+
+
+def _digest(last: str, kind: str, row: RowMapping) -> str:
+    content = {k: v for k, v in dict(row).items() if v is not None}
+    return canonical_hash([last, kind, content])
+
+
+def has(db: Database, head: str) -> bool:
+    """Whether a head that was noted earlier is a link of the chain, or its start."""
+    table = table_of(LinkRow)
+    with db.read() as connection:
+        found = connection.execute(select(table.c.id).where(table.c.digest == head).limit(1)).scalar_one_or_none()
+    return found is not None or head == START
