@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,5 +57,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: boo
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
-        shown.add_row(*(Text("–" if value is None else visible(str(value))) for value in row))
+        shown.add_row(*(Text("–" if value is None else _in_place(visible(str(value)))) for value in row))
     console(data=data).print(shown)
+
+
+def _in_place(cell: str) -> str:
+    """A cell of right-to-left text between marks of no width, so that a terminal does not swap it with others."""
+    is_turned = any(unicodedata.bidirectional(char) in ("R", "AL") for char in cell)
+    return f"\u200e{cell}\u200e" if is_turned else cell

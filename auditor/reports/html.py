@@ -5,12 +5,13 @@ Every value that enters the page passes one sanitiser (`auditor.text.visible`) a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from auditor.reports import logic_words, numbers, sentences, words
 from auditor.reports.model import Report
@@ -18,6 +19,9 @@ from auditor.reports.views import View
 from auditor.text import visible
 
 TEMPLATE = "report.html.j2"
+_RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RIGHT_TO_LEFT = re.compile(rf"[{_RTL}](?:[{_RTL} '’-]*[{_RTL}])?")
+"""A run of Hebrew, Arabic and their like, with the spaces within."""
 
 
 def render_html(report: Report) -> str:
@@ -41,12 +45,17 @@ def _template() -> jinja2.Template:
 
 def _filters() -> Mapping[str, Callable[..., str]]:
     names = ("number", "signed", "interval", "p_value", "share", "count", "usd", "plural")
-    return {name: getattr(numbers, name) for name in names} | {"names": _names}
+    return {name: getattr(numbers, name) for name in names} | {"names": _names, "told": _told}
 
 
 def _names(names: Iterable[str]) -> Markup:
     """A list of names, each kept apart: one that is written from right to left would turn its neighbours round."""
     return Markup(", ").join(Markup("<bdi>{}</bdi>").format(visible(name)) for name in names)
+
+
+def _told(text: str) -> Markup:
+    """A sentence of ours in which names written from right to left leave the figures beside them where they are."""
+    return Markup(_RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", str(escape(visible(text)))))
 
 
 def _finalize(value: Any) -> Any:
