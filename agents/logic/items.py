@@ -106,10 +106,7 @@ def items_of(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet
         items[item.id] = item
     if not rows:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return [
-        ItemSet(short_id(text) or "items", text, relation, tuple(items.values()), language)
-        for text, items in sets.items()
-    ]
+    return [ItemSet(set_id(text), text, relation, tuple(items.values()), language) for text, items in sets.items()]
 
 
 def short_id(text: str) -> str:
@@ -117,6 +114,11 @@ def short_id(text: str) -> str:
     if len(text) <= MAX_ID:
         return text
     return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
+
+
+def set_id(context: str) -> str:
+    """A set's name, from what its items have in common."""
+    return short_id(context) or "items"
 
 
 def check_items(config: AuditConfig, survey: Survey) -> None:

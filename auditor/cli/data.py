@@ -49,5 +49,38 @@ def import_scores(
     say(f"Next: auditor report {audit}")
 
 
+@import_app.command("comparisons")
+def import_comparisons(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="judge,context,item_a,item_b,relation,decision")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    people: Annotated[
+        str | None, typer.Option("--people", metavar="JUDGE", help="The judge whose rows are people's decisions.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items", metavar="FILE", help="Texts and people's scores: item,context,text,human.")
+    ] = None,
+    criterion: Annotated[
+        str,
+        typer.Option("--criterion", help="What items were compared by: acceptability, preference, relevance, …"),
+    ] = "preference",
+    storage: Storage = None,
+) -> None:
+    """Measure how logical recorded comparisons are, with no call to any model.
+
+    A row is one question with item_a shown first; relation is standard or negated; decision is A, B, TIE or empty,
+    which is not measured. A column sample (0 is the answer, from 1 on repeats) gives self-agreement.
+
+    Example: auditor import comparisons judged.csv --audit judged --people human
+    """
+    from auditor.comparing import import_comparisons as import_
+
+    counts = import_(file, audit=audit, storage=storage, people=people, items=items, criterion=criterion)
+    made = f"{_plural(counts.items, 'item')} in {_plural(counts.sets, 'set')}, {_plural(counts.judges, 'judge')}"
+    say(f"{_plural(counts.rows, 'row')}: {made}, audit '{audit}'{', which it replaces' if counts.replaced else ''}.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a decision: not measured.")
+    say(f"Next: auditor report {audit}")
+
+
 def _plural(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
