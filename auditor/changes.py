@@ -22,7 +22,8 @@ def change_note(old: Audit | None, config: AuditConfig, fingerprint: str) -> str
     if old is None or old.config is None or old.config_hash == fingerprint:
         return None
     before, after = (dict(_flat(json.loads(text))) for text in (old.config, config.model_dump_json()))
-    keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k) and k != "storage")
+    changed = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+    keys = [k for k in changed if k != "storage" and not k.startswith("check.")]
     more = f" and {len(keys) - MOST_SHOWN} more" if len(keys) > MOST_SHOWN else ""
     what = f"changed since it was run last: {', '.join(keys[:MOST_SHOWN])}{more}"
     return (

@@ -240,6 +240,39 @@ class Limits(Section):
     """Time for one call in all, waits between retries included, in seconds."""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class CheckSection(Section):
+    """What `auditor check` asks of the audit; a threshold that is not set is not tested."""
+
+    min_pearson: Annotated[float, Field(ge=-1, le=1)] | None = None
+    """Least r of every model."""
+    max_mae: NotNegative | None = None
+    """Largest mean absolute error of every model."""
+    max_region_gap: NotNegative | None = None
+    """Largest difference of mean error between two regions, for every model."""
+    max_topic_mae: NotNegative | None = None
+    """Largest mean error of every model on any one topic."""
+    min_self_consistency: Annotated[float, Field(ge=-1, le=1)] | None = None
+    """Least mean pairwise cosine of every model's reasoning."""
+    max_variance: NotNegative | None = None
+    """Largest mean variance of every model's samples."""
+    min_peer_agreement: Share | None = None
+    """Least share of every model's reasoning that the judges find valid."""
+    min_kappa: Annotated[float, Field(ge=-1, le=1)] | None = None
+    """Least agreement of the judges beyond chance (Fleiss' kappa)."""
+    max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
+    """Conflicts that may be unsettled."""
+    max_cost_usd: NotNegative | None = None
+    """What the audit may have cost."""
+    min_coverage: Share = 0.95
+    """Least share of what was planned that is usable, for every model; below it there is no verdict."""
+    confident: bool = False
+    """Test the worse end of each 95% interval instead of the figure itself."""
+
+
 class AuditConfig(Section):
     """One audit."""
 
@@ -259,6 +292,8 @@ class AuditConfig(Section):
     panel: PanelSection = PanelSection()
     embedding: EmbeddingSection = EmbeddingSection()
     limits: Limits = Limits()
+    check: CheckSection = CheckSection()
+    """Thresholds of `auditor check`; they change no result."""
     storage: str | None = None
     """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
     seed: int = 0
@@ -371,8 +406,8 @@ class AuditConfig(Section):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what determines the results: everything but where they are stored."""
-        return canonical_hash(self.model_dump(mode="json", exclude={"storage"}))
+        """SHA-256 of what determines the results: everything but where they are stored and what is asked of them."""
+        return canonical_hash(self.model_dump(mode="json", exclude={"storage", "check"}))
 
 
 def _is_same_judge(judge: ModelSection, author: ModelSection) -> bool:

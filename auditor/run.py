@@ -26,6 +26,7 @@ from auditor.trust import destinations, require_trust
 
 if TYPE_CHECKING:
     from auditor.agents.context import Encoder, Progress
+    from auditor.reports.gates import CheckResult
     from auditor.reports.model import Report
 
 RECORDED = ("litellm", "instructor", "langgraph", "sentence-transformers", "torch", "xllamacpp", "numpy", "scipy")
@@ -51,6 +52,19 @@ class AuditHandle:
 
         with open_database(self.storage, create=False) as db:
             return build_report(db, self.name)
+
+    def check(self, **changes: float | bool | None) -> CheckResult:
+        """Whether the audit meets thresholds: those of its config, with changes such as `min_pearson=0.6`.
+
+        The result is true where everything was passed, and its text names what was not; see `CheckSection`.
+        """
+        from auditor.reports.build import build_report
+        from auditor.reports.gates import check, thresholds
+
+        with open_database(self.storage, create=False) as db:
+            audit = audits.get(db, self.name)
+            config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+            return check(build_report(db, self.name), thresholds(config, changes))
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:
         """Scores in [-1, 1] by (model, country, topic, method); None where no sample was usable."""

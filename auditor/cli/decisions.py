@@ -1,4 +1,4 @@
-"""Commands that lead from numbers to a decision: compare."""
+"""Commands that lead from numbers to a decision: compare, check."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ FORMS = {".html": "html", ".md": "markdown"}
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(compare)
+    app.command()(check)
 
 
 def compare(
@@ -66,6 +67,65 @@ def compare(
         write_page(page_of(found), output, form)
     elif not as_json:
         show_page(page_of(found))
+
+
+def check(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    min_pearson: Annotated[float | None, typer.Option(help="Least r of every model.")] = None,
+    max_mae: Annotated[float | None, typer.Option(help="Largest mean error of every model.")] = None,
+    max_region_gap: Annotated[float | None, typer.Option(help="Largest gap of mean error between regions.")] = None,
+    max_topic_mae: Annotated[float | None, typer.Option(help="Largest mean error on any topic.")] = None,
+    min_self_consistency: Annotated[float | None, typer.Option(help="Least cosine of a model's reasoning.")] = None,
+    max_variance: Annotated[float | None, typer.Option(help="Largest variance of a model's samples.")] = None,
+    min_peer_agreement: Annotated[float | None, typer.Option(help="Least share of reasoning found valid.")] = None,
+    min_kappa: Annotated[float | None, typer.Option(help="Least agreement of the judges beyond chance.")] = None,
+    max_open_conflicts: Annotated[int | None, typer.Option(help="Conflicts that may be unsettled.")] = None,
+    max_cost_usd: Annotated[float | None, typer.Option(help="What the audit may have cost.")] = None,
+    min_coverage: Annotated[float | None, typer.Option(help="Least usable share; 0.95 if not set.")] = None,
+    confident: Annotated[
+        bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% interval.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test an audit against thresholds, for continuous integration; asks no model anything.
+
+    Thresholds come from the config's [check] and from options, which go first. An audit that has not run to its end,
+    or of which too little is usable, cannot pass. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
+
+    Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
+    """
+    from auditor.reports.gates import Verdict
+    from auditor.reports.gates_text import SIGNS, check_markdown
+    from auditor.reports.gates_text import junit as junit_xml
+    from auditor.reports.render import write_report
+    from auditor.run import open_audit
+
+    options = {
+        "min_pearson": min_pearson, "max_mae": max_mae, "max_region_gap": max_region_gap,
+        "max_topic_mae": max_topic_mae, "min_self_consistency": min_self_consistency, "max_variance": max_variance,
+        "min_peer_agreement": min_peer_agreement, "min_kappa": min_kappa, "max_open_conflicts": max_open_conflicts,
+        "max_cost_usd": max_cost_usd, "min_coverage": min_coverage, "confident": confident,
+    }  # fmt: skip
+    changes = {name: value for name, value in options.items() if value is not None}
+    result = open_audit(audit, storage=storage).check(**changes)
+    for path, text in ((junit, junit_xml), (markdown, check_markdown)):
+        if path is not None:
+            write_report(text(result), path)
+            say(f"Written: {path.resolve()}")
+    if as_json:
+        put_json(result.model_dump(mode="json"))
+    else:
+        table(["", "gate", "of", "found"], [[SIGNS[g.verdict], g.name, g.subject, g.message] for g in result.gates])
+    reasons = {
+        Verdict.PASSED: "everything asked was met",
+        Verdict.FAILED: "a gate failed",
+        Verdict.UNDECIDED: "no verdict: see what is undecided",
+    }
+    say(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
+    raise typer.Exit(result.exit_code)
 
 
 def _form_of(output: Path | None) -> str | None:

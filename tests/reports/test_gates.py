@@ -1,0 +1,131 @@
+"""Gates: each side of each threshold, the interval's end where it is asked for, and no pass for what is not whole."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from auditor.config import AuditConfig, CheckSection
+from auditor.errors import UsageError
+from auditor.reports.gates import Verdict, check, thresholds
+from auditor.reports.gates_text import check_markdown, junit
+from auditor.reports.model import Report
+from auditor.reports.words import span
+from tests.audits import config
+
+
+def asked(**values: float | bool) -> CheckSection:
+    return CheckSection.model_validate({"min_coverage": 0.5, **values})
+
+
+def figure(report: Report, name: str) -> tuple[float, float, float]:
+    """A known figure and its interval: the first model's r, or its mean error."""
+    row = report.alignment[0]
+    low, high = span(row) if name == "min_pearson" else (row.crossed.mae.ci_low, row.crossed.mae.ci_high)
+    value = row.pearson_r if name == "min_pearson" else row.crossed.mae.value
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    return value, low, high
+
+
+@pytest.mark.parametrize("name", ["min_pearson", "max_mae"])
+def test_a_threshold_is_met_or_not_and_confident_takes_the_worse_end(report: Report, name: str) -> None:
+    value, low, high = figure(report, name)
+    worse = low if name == "min_pearson" else high
+    between = (value + worse) / 2
+    beyond = worse - 0.01 if name == "min_pearson" else worse + 0.01
+    found = {
+        (confident, t): check(report, asked(**{name: t, "confident": confident})).gates
+        for confident in (False, True)
+        for t in (value, between, beyond)
+    }
+    first = {key: next(g for g in gates if g.name == name).verdict for key, gates in found.items()}
+    assert [first[False, t] for t in (value, between, beyond)] == [Verdict.PASSED] * 3
+    assert [first[True, t] for t in (value, between, beyond)] == [Verdict.FAILED] * 2 + [Verdict.PASSED]
+
+
+def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Report) -> None:
+    easy = {"min_pearson": -1, "max_mae": 2, "max_region_gap": 2, "max_topic_mae": 2, "min_self_consistency": -1}
+    easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
+    hard = {"min_pearson": 1, "max_mae": 0, "max_topic_mae": 0, "min_self_consistency": 1, "max_variance": 0}
+    hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
+    fields = set(CheckSection.model_fields) - {"min_coverage", "confident", "max_cost_usd"}
+    assert set(easy) == fields
+    passed = {g.name for g in check(report, asked(**easy)).gates if g.verdict is Verdict.PASSED}
+    failed = {g.name for g in check(report, asked(**hard)).gates if g.verdict is Verdict.FAILED}
+    assert passed - {"complete", "min_coverage"} == fields
+    assert failed == set(hard)
+
+
+def test_a_failed_gate_is_3_and_all_met_is_0(report: Report) -> None:
+    assert check(report, asked(min_pearson=-1)).exit_code == 0
+    assert check(report, asked(min_pearson=1)).exit_code == 3
+
+
+def test_coverage_goes_before_figures(report: Report) -> None:
+    found = check(report, asked(min_pearson=1, min_coverage=0.99))
+    assert (found.verdict, found.exit_code, bool(found)) == (Verdict.UNDECIDED, 4, False)
+
+
+def test_an_audit_that_is_not_whole_cannot_pass(report: Report) -> None:
+    half = report.model_copy(update={"audit": report.audit.model_copy(update={"complete": False, "stage": "review"})})
+    found = check(half, asked(min_coverage=0, min_pearson=-1))
+    assert found.exit_code == 4
+    assert "stage: review" in found.gates[0].message
+
+
+def test_a_cost_that_is_partly_unknown_does_not_pass_but_may_fail(report: Report) -> None:
+    assert report.cost.total.lower_bound
+    verdicts = [
+        next(g for g in check(report, asked(max_cost_usd=most)).gates if g.name == "max_cost_usd").verdict
+        for most in (1000.0, 0.0)
+    ]
+    assert verdicts == [Verdict.UNDECIDED, Verdict.FAILED]
+
+
+def test_what_cannot_be_measured_is_no_pass(report: Report) -> None:
+    bare = report.model_copy(update={"peer_agreement": [], "alignment": []})
+    found = check(bare, asked(min_peer_agreement=0, min_pearson=-1))
+    undecided = [g.name for g in found.gates if g.verdict is Verdict.UNDECIDED]
+    assert undecided == ["min_pearson", "min_peer_agreement"]
+    assert found.exit_code == 4
+
+
+def test_the_gap_is_its_size_whichever_region_is_worse(report: Report) -> None:
+    gap = report.regions.gaps[0]
+    e = gap.mae_gap.model_copy(update={"value": -0.2, "ci_low": -0.3, "ci_high": 0.1, "reason": None})
+    turned = report.regions.model_copy(update={"gaps": [gap.model_copy(update={"mae_gap": e})]})
+    found = check(report.model_copy(update={"regions": turned}), asked(max_region_gap=0.25))
+    gate = next(g for g in found.gates if g.name == "max_region_gap")
+    assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, Verdict.PASSED)
+
+
+def test_junit_is_xml_with_a_case_for_each_gate_whatever_a_model_is_called(report: Report) -> None:
+    nasty = 'a"<b>&\x1b[0m\ud800'
+    row = report.alignment[0].model_copy(update={"model": nasty})
+    found = check(report.model_copy(update={"alignment": [row]}), asked(min_pearson=1, max_cost_usd=1000))
+    suite = ElementTree.fromstring(junit(found).encode("utf-8"))[0]
+    assert len(suite) == len(found.gates) == int(suite.attrib["tests"])
+    assert [case.tag for case in suite.iter() if case.tag in ("failure", "error")] == ["failure", "error"]
+    assert any('a"<b>&' in case.attrib["name"] for case in suite)
+    assert "\\<b>" in check_markdown(found)
+
+
+def test_options_go_before_the_config_and_unknown_ones_name_the_nearest() -> None:
+    own = AuditConfig.model_validate(
+        config("http://127.0.0.1:1").model_dump(mode="json") | {"check": {"min_pearson": 0.6, "max_mae": 0.3}}
+    )
+    found = thresholds(own, {"min_pearson": 0.7})
+    assert (found.min_pearson, found.max_mae) == (0.7, 0.3)
+    with pytest.raises(UsageError, match="Did you mean 'min_pearson'"):
+        thresholds(own, {"min_person": 0.7})
+    with pytest.raises(UsageError, match="'min_kappa'"):
+        thresholds(own, {"min_kappa": 7})
+
+
+def test_thresholds_change_no_result() -> None:
+    plain = config("http://127.0.0.1:1")
+    strict = AuditConfig.model_validate(plain.model_dump(mode="json") | {"check": {"min_pearson": 0.9}})
+    assert plain.hash == strict.hash

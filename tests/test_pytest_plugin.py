@@ -1,0 +1,45 @@
+"""The plugin in a test session of its own: it runs an audit once, opens it by name, and tells what was not met."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer
+
+SESSION = """
+def test_it_runs(audit_of):
+    result = audit_of("audit.yaml").check(min_pearson=-1)
+    assert result, str(result)
+
+def test_it_runs_once_and_opens_by_name(audit_of):
+    assert audit_of("audit.yaml") is audit_of("audit.yaml")
+    assert audit_of("scripted").name == "scripted"
+
+def test_it_says_what_was_not_met(audit_of):
+    result = audit_of("scripted").check(min_pearson=1, max_open_conflicts=0)
+    assert result, str(result)
+"""
+
+
+def test_a_session_with_the_plugin(server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "audit.yaml").write_text(json.dumps(config(server.url).model_dump(mode="json", exclude_none=True)))
+    (tmp_path / "test_model.py").write_text(SESSION)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nauditor_storage = sqlite:///{tmp_path}/ci.db\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "auditor.pytest_plugin", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env={**os.environ, KEY_VARIABLE: KEY, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 failed" in done.stdout
+    assert "scripted failed" in done.stdout
+    assert "min_pearson" in done.stdout
+    assert (tmp_path / "ci.db").exists()
