@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
+from auditor.surveys.signatures import require_other_than
 
 DELIMITERS = (",", ";", "\t")
 BLOCK_BYTES = 4 << 20
@@ -78,6 +79,7 @@ def read_columns(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
     if reader is None:
         mend = "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Give the .csv or .sav file."
         raise ImportFileError(f"{path}: the suffix '{path.suffix}' says neither CSV nor SPSS.", mend)
+    require_other_than(path, "an SPSS file" if reader is _read_sav else "CSV")
     columns = reader(path, wanted)
     if not columns[0].index.size:
         raise ImportFileError(f"{path}: there is no row under the header.", "Is the file complete?")
@@ -120,7 +122,8 @@ def _read_csv(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
         return _parse_csv(path, names, delimiter, threads=False)
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0][:200]
-        raise ImportFileError(f"{path}: is not CSV: {reason}.", "Mend that row, or export the file again.") from None
+        mend = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
+        raise ImportFileError(f"{path}: is not CSV: {reason}.", mend) from None
 
 
 def _parse_csv(path: Path, names: list[str], delimiter: str, threads: bool) -> list[Column]:
@@ -166,11 +169,14 @@ def _header(path: Path) -> tuple[list[str], str]:
         with open(path, "rb") as file:
             line = file.readline(1 << 20).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Is it really a CSV file?") from None
+        raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as UTF-8, if it is CSV.") from None
     if "\0" in line:
         raise ImportFileError(f"{path}: is no text file.", "Is it really a CSV file?")
     delimiter = max(DELIMITERS, key=line.count)
-    return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])], delimiter
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])], delimiter
+    except csv.Error as error:
+        raise ImportFileError(f"{path}: line 1 is no header of CSV: {error}.", "Is it really a CSV file?") from None
 
 
 # --- SPSS -------------------------------------------------------------------------------------------------------

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.errors import ImportFileError
+from auditor.surveys.signatures import require_other_than
 
 Check = Callable[[Sequence[str], str], None]
 """Raises where columns cannot be used; the second argument says where they stand."""
 SUFFIXES = (".csv", ".jsonl", ".parquet")
+MAX_NAME = 40
+"""Letters of a column's name that a message shows: a file that is no table may have one very long line."""
 
 
 class Row(NamedTuple):
@@ -47,6 +50,7 @@ def read_rows(
         suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
         raise ImportFileError(f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(SUFFIXES)}.")
     wanted = [*required, *optional]
+    require_other_than(path, "a Parquet file" if reader is _parquet_rows else "text")
 
     def check(columns: Sequence[str], where: str) -> None:
         _check_columns(columns, required, wanted, where, if_missing)
@@ -66,16 +70,22 @@ def _check_columns(
     twice = sorted({c for c in columns if columns.count(c) > 1})
     if twice:
         raise ImportFileError(f"{where}: the column '{twice[0]}' is there twice.", "Keep one.")
+    missing = [r for r in required if r not in columns]
+    # One column amiss may be misspelt; with several the file is another.
+    if len(missing) < 2:
+        _check_spelling(columns, wanted, where)
+    if missing:
+        more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+        there = ", ".join(c[:MAX_NAME] for c in columns[:10]) or "none"
+        raise ImportFileError(f"{where}: the column '{missing[0]}' is missing; there are: {there}{more}.", if_missing)
+
+
+def _check_spelling(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
     absent = [w for w in wanted if w not in columns]
     for column in (c for c in columns if c not in wanted):
         near = difflib.get_close_matches(column.lower(), absent, n=1, cutoff=0.8)
         if near:
             raise ImportFileError(f"{where}: unknown column '{column}'.", f"Did you mean '{near[0]}'?")
-    missing = [r for r in required if r not in columns]
-    if missing:
-        more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
-        there = ", ".join(columns[:10]) or "none"
-        raise ImportFileError(f"{where}: the column '{missing[0]}' is missing; there are: {there}{more}.", if_missing)
 
 
 def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:

@@ -83,8 +83,15 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
     ("name", "content", "says"),
     [
         ("x.sav", b"country,Q84A\n", "is not an SPSS file"),
-        ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "not UTF-8"),
-        ("x.csv", b"PK\x03\x04\x00\x00", "is no text file"),
+        ("x.sav", b"PK\x03\x04\x00\x00", "is not what its suffix says, but a ZIP archive or a spreadsheet. Unpack it"),
+        ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "but a picture"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "but a ZIP archive or a spreadsheet. Unpack it first, or save the sheet"),
+        ("x.csv", b"$FL2@(#) SPSS DATA FILE", "but an SPSS file. Name it .sav"),
+        ("x.csv", b"\n<!DOCTYPE html><html>Log in", "but a web page. The site may want you to log in"),
+        ("x.csv", "B_COUNTRY,Q177\n".encode("utf-16"), "but text in UTF-16. Save it as UTF-8."),
+        ("x.csv", b"\x80\x81\x82", "is not UTF-8 text. Save it as UTF-8"),
+        ("x.csv", b"a\0b", "is no text file"),
+        ("x.csv", b"x" * 2_000_000, "is no header of CSV: field larger than field limit"),
         ("x.csv", b"", "has no column"),
         ("x.zip", b"", "Unpack it first"),
         ("x.dta", b"", "neither CSV nor SPSS"),
@@ -115,6 +122,13 @@ def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
     lines[4] += ",1"
     path.write_text("\n".join(lines))
     with pytest.raises(ImportFileError, match=r"is not CSV: .*Row #5"):
+        import_survey(path)
+
+
+def test_another_encoding_names_the_row_and_the_mend(tmp_path: Path) -> None:
+    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    path.write_bytes(path.read_bytes().replace(b'"NGA"', '"NGÄ"'.encode("latin-1"), 1))
+    with pytest.raises(ImportFileError, match=r"Row #\d+: .*invalid UTF8 data\. Save the file as UTF-8\."):
         import_survey(path)
 
 

@@ -206,3 +206,20 @@ def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: s
         load_survey(write(tmp_path / "own.csv", HEADER + "Norway,gambling,0.5\n"))
     assert says in str(caught.value)
     assert "own.survey.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"PK\x03\x04\x00", "is not what its suffix says, but a ZIP archive or a spreadsheet"),
+        (b"$FL2@(#) SPSS", "but an SPSS file. Name it .sav, and import it with `auditor surveys import`"),
+        (b"B_COUNTRY_ALPHA,Q177,W_WEIGHT\nDEU,1,1\n", "`auditor surveys import` makes one of an official file"),
+        (b"x" * 5000, "the column 'country' is missing; there are: xxxx"),
+    ],
+)
+def test_an_official_file_or_no_table_at_all_is_told_apart(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(ImportFileError) as caught:
+        load_survey(tmp_path / "x.csv")
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 400

@@ -140,11 +140,17 @@ def test_a_file_that_cannot_be_used_names_line_and_mend(tmp_path: Path, text: st
     assert "my_groups.csv" in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04\xff\xfe", "country,region\nCôte d'Ivoire,A\n".encode("latin-1")])
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"PK\x03\x04\xff\xfe", "but a ZIP archive or a spreadsheet"),
+        ("country,region\nCôte d'Ivoire,A\n".encode("latin-1"), "is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "my_groups.csv"
     path.write_bytes(content)
-    with pytest.raises(AuditorError, match="is not UTF-8"):
+    with pytest.raises(AuditorError, match=says):
         grouped(SURVEY, str(path))
 
 
