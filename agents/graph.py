@@ -12,6 +12,7 @@ from auditor.agents import nodes
 from auditor.agents.context import Context
 from auditor.agents.logic.graph import build_logic_graph
 from auditor.agents.state import Batch, State
+from auditor.agents.weighing import WeighBatch, weigh
 
 RECURSION_LIMIT = 50
 
@@ -26,9 +27,11 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
     graph.add_node("logic", build_logic_graph())
+    graph.add_node(weigh, input_schema=WeighBatch)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "measure"])
+    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "weigh", "measure"])
     graph.add_edge("elicit", "measure")
+    graph.add_edge("weigh", "measure")
     graph.add_edge("measure", "logic")
     graph.add_conditional_edges("logic", nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")

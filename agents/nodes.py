@@ -18,10 +18,11 @@ from auditor.agents.context import Context
 from auditor.agents.languages import language_of, samples_of
 from auditor.agents.reading import read_trace
 from auditor.agents.reviewing import hear_conflicts, review_traces
-from auditor.agents.scoring import cell_score, evidence_of, self_consistencies
+from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
 from auditor.agents.settling import conflicts_on, settled, threshold_of
 from auditor.agents.stages import enter, note
 from auditor.agents.state import Batch, State
+from auditor.agents.weighing import find_measures
 from auditor.domain import Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
 from auditor.storage import audits, results
 
@@ -31,17 +32,20 @@ BATCH_CONFLICTS = 500
 
 
 async def plan(state: State, runtime: Runtime[Context]) -> State:
-    """Count the cells; the calls are planned batch by batch."""
+    """Count the cells, and find how log-probabilities can be measured; the calls are planned batch by batch."""
     context = runtime.context
     await enter(context, "plan")
-    return {"config_hash": context.config.hash, "cells": len(context.cells)}
+    measures = await find_measures(context)
+    context.raise_if_stopped()
+    return {"config_hash": context.config.hash, "cells": len(context.cells), "measures": measures}
 
 
 def route_elicit(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["measure"]:
     """One branch for each batch of cells; straight on when no probe asks about cells."""
-    if not runtime.context.config.probes.direct:
-        return "measure"
-    return [Send("elicit", batch) for batch in _batches(state["cells"])]
+    probes, batches = runtime.context.config.probes, _batches(state["cells"])
+    direct = [Send("elicit", batch) for batch in batches if probes.direct]
+    likelihoods = [Send("weigh", {**batch, "measures": state["measures"]}) for batch in batches if probes.logprob]
+    return [*direct, *likelihoods] or "measure"
 
 
 async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
@@ -74,11 +78,18 @@ async def measure(state: State, runtime: Runtime[Context]) -> State:
     context = runtime.context
     await enter(context, "measure")
     await asyncio.to_thread(_measure, context)
+    await asyncio.to_thread(_scale, context)
     return {}
 
 
+def _scale(context: Context) -> None:
+    contrasts = results.contrasts(context.db, context.audit_id)
+    results.save_scores(context.db, context.audit_id, logprob_scores(contrasts))
+
+
 def _measure(context: Context) -> None:
-    old = {(s.model, s.cell): s for s in results.scores(context.db, context.audit_id)}
+    stored = results.scores(context.db, context.audit_id)
+    old = {(s.model, s.cell): s for s in stored if s.method == Method.DIRECT}
     scores: list[CellScore] = []
     for start in range(0, len(context.cells), BATCH_CELLS):
         cells = context.cells[start : start + BATCH_CELLS]

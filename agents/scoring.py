@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from auditor.agents.context import Encoder
-from auditor.domain import Cell, CellScore, Method, Outcome, Trace, canonical_hash
+from auditor.domain import Cell, CellScore, Contrast, Method, Outcome, Trace, canonical_hash
+from auditor.metrics.logprob import min_max
 from auditor.metrics.self_consistency import self_consistency
+from auditor.prompts.contrasts import load_contrasts
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,6 +32,42 @@ def cell_score(
         self_consistency=consistency,
         evidence=evidence,
     )
+
+
+def logprob_scores(contrasts: Iterable[Contrast]) -> list[CellScore]:
+    """Every cell's mean difference, and its place in its model's range over the survey, in [-1, 1].
+
+    A mean over fewer than all comparisons could not be set beside the other cells', since the pairs differ in how
+    likely their ends are anyway: such a cell has no score.
+    """
+    groups: dict[str, dict[Cell, list[Contrast]]] = {}
+    for contrast in contrasts:
+        groups.setdefault(contrast.model, {}).setdefault(contrast.cell, []).append(contrast)
+    return [score for model, cells in groups.items() for score in _scaled(model, cells)]
+
+
+def _scaled(model: str, cells: Mapping[Cell, Sequence[Contrast]]) -> list[CellScore]:
+    planned = load_contrasts().count
+    raw = {cell: _mean_difference(found, planned) for cell, found in cells.items()}
+    scaled = min_max([np.nan if value is None else value for value in raw.values()])
+    return [
+        CellScore(
+            model=model,
+            cell=cell,
+            method=Method.LOGPROB.value,
+            score=None if np.isnan(value) else float(value),
+            n_ok=sum(c.outcome is Outcome.OK for c in cells[cell]),
+            n_planned=planned,
+            raw=raw[cell],
+            measure=cells[cell][0].measure,
+        )
+        for cell, value in zip(cells, scaled, strict=True)
+    ]
+
+
+def _mean_difference(contrasts: Sequence[Contrast], planned: int) -> float | None:
+    values = [c.difference for c in contrasts if c.difference is not None]
+    return float(np.mean(values)) if len(values) == planned else None
 
 
 def evidence_of(encoder: str, texts: Sequence[str]) -> str:

@@ -18,10 +18,12 @@ class State(TypedDict, total=False):
     Keys:
         config_hash: of the configuration that the run began with.
         cells: number of cells in the audit.
+        measures: what each model's log-probabilities are read from, by name; empty where they are not asked for.
         conflicts, open: conflicts found, and those that are left for a person.
     """
 
     config_hash: str
     cells: int
+    measures: dict[str, str | None]
     conflicts: int
     open: int

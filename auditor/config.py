@@ -22,6 +22,10 @@ from auditor.phrasing import Rephrasing, check_language
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
 ENV_PREFIX = "os.environ/"
+EMBEDDED = "embedded/"
+"""Prefix of models that run inside the process."""
+PATHS = ("review_prompt", "weights")
+"""Keys of a model that name files."""
 MAX_CONFIG_BYTES = 1_000_000
 MOST_TO_A_SERVER, MOST_TO_A_PROVIDER = 8, 100
 
@@ -89,6 +93,9 @@ class ModelSection(Section):
     """Set where the provider's price is not publicly listed; unknown is not zero."""
     params: dict[str, Any] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
+    weights: str | None = None
+    """Where the model's own weights are on this machine, for log-probabilities by continuation: a folder, a `.gguf`
+    file or a name on the Hugging Face hub. An embedded model's are known."""
     family: str | None = None
     """Whose model it is, such as `meta`; read off the id of well-known models where it is not set."""
     review_prompt: str | None = None
@@ -121,6 +128,14 @@ class DirectProbe(Section):
     """`structured` asks for a JSON object; `text` is the paper's form, which ends in "SCORE = x"."""
     max_words: Annotated[int, Field(ge=5)] = 120
     """Length of the reasoning that is asked for."""
+
+
+class LogprobProbe(Section):
+    """Score by how much likelier a sentence is to end well than badly: five pairs of ends, two sentences a cell."""
+
+    method: Literal["auto", "echo", "continuation", "choice"] = "auto"
+    """`auto` takes what each model offers: `continuation` (its weights on this machine), else `echo` (a completions
+    endpoint with log-probabilities of the prompt), else `choice` (next token of a chat, A or B)."""
 
 
 class ReviewProbe(Section):
@@ -183,6 +198,8 @@ class Probes(Section):
     """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
 
     direct: DirectProbe | None = None
+    logprob: LogprobProbe | None = None
+    """Log-probabilities; `{}` takes what each model offers."""
     review: ReviewProbe = ReviewProbe()
     logic: LogicProbe | None = None
     """Pairs of items compared: how logical are a judge's preferences?"""
@@ -342,10 +359,22 @@ class AuditConfig(Section):
 
     @model_validator(mode="after")
     def _survey_where_needed(self) -> AuditConfig:
-        if self.survey is None and self.probes.direct:
+        asking = [name for name in ("direct", "logprob") if getattr(self.probes, name)]
+        if self.survey is None and asking:
             raise ValueError(
-                "the key 'survey' is missing. Add it; the probe 'direct' asks about its countries and topics."
+                f"the key 'survey' is missing. Add it; the probe '{asking[0]}' asks about its countries and topics."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _weights_where_needed(self) -> AuditConfig:
+        if self.probes.logprob and self.probes.logprob.method == "continuation":
+            for model in self.models:
+                if model.weights is None and not model.model.startswith(EMBEDDED):
+                    raise ValueError(
+                        f"model '{model.name}' has no weights on this machine, which probes.logprob.method = "
+                        "'continuation' needs. Set its key 'weights', or another method."
+                    )
         return self
 
     @model_validator(mode="after")
@@ -524,8 +553,8 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     update: dict[str, Any] = {"survey": survey, "embedding": EmbeddingSection(model=encoder)}
     for key in ("models", "judges"):
         if isinstance(found := getattr(config, key), list):
-            prompts = [{"review_prompt": m.review_prompt and resolved(m.review_prompt)} for m in found]
-            update[key] = [m.model_copy(update=prompt) for m, prompt in zip(found, prompts, strict=True)]
+            files = [{name: resolved(path) for name in PATHS if (path := getattr(m, name))} for m in found]
+            update[key] = [m.model_copy(update=paths) for m, paths in zip(found, files, strict=True)]
     if logic := config.probes.logic:
         items = logic.model_copy(update={"items": resolved(logic.items)})
         update["probes"] = config.probes.model_copy(update={"logic": items})

@@ -48,6 +48,7 @@ class Purpose(StrEnum):
     """What a call is for; part of its key."""
 
     DIRECT = "direct"
+    LOGPROB = "logprob"
     REVIEW = "review"
     LOGIC = "logic"
 
@@ -57,6 +58,17 @@ class Method(StrEnum):
 
     DIRECT = "direct"
     LOGPROB = "logprob"
+
+
+class Measure(StrEnum):
+    """What a log-probability is read from."""
+
+    ECHO = "echo"
+    """A completions endpoint that gives the log-probabilities of the prompt's own tokens."""
+    CONTINUATION = "continuation"
+    """The model's weights on this machine."""
+    CHOICE = "choice"
+    """The next token of a chat in which the two ends are the answers A and B."""
 
 
 class Ruling(StrEnum):
@@ -147,6 +159,8 @@ class Call:
         schema: name of the structure asked for, or None for free text.
         max_words: length of each text in the structure that is asked for; the messages say it too.
         server: the provider's base URL where the config sets one.
+        measure: what log-probabilities are read from; None asks for words.
+        continuations: ends of the sentence that the message begins, whose log-probabilities are wanted.
     """
 
     name: str
@@ -158,21 +172,22 @@ class Call:
     schema: str | None = None
     max_words: int | None = None
     server: str | None = None
+    measure: Measure | None = None
+    continuations: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """SHA-256, in hex, of the canonical JSON of all that determines the answer."""
-        return canonical_hash(
-            {
-                "model": self.model,
-                "server": self.server,
-                "messages": [[m.role, m.content] for m in self.messages],
-                "purpose": self.purpose.value,
-                "sample": self.sample,
-                "params": dict(self.params),
-                "schema": [self.schema, self.max_words],
-            }
-        )
+        told = {
+            "model": self.model,
+            "server": self.server,
+            "messages": [[m.role, m.content] for m in self.messages],
+            "purpose": self.purpose.value,
+            "sample": self.sample,
+            "params": dict(self.params),
+            "schema": [self.schema, self.max_words],
+        }
+        return canonical_hash(told if self.measure is None else told | {"measure": [self.measure, *self.continuations]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +248,30 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class Contrast:
+    """One comparison behind a log-probability score: the two opposite ends of one sentence on a cell.
+
+    Attributes:
+        number: which of the comparisons, from 0.
+        positive, negative: the two ends.
+        difference: log P(positive | sentence) - log P(negative | sentence), in nats; only `ok` has one.
+        measure: what it was read from; None where nothing could be asked.
+        key: of the call; `key_swapped`, of the one in which the two ends have changed places.
+    """
+
+    model: str
+    cell: Cell
+    number: int
+    positive: str
+    negative: str
+    outcome: Outcome
+    difference: float | None = None
+    measure: Measure | None = None
+    key: str | None = None
+    key_swapped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What one judge says of one trace; only `ok` has a ruling.
 
@@ -272,6 +311,8 @@ class CellScore:
         n_ok, n_planned: `ok` samples, and samples that were to be taken.
         self_consistency: mean pairwise cosine of the reasoning embeddings, in [-1, 1]; None with fewer than two.
         evidence: hash of the texts and of the encoder that self_consistency was computed from.
+        raw: before any scaling, in nats, where the score is a scaled log-probability; None elsewhere.
+        measure: what a log-probability was read from; None elsewhere.
     """
 
     model: str
@@ -283,6 +324,8 @@ class CellScore:
     n_planned: int = 0
     self_consistency: float | None = None
     evidence: str | None = None
+    raw: float | None = None
+    measure: Measure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,19 @@ def fingerprint(config: AuditConfig) -> str:
     prompts = [load_prompt(f"direct.{config.direct.mode}", f) for f in folders]
     prompts += [load_prompt("review"), load_prompt("review.shorter"), *map(review_prompt, config.judge_models)]
     told = [[p.id, p.system, p.user] for p in prompts]
-    return canonical_hash([config.hash, metadata.version("auditor"), told, *_compared(config, folders)])
+    return canonical_hash(
+        [config.hash, metadata.version("auditor"), told, *_weighed(config), *_compared(config, folders)]
+    )
+
+
+def _weighed(config: AuditConfig) -> list[object]:
+    """What decides the log-probabilities, beside the config."""
+    from auditor.prompts import load_prompt
+    from auditor.prompts.contrasts import load_contrasts
+
+    return (
+        [load_contrasts().model_dump(mode="json"), load_prompt("logprob.choice").user] if config.probes.logprob else []
+    )
 
 
 def _compared(config: AuditConfig, folders: list[str]) -> list[object]:
@@ -299,8 +311,9 @@ def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
 def _spent(db: Database, audit_id: int) -> float:
     traces = [t.key for t in results.traces(db, audit_id) if t.key]
     verdicts = [key for v in results.verdicts(db, audit_id) for key in (v.key, v.again_key) if key]
+    contrasts = [k for c in results.contrasts(db, audit_id) for k in (c.key, c.key_swapped) if k]
     compared = [c.key for c in comparisons.comparisons(db, audit_id) if c.key]
-    return ledger.spent(db, [*traces, *verdicts, *compared])
+    return ledger.spent(db, [*traces, *contrasts, *verdicts, *compared])
 
 
 @contextmanager

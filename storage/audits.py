@@ -18,13 +18,14 @@ from auditor.storage.tables import (
     ComparisonRow,
     ComparisonSetRow,
     ConflictRow,
+    ContrastRow,
     ScoreRow,
     SurveyCellRow,
     TraceRow,
     VerdictRow,
 )
 
-DERIVED = (TraceRow, ScoreRow, VerdictRow, ConflictRow, ComparisonSetRow, ComparisonItemRow, ComparisonRow)
+DERIVED = (TraceRow, ContrastRow, ScoreRow, VerdictRow, ConflictRow, ComparisonSetRow, ComparisonItemRow, ComparisonRow)
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 
 PERSON = "person"

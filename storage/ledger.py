@@ -61,11 +61,13 @@ def _insert(connection: Connection, call: Call, answer: Answer) -> None:
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
-    request = {
+    request: dict[str, object] = {
         "messages": [asdict(m) for m in call.messages],
         "params": dict(call.params),
         "schema": [call.schema, call.max_words],
     }
+    if call.measure is not None:
+        request["measure"] = [call.measure, *call.continuations]
     return {
         "key": call.key,
         "model": call.model,

@@ -18,7 +18,9 @@ from auditor.domain import (
     Conflict,
     ConflictKind,
     ConflictState,
+    Contrast,
     Decision,
+    Measure,
     Outcome,
     Rating,
     Ruling,
@@ -27,9 +29,9 @@ from auditor.domain import (
 )
 from auditor.storage import chain
 from auditor.storage.database import Database, table_of, upsert
-from auditor.storage.tables import ConflictRow, RatingRow, ScoreRow, TraceRow, VerdictRow
+from auditor.storage.tables import ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
 
-R = TypeVar("R", Trace, CellScore, Verdict, Conflict, Rating)
+R = TypeVar("R", Trace, Contrast, CellScore, Verdict, Conflict, Rating)
 
 ENUMS: dict[str, type[StrEnum]] = {
     "outcome": Outcome,
@@ -38,12 +40,18 @@ ENUMS: dict[str, type[StrEnum]] = {
     "state": ConflictState,
     "decision": Decision,
     "act": Act,
+    "measure": Measure,
 }
 
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
     """Store traces; the same audit, model, cell and sample replaces what was there."""
     _save(db, audit_id, TraceRow, traces)
+
+
+def save_contrasts(db: Database, audit_id: int, contrasts: Sequence[Contrast]) -> None:
+    """Store contrasts; the same audit, model, cell and number replaces what was there."""
+    _save(db, audit_id, ContrastRow, contrasts)
 
 
 def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> None:
@@ -85,6 +93,11 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
 def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Trace]:
     """An audit's traces in stored order (model, country, topic, sample), of some cells or all."""
     return _load(db, audit_id, TraceRow, Trace, cells)
+
+
+def contrasts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Contrast]:
+    """An audit's contrasts in stored order (model, country, topic, number), of some cells or all."""
+    return _load(db, audit_id, ContrastRow, Contrast, cells)
 
 
 def scores(db: Database, audit_id: int) -> list[CellScore]:

@@ -135,6 +135,26 @@ class ScoreRow(SQLModel, table=True):
     n_planned: int
     self_consistency: float | None = None
     evidence: str | None = None
+    raw: float | None = None
+    measure: str | None = None
+
+
+class ContrastRow(SQLModel, table=True):
+    """One comparison behind a log-probability score."""
+
+    __tablename__ = "contrast"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    number: int = Field(primary_key=True)
+    positive: str
+    negative: str
+    outcome: str
+    difference: float | None = None
+    measure: str | None = None
+    key: str | None = None
+    key_swapped: str | None = None
 
 
 class VerdictRow(SQLModel, table=True):

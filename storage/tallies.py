@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, Subquery, Table, case, func, liter
 
 from auditor.domain import Outcome, Purpose, Ruling
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, AttemptRow, ComparisonRow, TraceRow, VerdictRow
+from auditor.storage.tables import AnswerRow, AttemptRow, ComparisonRow, ContrastRow, TraceRow, VerdictRow
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class CallTally(NamedTuple):
 
     Attributes:
         name: the model's name in the audit.
-        purpose: `direct`, `review` or `logic`.
+        purpose: what they were for.
         calls: distinct calls, answered or not.
         cost_usd: of each; None where it is unknown, or where there is no answer.
         answers: those with a recorded answer.
@@ -90,6 +90,11 @@ class AttemptTally(NamedTuple):
 def trace_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
     """Traces of an audit by model, cell and outcome, in order."""
     return _load(db, OutcomeTally._make, _by_cell(table_of(TraceRow), audit_id))
+
+
+def contrast_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
+    """Contrasts of an audit by model, cell and outcome, in order."""
+    return _load(db, OutcomeTally._make, _by_cell(table_of(ContrastRow), audit_id))
 
 
 def verdict_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
@@ -128,7 +133,7 @@ def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
 
 
 def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
-    """Calls behind an audit's traces, verdicts and comparisons by model, purpose and price, in order."""
+    """Calls behind an audit by model, purpose and price, in order."""
     answer = table_of(AnswerRow)
     calls = _calls(audit_id)
     group = (calls.c.name, calls.c.purpose, answer.c.cost_usd)
@@ -150,7 +155,7 @@ def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
 
 
 def attempt_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
-    """Requests behind an audit's traces, verdicts and comparisons by model and purpose, in order."""
+    """Requests behind an audit by model and purpose, in order."""
     attempt = table_of(AttemptRow)
     calls = _calls(audit_id)
     group = (calls.c.name, calls.c.purpose)
@@ -160,9 +165,11 @@ def attempt_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
 
 
 def _calls(audit_id: int) -> Subquery:
-    """The distinct calls behind traces, verdicts and comparisons: name, purpose, key."""
+    """The distinct calls behind traces, contrasts, verdicts and comparisons: name, purpose, key."""
     return union(
         _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
+        _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id),
+        _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id, key="key_swapped"),
         _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
         _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id, key="again_key"),
         _asked(table_of(ComparisonRow), "judge", Purpose.LOGIC, audit_id),

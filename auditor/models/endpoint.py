@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.config import ModelSection, resolve_key
-from auditor.domain import Call
+from auditor.config import EMBEDDED, ModelSection, resolve_key
+from auditor.domain import Call, Measure
 from auditor.models import door
 from auditor.models.structured import SCHEMAS, response_format, with_choices
 
-EMBEDDED = "embedded/"
+TEXT_PROVIDER = "text-completion-openai"
+"""litellm's name for a completions endpoint; under any other it sends a known chat model's prompt as a chat message."""
 
 # Sent when asked for, but a provider without them still answers the same question.
 OPTIONAL_PARAMS = ("seed",)
@@ -58,6 +59,8 @@ class Endpoint:
             kwargs["api_base"] = server
         if key is not None:
             kwargs["api_key"] = key
+        if call.measure is Measure.ECHO:
+            return _as_completion(kwargs, call)
         if call.schema is not None and "response_format" in door.supported_params(self.model):
             kwargs["response_format"] = self._format(response_format(SCHEMAS[call.schema], call.max_words or 0))
         return kwargs
@@ -73,6 +76,15 @@ class Endpoint:
         """The parameters that this provider takes; only those of `OPTIONAL_PARAMS` may be left out."""
         supported = door.supported_params(self.model)
         return {k: v for k, v in params.items() if k not in OPTIONAL_PARAMS or k in supported}
+
+
+def _as_completion(kwargs: dict[str, Any], call: Call) -> dict[str, Any]:
+    """The request as one to the completions endpoint, with every end of the sentence as a prompt."""
+    kwargs.pop("messages")
+    kwargs["model"] = f"{TEXT_PROVIDER}/{kwargs['model'].split('/', 1)[1]}"
+    kwargs.setdefault("api_key", "none")  # a server of one's own may want none, but the client library does
+    kwargs["prompt"] = [call.messages[0].content + end for end in call.continuations]
+    return kwargs
 
 
 def resolve(section: ModelSection) -> Endpoint:

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Outcome
+from auditor.domain import Answer, Attempt, Call, Measure, Outcome
 from auditor.errors import ModelSetupError
-from auditor.models import door
+from auditor.models import continuation, door
 from auditor.models.budget import Budget, require_prices, size
 from auditor.models.endpoint import Endpoint, embedded_slots, resolve
 from auditor.models.failures import Failure, classify, is_unreachable
+from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
 from auditor.models.limiter import Limiter, Rate, backoff
 from auditor.models.responses import read_response
 
@@ -75,6 +76,7 @@ class Gateway:
         require_prices(models, limits)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
+        self._local = asyncio.Lock()
         limiters = _limiters(models)
         for model in models:
             slots = asyncio.Semaphore(model.most_in_flight)
@@ -89,6 +91,9 @@ class Gateway:
                 a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
         """
         line = self._lines[call.name]
+        if call.measure is Measure.CONTINUATION:
+            async with self._local:
+                return await asyncio.to_thread(continuation.complete, line.section, call)
         if line.reached:
             return await self._ask(line, call)
         async with line.contact:
@@ -148,12 +153,11 @@ class Gateway:
             # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
             # value, so it must always be the same.
             async with asyncio.timeout(limit):
-                response = await door.litellm().acompletion(**line.endpoint.request(call, line.section.timeout_s))
-            answer = read_response(call, response, line.endpoint.price)
+                answer = await _send(line, call)
             if answer.outcome is Outcome.SERVER_ERROR:
                 failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
         except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-            failure = classify(error, line.endpoint.secrets)
+            failure = _unsupported(call, classify(error, line.endpoint.secrets))
             if failure.blocks or (is_unreachable(error) and not line.reached and number >= UNREACHABLE_AFTER):
                 line.blocked = failure
             answer = _failed(call, failure)
@@ -167,6 +171,23 @@ class Gateway:
             retry_after_s=failure.retry_after_s if failure else None,
         )
         return replace(answer, attempts=(attempt,)), failure
+
+
+async def _send(line: _Line, call: Call) -> Answer:
+    """One request, and its response read as what was asked for."""
+    request = line.endpoint.request(call, line.section.timeout_s)
+    lib, price = door.litellm(), line.endpoint.price
+    if call.measure is Measure.ECHO:
+        return read_echo(call, await lib.atext_completion(**request), price)
+    read = read_response if call.measure is None else read_choice
+    return read(call, await lib.acompletion(**request), price)
+
+
+def _unsupported(call: Call, failure: Failure) -> Failure:
+    """The same failure, unless it says that the server has no such measurement: then words can still be asked for."""
+    if call.measure is None or failure.http_status not in UNSUPPORTED[call.measure]:
+        return failure
+    return replace(failure, outcome=Outcome.NOT_MEASURABLE, retry=False, blocks=False)
 
 
 def _limiters(models: Sequence[ModelSection]) -> dict[tuple[str, str | None, str | None], Limiter]:

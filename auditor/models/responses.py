@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from auditor.domain import Answer, Call, Outcome
@@ -21,22 +20,35 @@ def read_response(call: Call, response: Any, price: tuple[float, float] | None) 
     choices = getattr(response, "choices", None) or []
     if not choices:
         return Answer(call.key, Outcome.SERVER_ERROR, error="the provider sent an answer without any choice")
-    message, finish = choices[0].message, _finish_reason(choices[0])
+    message = choices[0].message
     text = message.content if isinstance(message.content, str) else None
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    outcome = _outcome(text, refusal, finish_reason(choices[0]))
+    error = "the provider sent an empty text" if outcome is Outcome.SERVER_ERROR else None
+    return answer_of(call, response, price, outcome, text=text or refusal, error=error)
+
+
+def answer_of(
+    call: Call,
+    response: Any,
+    price: tuple[float, float] | None,
+    outcome: Outcome,
+    text: str | None = None,
+    error: str | None = None,
+) -> Answer:
+    """An answer with what the response says of itself: who served it, why it ended, tokens, cost."""
+    choices = getattr(response, "choices", None) or []
     prompt, completion = _usage(response)
-    answer = Answer(
+    return Answer(
         key=call.key,
-        outcome=_outcome(text, refusal, finish),
-        text=_storable(text or refusal),
-        finish_reason=finish,
+        outcome=outcome,
+        text=_storable(text),
+        finish_reason=finish_reason(choices[0]) if choices else None,
         served_model=getattr(response, "model", None),
         prompt_tokens=prompt,
         completion_tokens=completion,
         cost_usd=None if price is None or prompt is None else prompt * price[0] + (completion or 0) * price[1],
-    )
-    return (
-        replace(answer, error="the provider sent an empty text") if answer.outcome is Outcome.SERVER_ERROR else answer
+        error=error,
     )
 
 
@@ -48,7 +60,7 @@ def _outcome(text: str | None, refusal: str | None, finish: str | None) -> Outco
     return Outcome.OK if text and text.strip() else Outcome.SERVER_ERROR
 
 
-def _finish_reason(choice: Any) -> str | None:
+def finish_reason(choice: Any) -> str | None:
     """The provider's own reason: litellm maps what it does not know to `stop`."""
     specific = getattr(choice, "provider_specific_fields", None) or {}
     native = specific.get("native_finish_reason")

@@ -13,6 +13,7 @@ from auditor.reports.cost import cost
 from auditor.reports.coverage import coverage
 from auditor.reports.languages import languages
 from auditor.reports.logic import logic
+from auditor.reports.methods import methods
 from auditor.reports.model import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
 from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
@@ -48,6 +49,7 @@ def build_report(db: Database, audit_name: str) -> Report:
         panel=panel(source),
         peer_agreement=peer_agreement(source),
         conflicts=conflicts(db, source),
+        methods=methods(source),
         languages=languages(db, source),
         logic=logic(db, source),
         cost=cost(source),

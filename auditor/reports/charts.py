@@ -47,6 +47,7 @@ class Axis:
 
 
 CORRELATION = Axis(-1, 1, (-1, -0.5, 0, 0.5, 1), "Pearson r", 0.0)
+DIFFERENCE = Axis(-1, 1, (-1, -0.5, 0, 0.5, 1), "Δr", 0.0)
 SHARE = Axis(0, 1, (0, 0.25, 0.5, 0.75, 1), "")
 
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from auditor.config import AuditConfig
 from auditor.domain import Method, Outcome
 from auditor.metrics.votes import least_majority
+from auditor.prompts.contrasts import load_contrasts
 from auditor.reports.measures import CoveragePart, CoverageRow
 from auditor.reports.source import Source
 from auditor.storage.tallies import OutcomeTally
@@ -64,18 +65,29 @@ def score_tallies(source: Source) -> list[Tally]:
     methods = dict.fromkeys(method for method, _ in source.columns)
     if source.config and source.config.probes.direct:
         methods = {Method.DIRECT.value: None} | methods
-    return [_traces(source) if m == Method.DIRECT and source.traces else _scores(source, m) for m in methods]
+    if source.config and source.config.probes.logprob:
+        methods |= {Method.LOGPROB.value: None}
+    return [_score_tally(source, method) for method in methods]
+
+
+def _score_tally(source: Source, method: str) -> Tally:
+    if method == Method.DIRECT and source.traces:
+        return _traces(source)
+    if method == Method.LOGPROB and source.contrasts:
+        seen = [Count(Unit(c.model, c.country, c.topic), c.outcome, c.n) for c in source.contrasts]
+        return Tally("direct", method, _planned(source, method), seen)
+    return _scores(source, method)
 
 
 def _traces(source: Source) -> Tally:
     seen = [Count(Unit(t.model, t.country, t.topic), t.outcome, t.n) for t in source.traces]
-    return Tally("direct", Method.DIRECT.value, _planned(source), seen)
+    return Tally("direct", Method.DIRECT.value, _planned(source, Method.DIRECT), seen)
 
 
 def _scores(source: Source, method: str) -> Tally:
     """Without traces only the numbers of samples are known, as whoever measured them wrote them down."""
     mine = [(Unit(s.model, *s.cell), s) for s in source.scores if s.method == method]
-    planned = _planned(source) if method == Method.DIRECT else {}
+    planned = _planned(source, method) if method in tuple(Method) else {}
     return Tally(
         stage="direct",
         method=method,
@@ -84,10 +96,13 @@ def _scores(source: Source, method: str) -> Tally:
     )
 
 
-def _planned(source: Source) -> dict[Unit, int]:
-    """Every model about every cell that people were asked about, k times in each language; nothing without a config."""
+def _planned(source: Source, method: str) -> dict[Unit, int]:
+    """Every model about every cell that people were asked about: k samples in each language, or all comparisons."""
     if source.config is None:
         return {}
+    if method == Method.LOGPROB:
+        n = load_contrasts().count
+        return {Unit(m.name, *cell): n for m in source.config.models for cell in source.survey.scores}
     k = source.config.samples_on(source.survey)
     return {Unit(m.name, *cell): n for m in source.config.models for cell, n in k.items()}
 

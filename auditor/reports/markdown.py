@@ -23,6 +23,7 @@ def render_markdown(report: Report) -> str:
         *_answer(report, view),
         *_worth(report, view),
         *_regions(report, view),
+        *_methods(report),
         *_languages(view),
         *_places(report, view),
         *_consistency(report, view),
@@ -167,6 +168,20 @@ def _consistency(report: Report, view: View) -> Iterable[str]:
             [
                 [view.label(r.method, r.model), _estimate(r.cosine), _estimate(r.variance, 3)]
                 for r in report.self_consistency
+            ],
+        )
+
+
+def _methods(report: Report) -> Iterable[str]:
+    if report.methods:
+        yield "## Asked, and by log-probabilities"
+        yield sentences.METHODS
+        yield "\n".join(f"- **{escape(model)}** {escape(text)}." for model, text in sentences.methods(report))
+        yield _table(
+            ["Model", "r asked", "r by log-probabilities", "Read from", "Δr"],
+            [
+                [r.model, number(r.direct_r), number(r.logprob_r), ", ".join(r.measures), _estimate(r.difference)]
+                for r in report.methods
             ],
         )
 

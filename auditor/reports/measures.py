@@ -41,7 +41,7 @@ class CoverageRow(Part):
     """How much of what was planned is there. Planned = ok + all losses + missing."""
 
     stage: Literal["direct", "review"]
-    """`direct`: samples of scores. `review`: verdicts."""
+    """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts."""
     method: str | None
     """How scores were measured; null for verdicts."""
     name: str | None

@@ -23,6 +23,7 @@ from auditor.reports.measures import (
     PlaceRow,
     RegionsPart,
 )
+from auditor.reports.methods import MethodRow
 
 # --- audit ------------------------------------------------------------------------------------------------------
 
@@ -243,5 +244,7 @@ class Report(Part):
     """How high r can be."""
     nonresponse: NonresponsePart | None = None
     """Best and worst case, where the configuration asks for `bounds`."""
+    methods: list[MethodRow]
+    """Direct scores beside log-probabilities; empty where only one of them was asked for."""
     languages: LanguagesPart | None
     """Null where no model was asked about countries."""

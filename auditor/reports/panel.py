@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import Outcome
+from auditor.domain import Method, Outcome
 from auditor.metrics.agreement import Agreement, fleiss_kappa
 from auditor.reports.estimates import mean_of, share_of
 from auditor.reports.measures import ConsistencyRow, Estimate, JudgeRow, PanelPart, PeerRow
@@ -26,6 +26,7 @@ def self_consistency(source: Source) -> list[ConsistencyRow]:
             variance=mean_of(source.variance[i], "no cell has two usable samples"),
         )
         for i, (method, model) in enumerate(source.columns)
+        if method != Method.LOGPROB  # one value that the weights determine, with nothing to differ from
     ]
 
 

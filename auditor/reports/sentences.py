@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from auditor.domain import Method
 from auditor.reports.languages import LanguagesPart
 from auditor.reports.measures import CoverageRow, GainRow, GapRow, NonresponsePart
+from auditor.reports.methods import MethodRow
 from auditor.reports.model import ConflictRow, Report
 from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
 
@@ -13,6 +15,12 @@ STATES = {
     "majority": "settled by the judges",
     "person": "settled by people",
 }
+
+METHODS = (
+    "Beside being asked, a model shows what it holds likely: by how much it expects a sentence to end well rather than "
+    "badly, over pairs of opposite ends. These scores are stretched to the whole scale within each model, "
+    "so that their r can be compared with the other’s, but their distance from people cannot."
+)
 
 BASELINES = (
     "What one can say without any model, on the same cells: the mean of the topic over the other countries, of the "
@@ -33,7 +41,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         (count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
     ]
     for row in report.coverage.total:
-        name = "verdicts usable" if row.stage == "review" else f"{row.method} samples usable"
+        name = f"{stage(row)} usable"
         found.append((share(row.ok, row.planned), name))
     if report.conflicts.total:
         unsettled = report.conflicts.states["open"] + report.conflicts.states["disputed"]
@@ -43,7 +51,33 @@ def facts(report: Report) -> list[tuple[str, str]]:
 
 def stage(row: CoverageRow) -> str:
     """What a row of coverage counts."""
-    return "verdicts" if row.stage == "review" else f"{row.method} samples"
+    if row.stage == "review":
+        return "verdicts"
+    return f"{row.method} comparisons" if row.method == Method.LOGPROB else f"{row.method} samples"
+
+
+def methods(report: Report) -> list[tuple[str, str]]:
+    """Model, and whether its answers agree better with people than its log-probabilities do."""
+    return [(row.model, _methods(row)) for row in report.methods]
+
+
+def _methods(row: MethodRow) -> str:
+    change = row.difference
+    if change.value is None:
+        return f"cannot be compared: {change.reason}"
+    by = f" ({', '.join(row.measures)})" if row.measures else ""
+    figures = (
+        f"r = {number(row.direct_r)} asked, {number(row.logprob_r)} by log-probabilities{by}: "
+        f"Δr = {signed(change.value)}"
+    )
+    if change.ci_low is None or change.ci_high is None:
+        return f"has {figures}, no interval: {change.reason}"
+    figures += f", 95% interval {interval(change.ci_low, change.ci_high)}, {plural(change.n, 'cell')}"
+    if change.ci_low > 0:
+        return f"agrees better with people when asked than its log-probabilities do ({figures})"
+    if change.ci_high < 0:
+        return f"agrees less with people when asked than its log-probabilities do ({figures})"
+    return f"does not tell which of the two agrees better with people ({figures})"
 
 
 def kappa(report: Report) -> str:

@@ -40,6 +40,7 @@ class Source:
     attempts: Sequence[AttemptTally]
     conflicts: Sequence[Conflict] = field(repr=False)
     ratings: Sequence[Rating] = field(repr=False)
+    contrasts: Sequence[OutcomeTally] = ()
 
     @property
     def seed(self) -> int:
@@ -140,6 +141,7 @@ def load(db: Database, name: str) -> Source:
         survey=audits.survey_of(db, audit),
         scores=results.scores(db, audit.id),
         traces=tallies.trace_tallies(db, audit.id),
+        contrasts=tallies.contrast_tallies(db, audit.id),
         verdicts=tallies.verdict_tallies(db, audit.id),
         judges=tallies.judge_tallies(db, audit.id),
         rulings=tallies.ruling_tallies(db, audit.id),

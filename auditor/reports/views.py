@@ -29,6 +29,7 @@ STEPS = (0.1, 0.3, 0.5, 0.7)
 SECTIONS = {
     "answer": "Agreement with people",
     "worth": "What it is worth",
+    "methods": "Asked or read",
     "where": "Differences",
     "scatter": "Cell by cell",
     "regions": "Regions",
@@ -135,6 +136,7 @@ class View:
         there = {
             "answer": True,
             "worth": bool(self.columns),
+            "methods": bool(report.methods),
             "where": bool(self.columns),
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
@@ -174,6 +176,13 @@ class View:
                 points.append((cell.survey, y, tip))
         title = f"What people say against what {column.label} says"
         return charts.scatter(points, title, f"{plural(len(points), 'cell')}; on the diagonal both say the same.")
+
+    @property
+    def method_plot(self) -> Markup:
+        """Δr with its interval for every model."""
+        rows = [(r.model, r.difference) for r in self.report.methods]
+        title = "r when asked less r by log-probabilities, and 95% interval"
+        return charts.interval_plot([_mark(*row) for row in rows], charts.DIFFERENCE, title, _told(rows))
 
     @property
     def region_plot(self) -> Markup:

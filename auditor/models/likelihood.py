@@ -1,0 +1,102 @@
+"""Log-probabilities of a sentence's ends: what a provider can be asked for, and reading what it sent.
+
+An answer's text is JSON, so that the ledger keeps what was measured: for `echo` and `continuation` a list of the ends'
+log-probabilities in nats, for `choice` pairs of token and log-probability, the likeliest first. What a server did not
+measure is `not_measurable`: many answer as if the request had been another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from auditor.config import EMBEDDED, ModelSection
+from auditor.domain import Answer, Call, Measure, Outcome
+from auditor.models import door
+from auditor.models.endpoint import TEXT_PROVIDER
+from auditor.models.responses import REFUSALS, answer_of, finish_reason
+
+TOP = 20
+"""Next tokens asked for; the most that OpenAI's protocol gives."""
+COMPLETION_SERVERS = ("openai", "hosted_vllm", "vllm", "custom_openai", "openai_like", "llamafile", "lm_studio")
+"""Providers that are servers of the user's own, which may have the completions endpoint beside the chat's."""
+UNSUPPORTED = {Measure.ECHO: (400, 404, 405, 422, 501), Measure.CHOICE: (400, 422)}
+"""HTTP statuses by which a server says that it cannot measure this; the same request would fail again."""
+
+
+def measures(section: ModelSection, method: str) -> tuple[Measure, ...]:
+    """How a model's log-probabilities can be measured, as far as can be told without asking; the best first."""
+    if method != "auto":
+        return (Measure(method),)
+    if section.weights or section.model.startswith(EMBEDDED):
+        return (Measure.CONTINUATION,)
+    provider = section.model.split("/", 1)[0]
+    found = []
+    if provider == TEXT_PROVIDER or (provider in COMPLETION_SERVERS and section.api_base):
+        found.append(Measure.ECHO)
+    if "top_logprobs" in door.supported_params(section.model):
+        found.append(Measure.CHOICE)
+    return tuple(found)
+
+
+def params_of(measure: Measure) -> dict[str, Any]:
+    """What is sent beside the text. At temperature 1 the probabilities are the model's own."""
+    if measure is Measure.ECHO:
+        return {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 1.0}
+    if measure is Measure.CHOICE:
+        return {"logprobs": True, "top_logprobs": TOP, "max_tokens": 1, "temperature": 1.0}
+    return {}
+
+
+def read_echo(call: Call, response: Any, price: tuple[float, float] | None) -> Answer:
+    """Log-probability of each end, summed over its tokens.
+
+    A server that knows no echo sends the log-probability of the token it added instead, which must not be taken.
+    """
+    choices = sorted(getattr(response, "choices", None) or [], key=lambda c: c.index)
+    beginning = call.messages[0].content
+    found = [
+        _echoed(choice, beginning, beginning + end) for choice, end in zip(choices, call.continuations, strict=False)
+    ]
+    if len(found) != len(call.continuations) or None in found:
+        return answer_of(
+            call, response, price, Outcome.NOT_MEASURABLE, error="the server gives no log-probabilities of the prompt"
+        )
+    return answer_of(call, response, price, Outcome.OK, text=json.dumps(found))
+
+
+def _echoed(choice: Any, beginning: str, sentence: str) -> float | None:
+    logprobs = getattr(choice, "logprobs", None)
+    values, tokens = getattr(logprobs, "token_logprobs", None), getattr(logprobs, "tokens", None)
+    if not values or not tokens or len(values) != len(tokens):
+        return None
+    # Counted out of the tokens: servers differ in whether a text's offsets begin before or after the first mark.
+    start = "".join(tokens).find(sentence)
+    borders = [0, *itertools.accumulate(map(len, tokens))]
+    first, last = start + len(beginning), start + len(sentence)
+    if start < 0 or first not in borders or last not in borders:
+        return None  # not the prompt, or a token lies across the border
+    return _sum(values[borders.index(first) : borders.index(last)])
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    numbers = [float(v) for v in values if v is not None]
+    total = math.fsum(numbers)
+    return total if numbers and len(numbers) == len(values) and math.isfinite(total) else None
+
+
+def read_choice(call: Call, response: Any, price: tuple[float, float] | None) -> Answer:
+    """The likeliest next tokens, as they came; which of them are A and B is read later."""
+    choices = getattr(response, "choices", None) or []
+    if choices and (finish_reason(choices[0]) or "").lower() in REFUSALS:
+        return answer_of(call, response, price, Outcome.REFUSED)
+    content = getattr(getattr(choices[0], "logprobs", None), "content", None) if choices else None
+    top = getattr(content[0], "top_logprobs", None) if content else None
+    if not top:
+        why = "the provider gives no log-probabilities of the next token"
+        return answer_of(call, response, price, Outcome.NOT_MEASURABLE, error=why)
+    pairs = [[t.token, float(t.logprob)] for t in top if math.isfinite(t.logprob)]
+    return answer_of(call, response, price, Outcome.OK, text=json.dumps(pairs, ensure_ascii=False))

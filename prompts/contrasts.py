@@ -1,0 +1,46 @@
+"""The sentences of the log-probability score: beginnings, and pairs of opposite ends."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib import resources
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from auditor.domain import ENGLISH
+from auditor.prompts.loader import PLACEHOLDER
+
+FIELDS = {"country", "topic"}
+
+
+class Contrasts(BaseModel):
+    """Every beginning is compared with every pair of ends, the positive first."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    version: int
+    purpose: str
+    beginnings: Annotated[tuple[str, ...], Field(min_length=1)]
+    ends: Annotated[tuple[tuple[str, str], ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _know_their_fields(self) -> Self:
+        for text in self.beginnings:
+            if set(PLACEHOLDER.findall(text)) != FIELDS:
+                raise ValueError(f"'{text}' must use {sorted(FIELDS)}")
+        return self
+
+    @property
+    def count(self) -> int:
+        """Comparisons a cell."""
+        return len(self.beginnings) * len(self.ends)
+
+
+@functools.cache
+def load_contrasts() -> Contrasts:
+    """The built-in sentences; they are English, whatever language chats are in."""
+    file = resources.files("auditor.prompts") / ENGLISH / "logprob.toml"
+    return Contrasts.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))

@@ -1,0 +1,110 @@
+"""From answers to differences: which question is whose, and what has none."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from auditor.agents.contrasts import comparisons, letters_apart, read_contrast
+from auditor.agents.scoring import logprob_scores
+from auditor.config import ModelSection
+from auditor.domain import Answer, Cell, Contrast, Measure, Outcome
+
+CELL = Cell("Germany", "divorce")
+VLLM = ModelSection(name="m", model="hosted_vllm/x", api_base="http://localhost")
+
+
+def test_ten_comparisons_take_two_calls_where_sentences_are_measured_and_twenty_where_letters_are() -> None:
+    echo, choice = (list(comparisons(VLLM, CELL, m)) for m in (Measure.ECHO, Measure.CHOICE))
+    assert [c.number for c in echo] == [c.number for c in choice] == list(range(10))
+    assert len({call.key for c in echo for call in c.calls}) == 2
+    assert len({call.key for c in choice for call in c.calls}) == 20
+    assert not any(c.calls for c in comparisons(VLLM, CELL, None))
+    first = echo[0].call
+    assert first
+    assert first.messages[0].content == "In Germany, divorce is"
+    assert first.continuations[:2] == (" always justifiable", " never justifiable")
+
+
+def test_echo_takes_each_pair_from_its_place() -> None:
+    found = list(comparisons(VLLM, CELL, Measure.ECHO))
+    answers = {
+        c.call.key: Answer(c.call.key, Outcome.OK, text=json.dumps([-i * i for i in range(10)]))
+        for c in found
+        if c.call
+    }
+    differences = [(read_contrast(c, "m", Measure.ECHO, answers)) for c in found]
+    assert [d.difference for d in differences if d] == [1, 5, 9, 13, 17] * 2
+
+
+def test_both_orders_of_a_choice_are_averaged() -> None:
+    [comparison, *_] = comparisons(VLLM, CELL, Measure.CHOICE)
+    assert comparison.call
+    assert comparison.swapped
+    assert "A: always justifiable\nB: never justifiable" in comparison.call.messages[1].content
+    assert "A: never justifiable\nB: always justifiable" in comparison.swapped.messages[1].content
+    # A is preferred by 1 whatever it says; beyond that, the positive end by 0.5.
+    texts = {comparison.call.key: [["A", -1.0], ["B", -2.5]], comparison.swapped.key: [["A", -1.0], ["B", -1.5]]}
+    answers = {key: Answer(key, Outcome.OK, text=json.dumps(text)) for key, text in texts.items()}
+    contrast = read_contrast(comparison, "m", Measure.CHOICE, answers)
+    assert contrast
+    assert contrast.difference == pytest.approx(0.5)
+    assert (contrast.key, contrast.key_swapped) == (comparison.call.key, comparison.swapped.key)
+    half = {comparison.call.key: answers[comparison.call.key]}
+    assert read_contrast(comparison, "m", Measure.CHOICE, half) is None
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
+def test_a_failure_has_no_difference(outcome: Outcome) -> None:
+    [comparison, *_] = comparisons(VLLM, CELL, Measure.CHOICE)
+    assert comparison.call
+    assert comparison.swapped
+    answers = {
+        comparison.call.key: Answer(comparison.call.key, Outcome.OK, text='[["A", -1.0], ["B", -2.0]]'),
+        comparison.swapped.key: Answer(comparison.swapped.key, outcome),
+    }
+    contrast = read_contrast(comparison, "m", Measure.CHOICE, answers)
+    assert contrast
+    assert (contrast.outcome, contrast.difference) == (outcome, None)
+
+
+def test_where_nothing_can_be_asked_it_says_so() -> None:
+    [comparison, *_] = comparisons(VLLM, CELL, None)
+    contrast = read_contrast(comparison, "m", None, {})
+    assert contrast
+    assert (contrast.outcome, contrast.difference, contrast.key) == (Outcome.NOT_MEASURABLE, None, None)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "wanted"),
+    [
+        ([["A", -1.0], ["B", -3.0], ["The", 0.0]], 2.0),
+        ([["A", math.log(0.2)], [" A", math.log(0.2)], ["B.", math.log(0.1)]], math.log(4)),
+        ([["▁A", -1.0], ["(B)", -1.0]], 0.0),
+        ([["A", -0.01], ["The", -5.0]], None),
+        ([["a", -1.0], ["b", -1.0]], None),
+        ([], None),
+    ],
+)
+def test_letters(tokens: list[tuple[str, float]], wanted: float | None) -> None:
+    found = letters_apart(json.dumps(tokens))
+    assert found == (None if wanted is None else pytest.approx(wanted))
+
+
+def contrast(country: str, number: int, difference: float | None, model: str = "m") -> Contrast:
+    outcome = Outcome.OK if difference is not None else Outcome.TIMEOUT
+    return Contrast(model, Cell(country, "t"), number, "p", "n", outcome, difference, Measure.ECHO)
+
+
+def test_scores_are_means_within_the_models_own_range_and_a_cell_that_lacks_one_has_none() -> None:
+    contrasts = [contrast(c, n, v + n) for c, v in (("a", 0.0), ("b", 3.0), ("c", 1.0)) for n in range(10)]
+    contrasts += [contrast("d", n, None if n == 4 else 99.0) for n in range(10)]
+    contrasts += [contrast(c, n, v, "other") for c, v in (("a", 500.0), ("b", -500.0)) for n in range(10)]
+    found = {(s.model, s.cell.country): s for s in logprob_scores(contrasts)}
+    assert [found["m", c].score for c in "abc"] == pytest.approx([-1.0, 1.0, -1 / 3])
+    assert [found["m", c].raw for c in "abc"] == pytest.approx([4.5, 7.5, 5.5])
+    assert (found["m", "d"].score, found["m", "d"].raw, found["m", "d"].n_ok) == (None, None, 9)
+    assert [found["other", c].score for c in "ab"] == [1.0, -1.0]
+    assert {s.n_planned for s in found.values()} == {10}

@@ -1,0 +1,175 @@
+"""Direct scores and log-probabilities side by side, against a server that has both endpoints, one, or neither."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from auditor.domain import Measure, Outcome
+from auditor.reports.model import Report
+from auditor.reports.render import render
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.models.test_likelihood import choice, echo
+
+COUNTRIES, TOPICS, MODELS, EACH = 5, 5, 2, 10
+BOTH: dict[str, Any] = {
+    "survey": {
+        "source": "wvs7-sample",
+        "countries": ["Germany", "Japan", "Nigeria", "Brazil", "United States"],
+        "topics": ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"],
+    },
+    "probes": {"direct": {"samples": 1}, "logprob": {}},
+    "judges": [],
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def contrasts(storage: str) -> list[Any]:
+    with open_database(storage, create=False) as db:
+        return results.contrasts(db, audits.get(db, "scripted").id)
+
+
+def with_echo(request: Request) -> Reply:
+    return echo(request) if request.path.endswith("/v1/completions") else answer(request)
+
+
+def with_letters(request: Request) -> Reply:
+    if request.path.endswith("/v1/completions"):
+        return error(404, "no such endpoint")
+    if request.body.get("logprobs"):
+        return choice({"A": -request.draw("A"), "B": -request.draw("B")})
+    return answer(request)
+
+
+def with_neither(request: Request) -> Reply:
+    if request.path.endswith("/v1/completions") or request.body.get("logprobs"):
+        return error(400, "not supported")
+    return answer(request)
+
+
+def run(server: FakeServer, storage: str, **changes: Any) -> Report:
+    run_audit(config(server.url, MODELS, **{**BOTH, **changes}), storage=storage)
+    return open_audit("scripted", storage=storage).report()
+
+
+def test_both_columns_their_difference_and_their_coverage(server: FakeServer, storage: str) -> None:
+    server.script = with_echo
+    report = run(server, storage)
+    assert [(r.method, r.model, r.n) for r in report.alignment] == [
+        (method, model, 25) for method in ("direct", "logprob") for model in ("model-a", "model-b")
+    ]
+    r = {(a.method, a.model): a.pearson_r for a in report.alignment}
+    for row in report.methods:
+        assert row.measures == ["echo"]
+        direct, logprob = r["direct", row.model], r["logprob", row.model]
+        assert direct is not None
+        assert logprob is not None
+        low, value, high = row.difference.ci_low, row.difference.value, row.difference.ci_high
+        assert value == pytest.approx(direct - logprob)
+        assert low is not None
+        assert high is not None
+        assert low < direct - logprob < high
+    coverage = report.coverage
+    for rows, planned in ((coverage.models, 250), (coverage.countries, 100), (coverage.topics, 100)):
+        mine = [row for row in rows if row.method == "logprob"]
+        assert {(row.planned, row.ok, row.missing) for row in mine} == {(planned, planned, 0)}
+        assert len(mine) == 500 / planned
+    assert {(row.purpose, row.calls) for row in report.cost.rows} == {("direct", 25), ("logprob", 50)}
+    scores = [s for s in _scores(storage) if s.method == "logprob"]
+    assert {s.measure for s in scores} == {Measure.ECHO}
+    for model in ("model-a", "model-b"):
+        scaled = sorted((s.raw, s.score) for s in scores if s.model == model)
+        assert (scaled[0][1], scaled[-1][1]) == (-1.0, 1.0)
+    assert "Δr = " in render(report, "markdown")
+    assert 'id="methods"' in render(report, "html")
+
+
+def _scores(storage: str) -> list[Any]:
+    with open_database(storage, create=False) as db:
+        return results.scores(db, audits.get(db, "scripted").id)
+
+
+def test_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
+    server.script = with_letters
+    first = run(server, storage)
+    before = len(server.requests)
+    assert run(server, storage).methods == first.methods
+    assert len(server.requests) == before
+
+
+def test_without_echo_letters_are_read_and_said_so(server: FakeServer, storage: str) -> None:
+    server.script = with_letters
+    report = run(server, storage)
+    assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
+    paths = Counter(r.path for r in server.requests)
+    assert paths["/v1/completions"] == MODELS  # asked once each whether it is there
+    assert paths["/v1/chat/completions"] == MODELS * 25 * (1 + 2 * EACH)
+
+
+def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: str) -> None:
+    server.script = with_neither
+    report = run(server, storage)
+    found = contrasts(storage)
+    assert {(c.outcome, c.difference, c.measure) for c in found} == {(Outcome.NOT_MEASURABLE, None, None)}
+    assert len(found) == MODELS * 25 * EACH
+    assert {(s.score, s.raw) for s in _scores(storage) if s.method == "logprob"} == {(None, None)}
+    [total] = [row for row in report.coverage.total if row.method == "logprob"]
+    assert (total.ok, total.losses, total.missing) == (0, {"not_measurable": 500}, 0)
+    assert all(row.difference.value is None and row.difference.reason for row in report.methods)
+    assert {a.pearson_r for a in report.alignment if a.method == "logprob"} == {None}
+    asked = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
+    assert len(asked) == 2 * MODELS
+    for form in ("markdown", "html"):
+        assert "cannot be compared: the model’s log-probabilities cannot be measured" in re.sub(
+            "&#39;|'", "’", render(report, form)
+        )
+
+
+def test_a_failure_of_one_comparison_costs_its_cell_its_score_and_no_more(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        broken = "Japan, divorce" in str(request.body.get("prompt"))
+        return error(500, "oops") if broken else with_echo(request)
+
+    server.script = script
+    report = run(server, storage, limits={"max_attempts": 1})
+    lost = [c for c in contrasts(storage) if c.outcome is not Outcome.OK]
+    assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in lost} == {
+        ("Japan", "divorce", Outcome.SERVER_ERROR, None)
+    }
+    assert len(lost) == MODELS * EACH / 2  # of the two sentences, one
+    without = [s for s in _scores(storage) if s.score is None]
+    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in without] == [("Japan", "divorce", 5)] * MODELS
+    assert [a.n for a in report.alignment if a.method == "logprob"] == [24, 24]
+
+
+def test_logprob_alone_needs_a_survey_and_no_judge(server: FakeServer, storage: str) -> None:
+    server.script = with_echo
+    report = run(server, storage, probes={"logprob": {"method": "echo"}}, judges="peers")
+    assert [a.method for a in report.alignment] == ["logprob", "logprob"]
+    assert report.methods == []
+    assert report.conflicts.total == 0
+    assert not [r for r in server.requests if r.path.endswith("/chat/completions")]
+
+
+def test_a_refused_letter_is_a_refusal(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        refuses = request.body.get("logprobs") and "Nigeria" in request.text
+        return completion(None, finish="content_filter") if refuses else with_letters(request)
+
+    server.script = script
+    run(server, storage)
+    outcomes = {(c.cell.country, c.outcome) for c in contrasts(storage)}
+    assert {country for country, outcome in outcomes if outcome is Outcome.REFUSED} == {"Nigeria"}
+    assert len(outcomes) == COUNTRIES

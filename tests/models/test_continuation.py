@@ -1,0 +1,63 @@
+"""Log-probabilities by the weights themselves, against what transformers computes without any of our shortcuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("gguf")
+torch = pytest.importorskip("torch")
+transformers: Any = pytest.importorskip("transformers")
+
+from auditor.models.continuation import Scorer, load_scorer  # noqa: E402
+from auditor.prompts.contrasts import load_contrasts  # noqa: E402
+
+ENDS = [f" {end}" for pair in load_contrasts().ends for end in pair]
+
+
+@pytest.mark.slow
+def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
+    scorer = load_scorer(str(smollm2))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
+    model: Any = scorer._model
+    assert model.dtype == torch.float32
+    for beginning in ("In Germany, divorce is", "People in Côte d’Ivoire believe that sex before marriage is"):
+        direct = [_direct(model, tokenizer, beginning, end) for end in ENDS]
+        assert scorer.log_probabilities(beginning, ENDS) == pytest.approx(direct, abs=1e-4)
+
+
+def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
+    before, ids = tokenizer(beginning)["input_ids"], tokenizer(beginning + end)["input_ids"]
+    assert ids[: len(before)] == before
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+    return sum(float(logits[i - 1, ids[i]]) for i in range(len(before), len(ids)))
+
+
+class Letters:
+    """A tokenizer of letters, in which `is ` at the end of a text melts into one token."""
+
+    eos_token_id = 0
+
+    def __call__(self, text: str) -> dict[str, list[int]]:
+        ids = [ord(c) % 90 + 2 for c in text]
+        return {"input_ids": [*ids[:-2], 1, 0] if text.endswith("is") else [*ids, 0]}
+
+
+def test_differences_are_exact_where_the_border_melts() -> None:
+    config = transformers.LlamaConfig(
+        vocab_size=100, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    one, other = Scorer(model, Letters()).log_probabilities("it is", [" right", " so wrong"])
+
+    def whole(text: str) -> float:
+        ids = Letters()(text)["input_ids"][:-1]
+        with torch.no_grad():
+            logits = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        return sum(float(logits[i - 1, ids[i]]) for i in range(1, len(ids)))
+
+    assert one - other == pytest.approx(whole("it is right") - whole("it is so wrong"), abs=1e-4)

@@ -1,0 +1,175 @@
+"""Log-probabilities off the wire: what a server sends that measures, and what only looks as if it did."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
+from auditor.models.gateway import Gateway
+from auditor.models.likelihood import measures, params_of
+from tests.fake_server import FakeServer, Reply, Request, completion, error
+
+ENDS = (" always justifiable", " never justifiable", " right", " wrong")
+BEGINNING = "In Germany, divorce is"
+
+
+def likelihood(prompt: str, word: str) -> float:
+    """A number that the word and what it stands in decide."""
+    return -zlib.crc32(f"{prompt[:20]}|{word}".encode()) / 2**30
+
+
+def pieces(text: str) -> list[str]:
+    """Words with the space before them, as most tokenizers cut them."""
+    words = text.split(" ")
+    return [words[0], *(f" {w}" for w in words[1:])]
+
+
+def echo(request: Request, mark: str = "") -> Reply:
+    """What vLLM sends: the prompt's tokens and one more; `mark` is a first token that the text does not show."""
+    assert request.path.endswith("/v1/completions")
+    assert (request.body["echo"], request.body["max_tokens"]) == (True, 1)
+    choices = []
+    for index, prompt in enumerate(request.body["prompt"]):
+        tokens = [*([mark] if mark else []), *pieces(prompt), " and"]
+        values = [None, *(likelihood(prompt, token) for token in tokens[1:])]
+        offsets = [sum(map(len, tokens[:i])) for i in range(len(tokens))]
+        logprobs = {"tokens": tokens, "token_logprobs": values, "text_offset": offsets, "top_logprobs": None}
+        choices.append({"index": index, "text": f"{prompt} and", "finish_reason": "length", "logprobs": logprobs})
+    body = {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": choices[::-1]}
+    return Reply(body=body | {"usage": {"prompt_tokens": 30, "completion_tokens": 4, "total_tokens": 34}})
+
+
+def without_echo(request: Request) -> Reply:
+    """What llama.cpp sends: it passes over `echo`, and gives the one token it added."""
+    top = {"id": 5, "token": " about", "logprob": -2.4, "top_logprobs": []}
+    choices = [
+        {"index": i, "text": " about", "finish_reason": "length", "logprobs": {"content": [top]}}
+        for i in range(len(request.body["prompt"]))
+    ]
+    return Reply(body={"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": choices})
+
+
+def without_logprobs(request: Request) -> Reply:
+    choices = [{"index": i, "text": p + " x", "finish_reason": "length"} for i, p in enumerate(request.body["prompt"])]
+    return Reply(body={"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": choices})
+
+
+def choice(tokens: dict[str, float]) -> Reply:
+    reply = completion("A", finish="length")
+    top = [{"token": t, "logprob": p, "bytes": None} for t, p in tokens.items()]
+    reply.body["choices"][0]["logprobs"] = {
+        "content": [{"token": "A", "logprob": -0.1, "bytes": None, "top_logprobs": top}]
+    }
+    return reply
+
+
+async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: Measure) -> Answer:
+    server.script = script
+    model = ModelSection(name="m", model="hosted_vllm/some-model", api_base=server.url)
+    gateway = Gateway([model], Limits(max_attempts=2))
+    call = Call(
+        name="m",
+        model=model.model,
+        messages=(Message("user", BEGINNING),),
+        purpose=Purpose.LOGPROB,
+        params=params_of(measure),
+        measure=measure,
+        continuations=ENDS if measure is Measure.ECHO else (),
+    )
+    try:
+        return await gateway.complete(call)
+    finally:
+        await gateway.close()
+
+
+@pytest.mark.parametrize("mark", ["", "<|begin_of_text|>"])
+async def test_echo_sums_over_the_tokens_of_the_end_and_no_others(server: FakeServer, mark: str) -> None:
+    answer = await ask(server, lambda r: echo(r, mark), Measure.ECHO)
+    assert answer.outcome is Outcome.OK
+    wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
+    assert json.loads(answer.text or "") == pytest.approx(wanted)
+    assert server.requests[0].body["prompt"] == [BEGINNING + end for end in ENDS]
+    assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
+
+
+def across_the_border(request: Request) -> Reply:
+    reply = echo(request)
+    for item in reply.body["choices"]:
+        tokens = item["logprobs"]["tokens"]
+        item["logprobs"]["tokens"] = [*tokens[:3], tokens[3] + tokens[4], *tokens[5:]]
+        del item["logprobs"]["token_logprobs"][4]
+    return reply
+
+
+def one_too_few(request: Request) -> Reply:
+    reply = echo(request)
+    reply.body["choices"].pop()
+    return reply
+
+
+def with_a_hole(request: Request) -> Reply:
+    reply = echo(request)
+    reply.body["choices"][0]["logprobs"]["token_logprobs"][4] = None
+    return reply
+
+
+@pytest.mark.parametrize(
+    "script",
+    [without_echo, without_logprobs, across_the_border, one_too_few, with_a_hole]
+    + [lambda r, s=s: error(s, "echo is not supported") for s in (400, 404, 405, 422, 501)],
+)
+async def test_what_no_echo_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
+    answer = await ask(server, script, Measure.ECHO)
+    assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_breaks_is_not_one_that_cannot(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+    answer = await ask(server, lambda r: error(503, "busy"), Measure.ECHO)
+    assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+
+
+async def test_a_choice_keeps_the_likeliest_tokens_as_they_came(server: FakeServer) -> None:
+    answer = await ask(server, lambda r: choice({"A": -0.5, " B": -1.5, "The": -3.0}), Measure.CHOICE)
+    assert answer.outcome is Outcome.OK
+    assert json.loads(answer.text or "") == [["A", -0.5], [" B", -1.5], ["The", -3.0]]
+    sent = server.requests[0].body
+    assert (sent["logprobs"], sent["top_logprobs"], sent["max_tokens"], sent["temperature"]) == (True, 20, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome"),
+    [
+        (lambda r: completion("A"), Outcome.NOT_MEASURABLE),
+        (lambda r: choice({}), Outcome.NOT_MEASURABLE),
+        (lambda r: error(400, "logprobs are not supported"), Outcome.NOT_MEASURABLE),
+        (lambda r: completion(None, finish="content_filter"), Outcome.REFUSED),
+    ],
+)
+async def test_a_chat_without_log_probabilities(
+    server: FakeServer, script: Callable[[Request], Reply], outcome: Outcome
+) -> None:
+    answer = await ask(server, script, Measure.CHOICE)
+    assert (answer.outcome, answer.text) == (outcome, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"model": "embedded/smollm2-135m"}, [Measure.CONTINUATION]),
+        ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [Measure.CONTINUATION]),
+        ({"model": "hosted_vllm/x", "api_base": "http://x"}, [Measure.ECHO, Measure.CHOICE]),
+        ({"model": "openai/gpt-4o"}, [Measure.CHOICE]),
+        ({"model": "anthropic/claude-sonnet-4-5"}, []),
+    ],
+)
+def test_what_is_tried_depends_on_what_the_provider_has(changes: dict[str, Any], wanted: list[Measure]) -> None:
+    assert list(measures(ModelSection(name="m", **changes), "auto")) == wanted
+    assert measures(ModelSection(name="m", **changes), "choice") == (Measure.CHOICE,)
