@@ -69,3 +69,21 @@ def test_the_starter_is_an_example_too() -> None:
 
 def test_ci_runs_the_readmes_test_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_review_page_has_every_key_as_it_is_set() -> None:
+    from auditor.tui.actions import markdown
+
+    page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
+    assert markdown().strip() in page, "put what `python -m auditor.tui.actions` prints at the end of docs/review.md"
+
+
+def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
+    from auditor.tui.settings import load_settings
+
+    page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "review.toml").write_text(shown, encoding="utf-8")
+    settings = load_settings(tmp_path)
+    assert settings.keys == {"conflict.left": "h", "conflict.history": "H"}
+    assert settings.filters == {"wide": "gap:>1 is:todo"}

@@ -131,3 +131,20 @@ def key_name(key: str) -> str:
     """A key as a person would write it."""
     key = key.strip()
     return NAMES.get(key, key)
+
+
+def markdown() -> str:
+    """The keys of every screen as tables, as they stand in `docs/review.md`."""
+    parts = []
+    for where in dict.fromkeys(action.where for action in ACTIONS):
+        parts += [f"### {where.capitalize()}", "", "| key | what it does | in plain text | name |", "|---|---|---|---|"]
+        for action in of(where):
+            keys = " ".join(f"`{key_name(key)}`" for key in action.keys.split(","))
+            word = f"`{action.plain}`" if action.plain else "–"
+            parts.append(f"| {keys} | {action.help} | {word} | `{action.id}` |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(markdown())

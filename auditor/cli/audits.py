@@ -207,6 +207,10 @@ def review(
     serve: Annotated[bool, typer.Option("--serve", help="Open the app in a browser, on this machine only.")] = False,
     host: Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="With --serve: the port.")] = 8321,
+    public_url: Annotated[
+        str | None,
+        typer.Option("--public-url", metavar="URL", help="With --serve: how browsers reach it, if otherwise."),
+    ] = None,
     storage: Storage = None,
 ) -> None:
     """Settle by hand what the models could not, in a terminal app.
@@ -226,7 +230,7 @@ def review(
         words = ["review", *([audit] if audit else []), "--rater", who, "--storage", url]
         words += ["--open-book"] if open_book else []
         words += [] if second_share is None else ["--second-share", str(second_share)]
-        browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port)
+        browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port, public_url=public_url)
         return
     left: dict[str, int] = {}
 

@@ -61,10 +61,10 @@ def _voting(panel: PanelSection, found: Sequence[Conflict]) -> VotingPart:
     return VotingPart(
         rule="weighted",
         weights=panel.weights,
-        by_majority=by_majority,
+        by_majority=None if panel.adaptive else by_majority,
         by_weight=sum(winner is not None for winner in upheld),
-        same_side=sum(one == other for one, other in both),
-        other_side=sum(one != other for one, other in both),
+        same_side=None if panel.adaptive else sum(one == other for one, other in both),
+        other_side=None if panel.adaptive else sum(one != other for one, other in both),
     )
 
 

@@ -155,8 +155,9 @@ class VotingPart(Part):
     rule: Literal["majority", "weighted"]
     weights: dict[str, float]
     """The weight of each judge's vote; empty where each has one vote."""
-    by_majority: int
-    """Conflicts that a strict majority of the seats settles."""
+    by_majority: int | None
+    """Conflicts that a strict majority of the seats settles; null where an adaptive panel stopped asking by weight, so
+    that not all have voted."""
     by_weight: int | None
     """Conflicts that more than half of the assigned weight settles; null where votes have no weights."""
     same_side: int | None

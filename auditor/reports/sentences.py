@@ -116,12 +116,15 @@ def voting(report: Report) -> str:
     if part is None or part.by_weight is None or not report.conflicts.total:
         return ""
     weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in part.weights.items())
-    turned = f", {count(part.other_side)} for opposite sides" if part.other_side else ""
-    return (
+    told = (
         f"The judges’ votes were weighed ({weights}): more than half of the assigned weight settled "
-        f"{count(part.by_weight)} of {count(report.conflicts.total)} conflicts. One vote each would have settled "
-        f"{count(part.by_majority)}; both agree on {count(part.same_side or 0)}{turned}."
+        f"{count(part.by_weight)} of {count(report.conflicts.total)} conflicts."
     )
+    if part.by_majority is None:
+        return f"{told} What one vote each would have settled is not known: no more judges were asked than needed."
+    turned = f", {count(part.other_side)} for opposite sides" if part.other_side else ""
+    both = f"both agree on {count(part.same_side or 0)}{turned}"
+    return f"{told} One vote each would have settled {count(part.by_majority)}; {both}."
 
 
 def conflict(row: ConflictRow) -> str:

@@ -73,3 +73,18 @@ def test_one_vote_each_has_no_figures_of_weights(
     assert (voting.rule, voting.weights, voting.by_weight, voting.same_side) == ("majority", {}, None, None)
     assert voting.by_majority == report.conflicts.states["majority"]
     assert "weighed" not in render(report, "markdown")
+
+
+def test_what_an_adaptive_panel_did_not_ask_is_no_figure(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    weights = {f"model-{letter}": weight for letter, weight in zip("abcde", (3, 2, 1, 1, 1), strict=True)}
+    panel = {"vote": "weighted", "weights": weights, "adaptive": True}
+    report = run_audit(config(server.url, models=5, panel=panel), storage=storage).report()
+    voting = report.conflicts.voting
+    assert voting is not None
+    assert voting.by_weight == report.conflicts.states["majority"] > 0
+    assert (voting.by_majority, voting.same_side, voting.other_side) == (None, None, None)
+    assert "One vote each would have settled" not in render(report, "markdown")
+    assert "is not known: no more judges were asked than needed" in render(report, "markdown")
