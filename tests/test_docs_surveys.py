@@ -1,0 +1,43 @@
+"""What docs/surveys.md says is what the program does."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from typer.main import get_command
+
+from auditor.cli.surveys import app
+from auditor.config import AuditConfig
+from auditor.surveys import builtin_mappings, groupings, load_mapping
+
+TEXT = (Path(__file__).parent.parent / "docs" / "surveys.md").read_text(encoding="utf-8")
+BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name": "m", "model": "openai/gpt-4o"}]}
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_piece_of_config_loads() -> None:
+    pieces = blocks("toml audit")
+    assert len(pieces) >= 4
+    for piece in pieces:
+        AuditConfig.model_validate(BASE | tomllib.loads(piece))
+
+
+def test_the_mapping_loads(tmp_path: Path) -> None:
+    [mapping] = blocks("toml")
+    path = tmp_path / "my.toml"
+    path.write_text(mapping, encoding="utf-8")
+    assert set(load_mapping(path).topics.values()) == {"divorce", "suicide"}
+
+
+def test_commands_mappings_and_groupings_are_there() -> None:
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    shown = re.findall(r"auditor surveys (\w+)", TEXT)
+    assert set(shown) <= set(known)
+    assert len(shown) >= 5
+    for name in (*builtin_mappings(), *groupings()):
+        assert f"`{name}`" in TEXT, name
