@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit bench clean
+.PHONY: help demo test install dev models check unit faults bench clean
 
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
@@ -70,6 +70,9 @@ check: dev
 
 unit: dev
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+faults: dev
+	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py
 
 bench: dev models
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

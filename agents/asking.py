@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from auditor.agents.context import Context
 from auditor.domain import Answer, Call
 from auditor.errors import AuditorError
+from auditor.failpoints import failpoint
 from auditor.storage import ledger
 
 
@@ -41,12 +42,17 @@ async def _work(context: Context, stage: str, queue: Iterator[Call], answers: di
     for call in queue:
         if context.stop.is_set():
             return
+        failpoint("before_dispatch")
+        await ledger.dispatch(context.db, context.run, context.audit_id, call)
         try:
             answer = await context.gateway.complete(call)
         except AuditorError as error:
+            await ledger.recall(context.db, context.run, call)
             context.trouble.append(error)
             context.stop.set()
             return
-        await ledger.record(context.db, call, answer)
+        failpoint("after_response")
+        await ledger.record(context.db, call, answer, run=context.run)
+        failpoint("after_record")
         answers[call.key] = answer
         context.progress.answered(stage, answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -97,6 +98,7 @@ class Context:
         encoder: returns the encoder, loaded on first use; None when self-consistency is not measured.
         stop: set when no further call may go out; what is in flight is awaited and recorded.
         trouble: why the run stopped by itself.
+        run: names this run among all that the audit ever had.
     """
 
     config: AuditConfig
@@ -109,6 +111,7 @@ class Context:
     progress: Progress = field(default_factory=Silent)
     stop: threading.Event = field(default_factory=threading.Event)
     trouble: list[AuditorError] = field(default_factory=list)
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def raise_if_stopped(self) -> None:
         """End the run where it was told to stop.

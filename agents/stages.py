@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from auditor.agents.context import Context
+from auditor.failpoints import failpoint
 from auditor.storage import audits
 
 
@@ -16,5 +17,6 @@ async def enter(context: Context, stage: str) -> None:
 
 async def note(context: Context, stage: str) -> None:
     """Note the stage, from within a branch."""
+    failpoint("stage")
     context.progress.entered(stage)
     await asyncio.to_thread(audits.set_stage, context.db, context.audit_id, stage)

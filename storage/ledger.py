@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.storage import chain
 from auditor.storage.database import Database, insert_new, table_of
-from auditor.storage.tables import AnswerRow, AttemptRow
+from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow
+from auditor.storage.writer import Job
 
 CHUNK = 500
 """Keys in one query; SQLite allows 999 variables in the oldest versions."""
@@ -47,13 +49,34 @@ def known_keys(db: Database, keys: Iterable[str]) -> set[str]:
     return known
 
 
-async def record(db: Database, call: Call, answer: Answer) -> None:
+async def dispatch(db: Database, run: str, audit_id: int, call: Call) -> None:
+    """Note that a call is about to go out; what is still noted when a run has ended may have been paid for in vain."""
+    values = {"run": run, "key": call.key, "audit_id": audit_id, "name": call.name, "purpose": call.purpose.value}
+    await _done(db, lambda connection: insert_new(connection, DispatchRow, [values | {"started_at": now()}]))
+
+
+async def recall(db: Database, run: str, call: Call) -> None:
+    """Note that a call came to its end without anything to record."""
+    await _done(db, lambda connection: _settle(connection, run, call))
+
+
+async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> None:
     """Record a call's attempts, and its answer if one arrived; durable when this returns."""
-    future = db.writer.submit(lambda connection: _insert(connection, call, answer))
-    await asyncio.wrap_future(future)
+    await _done(db, lambda connection: _insert(connection, call, answer, run))
 
 
-def _insert(connection: Connection, call: Call, answer: Answer) -> None:
+async def _done(db: Database, job: Job[Any]) -> None:
+    await asyncio.wrap_future(db.writer.submit(job))
+
+
+def _settle(connection: Connection, run: str, call: Call) -> None:
+    table = table_of(DispatchRow)
+    connection.execute(delete(table).where(table.c.run == run, table.c.key == call.key))
+
+
+def _insert(connection: Connection, call: Call, answer: Answer, run: str | None) -> None:
+    if run is not None:
+        _settle(connection, run, call)
     if answer.attempts:
         connection.execute(insert(table_of(AttemptRow)), [_attempt_values(call, a) for a in answer.attempts])
     if answer.outcome.is_answer and insert_new(connection, AnswerRow, [_answer_values(call, answer)]):

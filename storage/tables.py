@@ -94,6 +94,18 @@ class AttemptRow(SQLModel, table=True):
     retry_after_s: float | None = None
 
 
+class DispatchRow(SQLModel, table=True):
+    """A call that went out and has not come back: in flight, or lost with the run that asked it."""
+
+    __tablename__ = "dispatch"
+    run: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    audit_id: int = Field(sa_column=Column(ForeignKey("audit.id", ondelete="CASCADE"), nullable=False, index=True))
+    name: str
+    purpose: str
+    started_at: str
+
+
 class LinkRow(SQLModel, table=True):
     """One link of the chain of hashes over answers and ratings, in the order in which they were written."""
 

@@ -9,7 +9,15 @@ from sqlalchemy import ColumnElement, Select, Subquery, Table, case, func, liter
 
 from auditor.domain import Outcome, Purpose, Ruling
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, AttemptRow, ComparisonRow, ContrastRow, TraceRow, VerdictRow
+from auditor.storage.tables import (
+    AnswerRow,
+    AttemptRow,
+    ComparisonRow,
+    ContrastRow,
+    DispatchRow,
+    TraceRow,
+    VerdictRow,
+)
 
 T = TypeVar("T")
 
@@ -161,6 +169,14 @@ def attempt_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
     group = (calls.c.name, calls.c.purpose)
     joined = calls.join(attempt, attempt.c.key == calls.c.key)
     query = select(*group, func.count()).select_from(joined).group_by(*group).order_by(*group)
+    return _load(db, AttemptTally._make, query)
+
+
+def lost_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
+    """Calls that went out for an audit and never came back, by model and purpose, in order; some may be in flight."""
+    t = table_of(DispatchRow)
+    group = (t.c.name, t.c.purpose)
+    query = select(*group, func.count()).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return _load(db, AttemptTally._make, query)
 
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from auditor.failpoints import failpoint
+
 T = TypeVar("T")
 Job = Callable[[Connection], T]
 
@@ -65,6 +67,8 @@ class Writer:
         try:
             with self._engine.begin() as connection:
                 results = [job(connection) for job, _ in group]
+                failpoint("before_commit")
+            failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
             if len(group) == 1:
                 group[0][1].set_exception(error)

@@ -70,7 +70,7 @@ def load_series(db: Database, name: str, methods: Sequence[str] = (), *, prefix:
     audit = audits.get(db, name)
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     survey = audits.survey_of(db, audit)
-    source = Source(audit, config, survey, results.scores(db, audit.id), (), (), (), (), (), (), (), ())
+    source = Source(audit, config, survey, results.scores(db, audit.id))
     several = len({method for method, _ in source.columns}) > 1
     return [
         Series(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.reports.model import CostPart, CostRow
 from auditor.reports.source import Source
-from auditor.storage.tallies import CallTally
+from auditor.storage.tallies import AttemptTally, CallTally
 
 
 def cost(source: Source) -> CostPart:
@@ -21,7 +21,17 @@ def cost(source: Source) -> CostPart:
     return CostPart(
         total=_row(None, None, source.calls, sum(attempts.values())),
         rows=[_row(*key, groups[key], attempts.get(key, 0)) for key in keys],
+        lost=sum(lost.attempts for lost in source.lost),
+        lost_usd=_lost(source.lost, groups),
     )
+
+
+def _lost(lost: Sequence[AttemptTally], groups: Mapping[tuple[str, str], Sequence[CallTally]]) -> float | None:
+    """The most that lost calls may have cost, going by the dearest of their kind."""
+    dearest = {k: max((t.cost_usd for t in ts if t.cost_usd is not None), default=None) for k, ts in groups.items()}
+    bounds = [(tally.attempts, dearest.get((tally.name, tally.purpose))) for tally in lost]
+    known = [n * most for n, most in bounds if most is not None]
+    return math.fsum(known) if len(known) == len(bounds) else None
 
 
 def _row(name: str | None, purpose: str | None, tallies: Sequence[CallTally], attempts: int) -> CostRow:

@@ -212,6 +212,10 @@ class CostPart(Part):
 
     total: CostRow
     rows: list[CostRow]
+    lost: int
+    """Requests whose answer never came: in flight when a run was cut short, or now. They may have been charged for."""
+    lost_usd: float | None
+    """At most, going by the dearest answer of each model and purpose; null where that is unknown."""
 
 
 # --- the report -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from auditor.errors import UsageError
+from auditor.failpoints import failpoint
 from auditor.reports.model import Report
 
 Format = Literal["html", "json", "markdown"]
@@ -51,6 +52,7 @@ def write_report(text: str, path: str | Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
+        failpoint("before_rename")
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

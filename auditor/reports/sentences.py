@@ -153,6 +153,19 @@ def _decision(row: ConflictRow) -> str:
 
 def cost(report: Report) -> str:
     """What it cost, and what is not known of that."""
+    return f"{_known_cost(report)}{_lost(report)}"
+
+
+def _lost(report: Report) -> str:
+    part = report.cost
+    if not part.lost:
+        return ""
+    most = "what they may have cost is not known" if part.lost_usd is None else f"up to {usd(part.lost_usd)}"
+    were = "request was" if part.lost == 1 else "requests were"
+    return f" {count(part.lost)} more {were} in flight when a run was cut short, or are now: paid for perhaps, {most}."
+
+
+def _known_cost(report: Report) -> str:
     total = report.cost.total
     if not total.calls:
         return "No call is recorded: the scores were imported, and what they cost is not known."

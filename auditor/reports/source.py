@@ -32,14 +32,15 @@ class Source:
     config: AuditConfig | None
     survey: Survey
     scores: Sequence[CellScore]
-    traces: Sequence[OutcomeTally]
-    verdicts: Sequence[OutcomeTally]
-    judges: Sequence[JudgeTally]
-    rulings: Sequence[RulingTally]
-    calls: Sequence[CallTally]
-    attempts: Sequence[AttemptTally]
-    conflicts: Sequence[Conflict] = field(repr=False)
-    ratings: Sequence[Rating] = field(repr=False)
+    traces: Sequence[OutcomeTally] = ()
+    verdicts: Sequence[OutcomeTally] = ()
+    judges: Sequence[JudgeTally] = ()
+    rulings: Sequence[RulingTally] = ()
+    calls: Sequence[CallTally] = ()
+    attempts: Sequence[AttemptTally] = ()
+    lost: Sequence[AttemptTally] = ()
+    conflicts: Sequence[Conflict] = field(default=(), repr=False)
+    ratings: Sequence[Rating] = field(default=(), repr=False)
     contrasts: Sequence[OutcomeTally] = ()
 
     @property
@@ -147,6 +148,7 @@ def load(db: Database, name: str) -> Source:
         rulings=tallies.ruling_tallies(db, audit.id),
         calls=tallies.call_tallies(db, audit.id),
         attempts=tallies.attempt_tallies(db, audit.id),
+        lost=tallies.lost_tallies(db, audit.id),
         conflicts=results.conflicts(db, audit.id),
         ratings=results.ratings(db, audit.id),
     )

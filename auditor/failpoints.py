@@ -1,0 +1,41 @@
+"""Places at which a test can kill this process, to see that nothing is lost. Without AUDITOR_FAILPOINT they do nothing.
+
+`AUDITOR_FAILPOINT=after_response:7` ends the process, as a power cut would, the seventh time that it gets there; `*`
+stands for every place.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import threading
+
+VARIABLE = "AUDITOR_FAILPOINT"
+
+_lock = threading.Lock()
+_hits = 0
+
+
+def failpoint(name: str) -> None:
+    """A place of that name; the process may end here."""
+    wanted, number = _plan()
+    if wanted not in (name, "*"):
+        return
+    global _hits
+    with _lock:
+        _hits += 1
+        reached = _hits == number
+    if reached:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hits() -> int:
+    """How often the process has come to the place that AUDITOR_FAILPOINT names."""
+    return _hits
+
+
+@functools.cache
+def _plan() -> tuple[str, int]:
+    name, _, number = os.environ.get(VARIABLE, "").partition(":")
+    return name, int(number or 1)

@@ -1,0 +1,37 @@
+"""Runs of an audit in processes that die on the way; heavy imports are made once, by the server that forks them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.sharedctypes import Synchronized
+
+from auditor import bootstrap, failpoints
+from auditor.config import AuditConfig
+from auditor.run import run_audit
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
+
+
+def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:
+    """Run an audit that dies at a failpoint.
+
+    Returns:
+        The process's exit code, -9 where it died, and how often it came to the point where it did not.
+    """
+    count = CONTEXT.Value("i", 0)
+    process: ForkServerProcess = CONTEXT.Process(target=_run, args=(audit, storage, point, dict(os.environ), count))
+    process.start()
+    process.join(120)
+    assert process.exitcode is not None, "the run hangs"
+    return process.exitcode, count.value
+
+
+def _run(audit: AuditConfig, storage: str, point: str, environment: dict[str, str], count: Synchronized[int]) -> None:
+    os.environ |= environment
+    os.environ[failpoints.VARIABLE] = point
+    bootstrap.prepare()
+    run_audit(audit, storage=storage)
+    count.value = failpoints.hits()

@@ -1,0 +1,79 @@
+"""Killed at every place where something could be lost: the same command again ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.run import open_audit, run_audit
+from auditor.storage.database import open_database
+from auditor.verification import verify
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.dying import run_until
+from tests.e2e.test_run import question, stored
+from tests.fake_server import FakeServer
+
+CALLS = 54
+EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
+POINTS = 20
+"""Places of the sweep in `make test`; `make faults` goes to every one."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeServer]:
+    with FakeServer() as running:
+        yield running
+
+
+def small(server: FakeServer) -> AuditConfig:
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
+    return config(server.url, survey=survey, probes={"direct": {"samples": 2}})
+
+
+@pytest.fixture(scope="module")
+def whole(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
+    """What an unbroken run stores, and how many places it comes to."""
+    storage = f"sqlite:///{tmp_path_factory.mktemp('whole') / 'audits.db'}"
+    patch = pytest.MonkeyPatch()
+    patch.setenv(KEY_VARIABLE, KEY)
+    patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    code, places = run_until(small(server), storage, "*:1000000")
+    patch.undo()
+    assert (code, len(server.requests)) == (0, CALLS)
+    return stored(storage), places
+
+
+def share(places: int) -> list[int]:
+    """The places to die at: all, or some that are spread over the run, the first and the last among them."""
+    return list(range(1, places + 1)) if EVERY else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
+
+
+def test_killed_anywhere_and_run_again_is_as_if_never_killed(
+    server: FakeServer, whole: tuple[dict[str, Any], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    expected, places = whole
+    assert places > 3 * CALLS
+    for number in share(places):
+        storage = f"sqlite:///{tmp_path / f'{number}.db'}"
+        server.requests.clear()
+        code, _ = run_until(small(server), storage, f"*:{number}")
+        if code == 0:  # commits are grouped as they fall, so that no two runs come to the same number of places
+            assert number > 3 * CALLS
+            continue
+        assert code == -9, number
+        asked = Counter(question(r) for r in server.requests)
+        run_audit(small(server), storage=storage)
+        assert stored(storage) == expected, number
+        twice = sum(n - 1 for n in Counter(question(r) for r in server.requests).values())
+        part = open_audit("scripted", storage=storage).report().cost
+        assert twice <= part.lost <= 3 * 8, number
+        assert set(asked) <= {question(r) for r in server.requests}
+        with open_database(storage) as db:
+            assert verify(db, "scripted").holds, number
