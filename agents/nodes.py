@@ -169,7 +169,7 @@ async def resolve(state: State, runtime: Runtime[Context]) -> State:
 
 
 async def _hear_on(context: Context) -> None:
-    found = await asyncio.to_thread(results.conflicts, context.db, context.audit_id)
+    found = await asyncio.to_thread(results.scored_conflicts, context.db, context.audit_id)
     for start in range(0, len(found), BATCH_CONFLICTS):
         conflicts = found[start : start + BATCH_CONFLICTS]
         cells = {c.cell for c in conflicts}
@@ -180,7 +180,7 @@ async def _hear_on(context: Context) -> None:
 
 def _resolve(context: Context) -> list[Conflict]:
     verdicts = results.verdicts(context.db, context.audit_id)
-    conflicts = settled(context.config, results.conflicts(context.db, context.audit_id), verdicts)
+    conflicts = settled(context.config, results.scored_conflicts(context.db, context.audit_id), verdicts)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts
 

@@ -87,6 +87,8 @@ class ConflictKind(StrEnum):
     """One of the two stands alone against the agreement of all the other models on the cell."""
     GRADIENT = "gradient"
     """The same direction, or one exactly neutral, but different strength."""
+    LOGIC = "logic"
+    """A judge's verdict on a pair of items, against what follows from all its verdicts; sent to the queue by hand."""
 
 
 class ConflictState(StrEnum):

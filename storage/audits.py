@@ -14,6 +14,7 @@ from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
 from auditor.storage.tables import (
     AuditRow,
+    ClaimRow,
     ComparisonItemRow,
     ComparisonRow,
     ComparisonSetRow,
@@ -25,7 +26,17 @@ from auditor.storage.tables import (
     VerdictRow,
 )
 
-DERIVED = (TraceRow, ContrastRow, ScoreRow, VerdictRow, ConflictRow, ComparisonSetRow, ComparisonItemRow, ComparisonRow)
+DERIVED = (
+    TraceRow,
+    ContrastRow,
+    ScoreRow,
+    VerdictRow,
+    ConflictRow,
+    ClaimRow,
+    ComparisonSetRow,
+    ComparisonItemRow,
+    ComparisonRow,
+)
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 
 PERSON = "person"

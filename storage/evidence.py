@@ -9,7 +9,7 @@ from sqlalchemy import Connection, case, func, select
 from auditor.domain import Cell, Outcome, Ruling, SurveyCell, Verdict
 from auditor.storage.database import Database, table_of
 from auditor.storage.standing import ConflictKey
-from auditor.storage.tables import SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import ClaimRow, SurveyCellRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,15 @@ def _samples(connection: Connection, audit_id: int, key: ConflictKey, model: str
     c = table_of(TraceRow).c
     where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
     query = select(c.sample, c.outcome, c.score, c.text).where(*where).order_by(c.sample)
-    return tuple(Sample(n, Outcome(outcome), score, text) for n, outcome, score, text in connection.execute(query))
+    found = tuple(Sample(n, Outcome(outcome), score, text) for n, outcome, score, text in connection.execute(query))
+    return found or _claim(connection, audit_id, key, model)
+
+
+def _claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:
+    """What a side without samples says: that of a conflict of kind `logic`."""
+    c = table_of(ClaimRow).c
+    where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
+    return tuple(Sample(0, Outcome.OK, None, text) for (text,) in connection.execute(select(c.text).where(*where)))
 
 
 def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
@@ -29,7 +29,7 @@ from auditor.domain import (
 )
 from auditor.storage import chain
 from auditor.storage.database import Database, table_of, upsert
-from auditor.storage.tables import ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
+from auditor.storage.tables import ClaimRow, ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
 
 R = TypeVar("R", Trace, Contrast, CellScore, Verdict, Conflict, Rating)
 
@@ -65,13 +65,35 @@ def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> N
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
-    """Store all conflicts of an audit in place of those it had."""
+    """Store all conflicts of scores of an audit in place of those it had."""
 
     def job(connection: Connection) -> None:
         table = table_of(ConflictRow)
-        connection.execute(delete(table).where(table.c.audit_id == audit_id))
+        scored = table.c.kind != ConflictKind.LOGIC.value
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, scored))
         if conflicts:
             connection.execute(insert(table), [_values(audit_id, c) for c in conflicts])
+
+    db.write(job)
+
+
+def replace_flips(db: Database, audit_id: int, flips: Mapping[Conflict, tuple[str, str]]) -> None:
+    """Store all conflicts of kind `logic` of an audit in place of those it had, with what either side says."""
+    rows = [_values(audit_id, conflict) for conflict in flips]
+    claims = [
+        {"audit_id": audit_id, "country": c.cell.country, "topic": c.cell.topic, "model": model, "text": text}
+        for c, texts in flips.items()
+        for model, text in zip((c.left, c.right), texts, strict=True)
+    ]
+
+    def job(connection: Connection) -> None:
+        table, claim = table_of(ConflictRow), table_of(ClaimRow)
+        of_logic = table.c.kind == ConflictKind.LOGIC.value
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, of_logic))
+        connection.execute(delete(claim).where(claim.c.audit_id == audit_id))
+        if rows:
+            connection.execute(insert(table), rows)
+            connection.execute(insert(claim), claims)
 
     db.write(job)
 
@@ -113,6 +135,11 @@ def verdicts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -
 def conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """An audit's conflicts."""
     return _load(db, audit_id, ConflictRow, Conflict)
+
+
+def scored_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """An audit's conflicts of scores, which judges can settle."""
+    return [c for c in conflicts(db, audit_id) if c.kind is not ConflictKind.LOGIC]
 
 
 def ratings(db: Database, audit_id: int) -> list[Rating]:

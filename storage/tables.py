@@ -237,6 +237,17 @@ class ComparisonRow(SQLModel, table=True):
     key: str | None = None
 
 
+class ClaimRow(SQLModel, table=True):
+    """What one side of a conflict of kind `logic` says, in words; `model` is the side's name."""
+
+    __tablename__ = "claim"
+    audit_id: int = Field(sa_column=_audit_key())
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    text: str = Field(sa_column=Column(Text, nullable=False))
+
+
 class ConflictRow(SQLModel, table=True):
     """Two models that differ on a cell, and how the judges voted."""
 

@@ -81,7 +81,7 @@ def comparison_call(
     """One question to one judge; its seed does not depend on the judge, so that renaming one changes no call."""
     template = "logic.cot" if probe.cot else "logic.structured"
     words = {"max_words": str(probe.max_words)} if probe.cot else {}
-    messages = _messages(template, judge, one, question, words)
+    messages = _messages(template, judge.system, one, question, words)
     seed = derive_seed(config.seed, "logic", one.context, question.relation, question.paraphrase, question.sample)
     chosen = probe.sample_temperature if question.sample else probe.temperature
     temperature = chosen if judge.temperature is None else judge.temperature
@@ -99,11 +99,16 @@ def comparison_call(
     )
 
 
+def question_messages(one: ItemSet, first: int, second: int, relation: Relation) -> tuple[Message, ...]:
+    """A question in its first wording, as any judge without a system text of its own is asked it."""
+    return _messages("logic.structured", None, one, Question(0, first, second, relation), {})
+
+
 def _messages(
-    template: str, judge: ModelSection, one: ItemSet, question: Question, words: dict[str, str]
+    template: str, preamble: str | None, one: ItemSet, question: Question, words: dict[str, str]
 ) -> tuple[Message, ...]:
     return load_prompt(template, one.language).render(
-        preamble=judge.system,
+        preamble=preamble,
         first=_shown(one.items[question.first].text),
         second=_shown(one.items[question.second].text),
         **asked(one, question.relation, question.paraphrase),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import audits, data, decisions, exports, proof, setup
+from auditor.cli import audits, data, decisions, exports, logic, proof, setup
 
 app = typer.Typer(
     name="auditor",
@@ -42,3 +42,4 @@ setup.register(app)
 data.register(app)
 exports.register(app)
 proof.register(app)
+logic.register(app)

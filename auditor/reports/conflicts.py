@@ -18,6 +18,7 @@ from auditor.storage.standing import ConflictKey, Standing
 
 LISTED = 200
 """Conflicts with their texts; a report must open in seconds."""
+SCORED = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT)
 MAX_TEXT = 2000
 """Characters of one side's reasoning."""
 
@@ -26,17 +27,29 @@ def conflicts(db: Database, source: Source) -> ConflictsPart:
     """Counts of all conflicts, and the largest with both sides' reasoning."""
     found = settled(source.conflicts, source.ratings)
     people = source.survey.scores
-    largest = sorted(found, key=lambda s: (-abs(s.conflict.difference), *_names(s)))[:LISTED]
+    # What judges say of pairs has no size: it comes after the differences of scores.
+    largest = sorted(found, key=lambda s: (_of_logic(s), -abs(s.conflict.difference), *_names(s)))[:LISTED]
     return ConflictsPart(
         threshold=source.config.conflicts.threshold if source.config else None,
         total=len(found),
         states=_states(found),
-        voting=_voting(source.config.panel, source.conflicts) if source.config else None,
-        kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in ConflictKind],
-        pairs=_pairs(found, source.models),
+        voting=_voting(source.config.panel, [c for c in source.conflicts if c.kind in SCORED])
+        if source.config
+        else None,
+        kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in _kinds(found)],
+        pairs=_pairs([s for s in found if not _of_logic(s)], source.models),
         largest=[_row(db, source.audit.id, people, s) for s in largest],
         not_listed=len(found) - len(largest),
     )
+
+
+def _of_logic(item: Settled) -> bool:
+    return item.conflict.kind is ConflictKind.LOGIC
+
+
+def _kinds(found: Sequence[Settled]) -> list[ConflictKind]:
+    """Kinds of conflicts of scores, and that of verdicts on pairs where there are any."""
+    return [*SCORED, *([ConflictKind.LOGIC] if any(map(_of_logic, found)) else [])]
 
 
 def _names(item: Settled) -> tuple[str, ...]:
@@ -78,7 +91,7 @@ def _pairs(found: Sequence[Settled], models: Sequence[str]) -> list[PairRow]:
     for s in found:
         counts.setdefault((s.conflict.left, s.conflict.right), Counter())[s.conflict.kind.value] += 1
     return [
-        PairRow(left=left, right=right, total=kinds.total(), kinds={k.value: kinds[k.value] for k in ConflictKind})
+        PairRow(left=left, right=right, total=kinds.total(), kinds={k.value: kinds[k.value] for k in SCORED})
         for (left, right), kinds in sorted(
             counts.items(), key=lambda item: tuple(rank.get(name, len(rank)) for name in item[0])
         )

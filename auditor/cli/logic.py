@@ -1,0 +1,107 @@
+"""Commands about comparisons: what they repair, and ranking with few of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from auditor.cli.options import AsJson, Storage
+from auditor.cli.output import put_json, say, table
+
+if TYPE_CHECKING:
+    from auditor.repairing import Flip, Outcome
+
+logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(logic_app)
+
+
+@logic_app.command("repair")
+def repair(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with comparisons.")],
+    judge: Annotated[str | None, typer.Option("--judge", help="Only this judge's.")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="List the verdicts that the repair flips.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
+    ] = None,
+    form: Annotated[str, typer.Option("--form", help="Of the rows: preference (texts) or chat (messages).")] = (
+        "preference"
+    ),
+    noise: Annotated[
+        float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
+    ] = 0.0,
+    to_review: Annotated[
+        bool, typer.Option("--to-review", help="Put exactly the flipped verdicts into the review queue.")
+    ] = False,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the items of each set by win-loss rate, and make the judge's comparisons follow from it (REPAIR).
+
+    Beside the rows a data card is written, FILE.md. Every pair gets an answer in both orders and both forms.
+
+    Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
+    """
+    from auditor.errors import UsageError
+    from auditor.repairing import flips, mend, outcomes, send_to_review, training_rows
+    from auditor.reports.render import write_report
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+    from auditor.training_files import data_card, write_training
+
+    kind: Literal["preference", "chat"] = "chat" if form == "chat" else "preference"
+    if form != kind:
+        raise UsageError(f"'{form}' is no form of rows.", "Known are preference and chat.")
+    if noise and to_review:
+        raise UsageError(
+            "answers reversed by --noise are no verdicts of the judge.", "Leave out --noise or --to-review."
+        )
+    with open_database(storage_url(storage), create=False) as db:
+        mended = mend(db, audit, judge, noise=noise)
+        flipped, found = flips(mended), outcomes(mended)
+        sent = send_to_review(db, audit, flipped) if to_review else None
+    if as_json:
+        put_json({"judges": [o._asdict() for o in found], "flips": [_flip(f) for f in flipped]})
+    else:
+        _show(found, flipped if diff else [])
+    if output is not None:
+        rows = training_rows(mended)
+        write_training(rows, output, kind)
+        write_report(data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
+        say(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
+    if sent is not None:
+        say(f"{sent} pairs with flipped verdicts are in the queue: auditor review {audit}")
+
+
+def _show(found: list[Outcome], flipped: list[Flip]) -> None:
+    columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
+    rows = [
+        [o.judge, o.sets, o.questions, o.flipped, *map(_change, (o.transitivity, o.commutativity, o.people))]
+        for o in found
+    ]
+    table(columns, rows)
+    if flipped:
+        columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
+        table(columns, [list(_flip(flip).values()) for flip in flipped])
+
+
+def _change(pair: tuple[float | None, float | None]) -> str:
+    return " → ".join("–" if value is None else f"{value:.2f}" for value in pair)
+
+
+def _flip(flip: Flip) -> dict[str, str]:
+    items = flip.items.items
+    return {
+        "judge": flip.judge,
+        "context": flip.items.context,
+        "item_a": items[flip.first].id,
+        "item_b": items[flip.second].id,
+        "said": flip.said.value,
+        "follows": flip.follows.value,
+    }
