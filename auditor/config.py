@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -63,6 +64,8 @@ class Price(Section):
 
     input: Annotated[float, Field(ge=0)]
     output: Annotated[float, Field(ge=0)]
+    as_of: date | None = None
+    """Day on which it was looked up, such as 2026-07-01; said beside every estimate."""
 
 
 class ModelSection(Section):

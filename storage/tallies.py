@@ -87,6 +87,21 @@ class CallTally(NamedTuple):
     untold: int
 
 
+class AnswerMean(NamedTuple):
+    """How long a model's recorded answers to one purpose are, whichever audit asked.
+
+    Attributes:
+        model: provider and model.
+        n: answers that say their tokens.
+        tokens: their mean.
+    """
+
+    model: str
+    purpose: str
+    n: int
+    tokens: float
+
+
 class AttemptTally(NamedTuple):
     """Requests that went out for one model and purpose."""
 
@@ -160,6 +175,14 @@ def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
         .order_by(*group)
     )
     return _load(db, CallTally._make, query)
+
+
+def answer_means(db: Database) -> list[AnswerMean]:
+    """Lengths of all recorded answers by model and purpose, in order."""
+    c = table_of(AnswerRow).c
+    n = func.count(c.completion_tokens)
+    query = select(c.model, c.purpose, n, func.avg(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
+    return _load(db, AnswerMean._make, query.order_by(c.model, c.purpose))
 
 
 def attempt_tallies(db: Database, audit_id: int) -> list[AttemptTally]:

@@ -1,4 +1,4 @@
-"""Commands that lead from numbers to a decision: compare, check."""
+"""Commands that lead from numbers to a decision: compare, check, estimate."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
+    from auditor.reports.forecast import Forecast
     from auditor.reports.pages import Page
 
 FORMS = {".html": "html", ".md": "markdown"}
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(compare)
     app.command()(check)
+    app.command()(estimate)
 
 
 def compare(
@@ -126,6 +128,67 @@ def check(
     }
     say(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
     raise typer.Exit(result.exit_code)
+
+
+def estimate(
+    config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="The audit's TOML or YAML file.")] = None,
+    compare: Annotated[
+        str | None, typer.Option("--compare", metavar="AUDIT", help="Instead: an audit that was run, and what it cost.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
+    ] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Calls, tokens and cost of an audit before anything is spent: low, expected and high, by model and stage.
+
+    Asks no model anything and needs no key. Lengths are taken from the real prompts, and from recorded answers where
+    there are enough.
+
+    Example: auditor estimate audit.toml
+    """
+    from auditor import bootstrap
+    from auditor.errors import UsageError
+
+    bootstrap.prepare()
+    form = _form_of(output)
+    if (config is None) == (compare is None):
+        raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
+    from auditor.reports.forecast import page_of
+
+    found = _estimate_of(compare, storage) if compare is not None else _estimate(config or Path(), storage)
+    if as_json:
+        put_json(found.model_dump(mode="json"))
+    if output is not None and form:
+        write_page(page_of(found), output, form)
+    elif not as_json:
+        show_page(page_of(found))
+
+
+def _estimate(path: Path, storage: str | None) -> Forecast:
+    from auditor.config import load_config
+    from auditor.estimating import estimate as estimate_
+    from auditor.run import planned_cells, planned_survey, storage_url
+    from auditor.storage.database import open_database, sqlite_path
+
+    config = load_config(path)
+    survey = planned_survey(config)
+    url = storage_url(storage, config)
+    file = sqlite_path(url)
+    if file is not None and not file.exists():
+        return estimate_(config, survey, planned_cells(survey))
+    with open_database(url, create=False) as db:
+        return estimate_(config, survey, planned_cells(survey), db)
+
+
+def _estimate_of(audit: str, storage: str | None) -> Forecast:
+    from auditor.estimating import estimate_of_audit
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(storage_url(storage), create=False) as db:
+        return estimate_of_audit(db, audit)
 
 
 def _form_of(output: Path | None) -> str | None:
