@@ -10,11 +10,11 @@ from importlib import metadata
 from auditor.agents.calls import direct_call, review_call
 from auditor.agents.context import Context, Nobody
 from auditor.agents.languages import samples_of
-from auditor.config import AuditConfig, ModelSection
+from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
 from auditor.metrics.votes import least_majority
-from auditor.models.endpoint import EMBEDDED, price_of
+from auditor.models.endpoint import price_of
 from auditor.models.structured import SCHEMAS, response_format
 from auditor.reports.forecast import ActualPart, Forecast, ForecastRow, Range, total_of
 from auditor.storage import audits, ledger, tallies
