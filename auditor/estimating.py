@@ -9,12 +9,14 @@ from importlib import metadata
 
 from auditor.agents.calls import direct_call, review_call
 from auditor.agents.context import Context, Nobody
+from auditor.agents.contrasts import comparisons
 from auditor.agents.languages import samples_of
 from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
 from auditor.metrics.votes import least_majority
 from auditor.models.endpoint import price_of
+from auditor.models.likelihood import measures
 from auditor.models.structured import SCHEMAS, response_format
 from auditor.reports.forecast import ActualPart, Forecast, ForecastRow, Range, total_of
 from auditor.storage import audits, ledger, tallies
@@ -105,6 +107,8 @@ def _planned(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iter
     if config.probes.direct and cells:
         yield from _direct(config, survey, cells)
         yield from _reviews(config, survey, cells)
+    if config.probes.logprob and cells:
+        yield from _logprob(config, cells)
     if config.probes.logic and config.probes.logic.items != "traces":
         yield from _logic(config, survey, cells)
 
@@ -112,7 +116,7 @@ def _planned(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iter
 def _left_out(config: AuditConfig) -> Iterator[str]:
     """Every probe is estimated or named: what is silently left out would look free."""
     for name in type(config.probes).model_fields:
-        if getattr(config.probes, name) is not None and name not in ("direct", "review", "logic"):
+        if getattr(config.probes, name) is not None and name not in ("direct", "review", "logprob", "logic"):
             yield f"The probe '{name}' is not in this estimate."
     if config.probes.logic and config.probes.logic.items == "traces":
         yield "The probe 'logic' over traces is not in this estimate: it depends on the answers."
@@ -158,6 +162,18 @@ def _seat(config: AuditConfig, traces: int, seats: int) -> Range:
         return Range.of(low, expected, 2 * high)
     least = least_majority(seats) / seats
     return Range.of(least * low, (1 + least) / 2 * expected, 2 * high)
+
+
+def _logprob(config: AuditConfig, cells: Sequence[Cell]) -> Iterator[Planned]:
+    """The first way that a model may offer is expected; the ends are those of all ways, which only asking tells."""
+    probe = config.probes.logprob
+    assert probe is not None
+    for model in config.models:
+        ways = [
+            [c for one in comparisons(model, cells[0], m) for c in one.calls] for m in measures(model, probe.method)
+        ]
+        counts = [len({call.key for call in way}) * len(cells) for way in ways] or [0]
+        yield Planned(model, Purpose.LOGPROB, Range.of(min(counts), counts[0], max(counts)), ways[0] if ways else [], 0)
 
 
 def _logic(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[Planned]:
@@ -218,6 +234,8 @@ def _answer_tokens(plan: Planned, mean: AnswerMean | None) -> tuple[Range, str]:
     most = max((int(call.params.get("max_tokens", 0)) for call in plan.examples), default=0)
     if mean is not None and mean.n >= ENOUGH:
         return Range.of(0.7 * mean.tokens, mean.tokens, max(most, mean.tokens)), f"{mean.n} recorded answers"
+    if plan.purpose is Purpose.LOGPROB:
+        return Range.of(most), "limit of tokens"
     expected = plan.words / WORDS_PER_TOKEN + FRAME
     bounded = min(expected, most) if most else expected
     return Range.of(bounded / 3, bounded, max(most, bounded)), f"{plan.words:.0f} words (a rule of thumb)"

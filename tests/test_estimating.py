@@ -84,6 +84,8 @@ def test_an_adaptive_panel_may_ask_less_and_never_more() -> None:
 def test_every_other_probe_is_estimated_or_named() -> None:
     topics = made(priced(URL, probes={"logic": {"items": "topics", "samples": 0}}))
     assert [r.calls.expected for r in topics.rows] == [12, 12, 12]  # 3 pairs, both orders, negated
+    chances = [r for r in made(priced(URL, probes={"logprob": {"method": "choice"}})).rows if r.stage == "logprob"]
+    assert [r.calls.expected for r in chances] == [9 * 2 * 5 * 2] * 3  # sentences, pairs of ends, both orders
     traces = made(priced(URL, probes={"direct": {"samples": 1}, "logic": {"items": "traces"}}))
     assert any("'logic' over traces" in text for text in traces.not_estimated)
 
