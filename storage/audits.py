@@ -154,9 +154,9 @@ def survey_of(db: Database, audit: Audit) -> Survey:
         scale=(facts["scale"][0], facts["scale"][1]),
         cells=cells,
         words={topic: tuple(words) for topic, words in facts["words"].items()},
-        grouping=_grouping(facts["grouping"]),
-        native={country: tuple(codes) for country, codes in facts["native"].items()},
-        phrasings={code: _phrasing(words) for code, words in facts["phrasings"].items()},
+        grouping=_grouping(facts.get("grouping")),
+        native={country: tuple(codes) for country, codes in facts.get("native", {}).items()},
+        phrasings={code: _phrasing(words) for code, words in facts.get("phrasings", {}).items()},
     )
 
 

@@ -84,7 +84,7 @@ def _overview(db: Database, audit: Audit) -> Overview:
         title=survey["title"],
         runner=runner(db, audit.name),
         models=len(config["models"]) if config else 0,
-        planned=_planned(config, cells, survey["native"]) if config else None,
+        planned=_planned(config, cells, survey.get("native", {})) if config else None,
         traces=traces,
         traces_ok=traces_ok,
         verdicts=verdicts,

@@ -237,7 +237,7 @@ class Desk:
 
     def _question(self, key: ConflictKey) -> str:
         wording: str = self._survey["wording"]
-        topics = self._survey["phrasings"].get(ENGLISH, {}).get("topics", {})
+        topics = self._survey.get("phrasings", {}).get(ENGLISH, {}).get("topics", {})
         return wording.replace("{topic}", topics.get(key.topic, key.topic)).replace("{country}", key.country)
 
     def _swaps(self, key: ConflictKey) -> bool:

@@ -1,17 +1,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select, text
 
-from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Survey, SurveyCell, Trace
+from auditor.domain import (
+    Answer,
+    Attempt,
+    Call,
+    Cell,
+    Grouping,
+    Message,
+    Outcome,
+    Phrasing,
+    Purpose,
+    Region,
+    Survey,
+    SurveyCell,
+    Trace,
+)
 from auditor.errors import StorageError, UsageError
 from auditor.storage import audits, ledger, results
 from auditor.storage.database import Database, open_database, run_lock, table_of
@@ -162,3 +178,19 @@ def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> N
         [sys.executable, "-c", program, storage], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert done.stdout == "['a']\n"
+
+
+def test_a_survey_comes_back_as_it_was_saved_and_one_of_less_detail_does_too(db: Database) -> None:
+    told = replace(
+        SURVEY,
+        grouping=Grouping("own.csv", "Own", (Region("north", ("NO",)), Region("a south", ("NA",)))),
+        native={"NO": ("de", "fr")},
+        phrasings={"en": Phrasing("{topic} {country}?", ("bad", "good"), {"divorce": "parting"})},
+    )
+    audit = audits.save(db, name="b", config="{}", config_hash="h", survey=told, environment={})
+    assert audits.survey_of(db, audit) == told
+    bare = json.loads(audit.survey)
+    for key in ("grouping", "native", "phrasings"):
+        del bare[key]
+    found = audits.survey_of(db, replace(audit, survey=json.dumps(bare)))
+    assert (found.grouping, found.native, found.phrasings) == (None, {}, {})
