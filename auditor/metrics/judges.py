@@ -1,0 +1,175 @@
+"""What a judge leans to: how far its verdicts move with what should not move them, the quality of a trace held.
+
+A table of verdicts has the shape (judges, traces): 1 is VALID, 0 INVALID, nan no verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from auditor.metrics._pairs import Floats
+from auditor.metrics.proportion import proportion
+
+MIN_SIDE = 5
+"""Traces on either side below which a difference has no interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaning:
+    """A difference of means with a 95% interval; `reason` says why something is None.
+
+    Attributes:
+        n: traces that it rests on, `n_exposed` of them on the side that is looked at.
+    """
+
+    value: float | None
+    n: int
+    n_exposed: int
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
+
+
+def difference_of_shares(hits: int, n: int, other_hits: int, other_n: int) -> Leaning:
+    """One share less another, with Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10).
+
+    It joins the Wilson intervals of both, so it has a width even where a share is 0 or 1.
+
+    Raises:
+        ValueError: more hits than cases, or a negative number.
+    """
+    first, second = proportion(hits, n), proportion(other_hits, other_n)
+    if first.value is None or second.value is None:
+        return Leaning(None, n + other_n, n, None, None, "one side has no verdict")
+    assert first.ci_low is not None and first.ci_high is not None
+    assert second.ci_low is not None and second.ci_high is not None
+    value = first.value - second.value
+    low = value - sqrt((first.value - first.ci_low) ** 2 + (second.ci_high - second.value) ** 2)
+    high = value + sqrt((first.ci_high - first.value) ** 2 + (second.value - second.ci_low) ** 2)
+    return Leaning(value, n + other_n, n, low, high)
+
+
+def verbosity(ratings: ArrayLike, longer: ArrayLike) -> tuple[Leaning, ...]:
+    """For each judge its share of VALID among longer traces less that among shorter ones.
+
+    Args:
+        ratings: shape (judges, traces).
+        longer: shape (traces,), 1 for the longer half of an author's own traces, 0 for the shorter, nan for neither;
+            compared within authors, so that an author who writes more, and better, does not pass for a judge's taste.
+    """
+    table, side = _table(ratings), np.asarray(longer, dtype=np.float64)
+    return tuple(
+        difference_of_shares(*_hits(row[side == 1]), *_hits(row[side == 0]))  # nan is on neither side
+        for row in table
+    )
+
+
+def leniency(ratings: ArrayLike) -> tuple[Leaning, ...]:
+    """For each judge the mean over its traces of its verdict less the mean of the others' on the same trace.
+
+    Above 0 is milder than the rest of the panel. Student's interval over traces.
+    """
+    table = _table(ratings)
+    return tuple(_mean(row[~np.isnan(row)]) for row in table - _others(table, np.ones(table.shape, dtype=np.bool_)))
+
+
+def preference(ratings: ArrayLike, own: ArrayLike) -> tuple[Leaning, ...]:
+    """How much milder each judge is with its own kind than with others, the quality of a trace held.
+
+    On each trace a judge is compared with the judges that are not of the author's kind; the mean of these differences
+    over its own kind's traces, less that over all others. Welch's interval.
+
+    Args:
+        ratings: shape (judges, traces).
+        own: shape (judges, traces), whether the trace's author is of the judge's own kind.
+    """
+    table, kin = _table(ratings), np.asarray(own, dtype=np.bool_)
+    excess = table - _others(table, ~kin)
+    return tuple(_welch(*_split(row, mine)) for row, mine in zip(excess, kin, strict=True))
+
+
+def order_effect(ratings: ArrayLike, moments: ArrayLike) -> tuple[Leaning, ...]:
+    """How much milder each judge is in the later half of its verdicts than in the earlier, beside the others.
+
+    Args:
+        ratings: shape (judges, traces).
+        moments: shape (judges, traces), when each verdict was given, in any unit; nan where that is not known.
+    """
+    table, times = _table(ratings), np.asarray(moments, dtype=np.float64)
+    excess = table - _others(table, np.ones(table.shape, dtype=np.bool_))
+    found = []
+    for row, when in zip(excess, times, strict=True):
+        known = ~np.isnan(row) & ~np.isnan(when)
+        rank = np.argsort(np.argsort(when[known], kind="stable"), kind="stable")
+        late = rank >= known.sum() / 2
+        found.append(_welch(row[known][late], row[known][~late]))
+    return tuple(found)
+
+
+def drift(before: ArrayLike, after: ArrayLike) -> Leaning:
+    """How much milder a judge is in a second run on the same traces; paired, so the traces' quality is held.
+
+    Args:
+        before, after: shape (traces,), 1, 0 or nan.
+    """
+    change = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
+    return _mean(change[~np.isnan(change)])
+
+
+def _table(ratings: ArrayLike) -> Floats:
+    table = np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2 or np.isinf(table).any():
+        raise ValueError("verdicts must be a table (judges, traces) of 1, 0 and nan")
+    return table
+
+
+def _others(table: Floats, counted: NDArray[np.bool_]) -> Floats:
+    """The mean verdict of the other judges that count on each trace, shape (judges, traces); nan where none does."""
+    there = ~np.isnan(table) & counted
+    given = np.where(there, table, 0.0)
+    n = there.sum(axis=0) - there
+    return np.where(n > 0, (given.sum(axis=0) - given) / np.maximum(n, 1), np.nan)
+
+
+def _split(row: Floats, exposed: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    known = ~np.isnan(row)
+    return row[known & exposed], row[known & ~exposed]
+
+
+def _hits(row: Floats) -> tuple[int, int]:
+    known = row[~np.isnan(row)]
+    return int(known.sum()), len(known)
+
+
+def _mean(values: Floats) -> Leaning:
+    n = len(values)
+    if n == 0:
+        return Leaning(None, 0, 0, None, None, "no trace has a verdict of this judge and of another")
+    value = float(values.mean())
+    if n < MIN_SIDE:
+        return Leaning(value, n, n, None, None, f"fewer than {MIN_SIDE} traces")
+    error = float(values.std(ddof=1)) / sqrt(n)
+    if error == 0:
+        return Leaning(value, n, n, None, None, "the same on every trace: no interval")
+    half = float(stdtrit(n - 1, 0.975)) * error
+    return Leaning(value, n, n, value - half, value + half)
+
+
+def _welch(first: Floats, second: Floats) -> Leaning:
+    a, b = len(first), len(second)
+    if not a or not b:
+        return Leaning(None, a + b, a, None, None, "one side has no trace that another judge has ruled on")
+    value = float(first.mean() - second.mean())
+    if min(a, b) < MIN_SIDE:
+        return Leaning(value, a + b, a, None, None, f"fewer than {MIN_SIDE} traces on one side")
+    u, v = float(first.var(ddof=1)) / a, float(second.var(ddof=1)) / b
+    if u + v == 0:
+        return Leaning(value, a + b, a, None, None, "the same on every trace: no interval")
+    freedom = (u + v) ** 2 / (u * u / (a - 1) + v * v / (b - 1))
+    half = float(stdtrit(freedom, 0.975)) * sqrt(u + v)
+    return Leaning(value, a + b, a, value - half, value + half)

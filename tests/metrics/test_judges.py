@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.metrics.judges import difference_of_shares, drift, leniency, order_effect, preference, verbosity
+
+NAN = float("nan")
+
+
+def test_newcombes_own_examples() -> None:
+    # Newcombe 1998, table II, method 10: contrasts (a) to (d).
+    for counts, low, high in (
+        ((56, 70, 48, 80), 0.0524, 0.3339),
+        ((9, 10, 3, 10), 0.1705, 0.8090),
+        ((10, 10, 0, 10), 0.6075, 1.0),
+        ((5, 56, 0, 29), -0.0381, 0.1926),
+    ):
+        found = difference_of_shares(*counts)
+        assert found.ci_low == pytest.approx(low, abs=5e-5)
+        assert found.ci_high == pytest.approx(high, abs=5e-5)
+
+
+def test_leniency_is_the_paired_difference_from_the_others() -> None:
+    rng = np.random.default_rng(1)
+    table = (rng.random((3, 40)) < 0.5).astype(float)
+    table[0, :5] = NAN
+    found = leniency(table)[0]
+    expected = table[0, 5:] - table[1:, 5:].mean(axis=0)
+    t = stats.ttest_1samp(expected, 0).confidence_interval()
+    assert found.value == pytest.approx(expected.mean())
+    assert (found.ci_low, found.ci_high) == (pytest.approx(t.low), pytest.approx(t.high))
+    assert found.n == 35
+
+
+def test_preference_is_welchs_difference_beside_judges_of_other_kinds() -> None:
+    rng = np.random.default_rng(2)
+    table = (rng.random((3, 60)) < 0.6).astype(float)
+    own = np.zeros((3, 60), dtype=bool)
+    own[0, :20] = own[1, :20] = True  # the first two judges are of the first author's kind
+    found = preference(table, own)[0]
+    mine = table[0, :20] - table[2, :20]
+    rest = table[0, 20:] - table[1:, 20:].mean(axis=0)
+    t = stats.ttest_ind(mine, rest, equal_var=False).confidence_interval()
+    assert found.value == pytest.approx(mine.mean() - rest.mean())
+    assert (found.ci_low, found.ci_high) == (pytest.approx(t.low), pytest.approx(t.high))
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.2, -0.3])
+def test_intervals_hold_a_planted_effect_about_as_often_as_they_say(effect: float) -> None:
+    """A judge that errs on 15%, milder with the exposed half by `effect`, among four honest ones of unlike traces."""
+    rng = np.random.default_rng(3)
+    held = {"preference": 0, "order": 0, "verbosity": 0}
+    runs, traces = 200, 300
+    for _ in range(runs):
+        quality = rng.uniform(0.35, 0.65, traces)
+        exposed = np.arange(traces) % 2 == 0
+        chance = np.tile(quality, (5, 1))
+        chance[0] += effect * exposed
+        table = (rng.random((5, traces)) < chance).astype(float)
+        table[1:, :][rng.random((4, traces)) < 0.1] = NAN
+        own = np.zeros((5, traces), dtype=bool)
+        own[0] = exposed
+        times = np.tile(np.where(exposed, 1.0, 0.0), (5, 1))
+        for name, found in (
+            ("preference", preference(table, own)[0]),
+            ("order", order_effect(table, times)[0]),
+            ("verbosity", verbosity(table, exposed)[0]),
+        ):
+            assert found.ci_low is not None and found.ci_high is not None
+            held[name] += found.ci_low <= effect <= found.ci_high
+    assert all(0.9 <= n / runs <= 0.99 for n in held.values()), held
+
+
+def test_drift_is_paired() -> None:
+    before = np.array([1, 1, 0, 0, 1, 0, NAN, 1.0])
+    after = np.array([1, 0, 0, 1, 1, 1, 1, NAN])
+    found = drift(before, after)
+    assert (found.value, found.n) == (pytest.approx(1 / 6), 6)
+
+
+def test_what_cannot_be_measured_says_why() -> None:
+    assert leniency([[1.0, 1.0]])[0].value is None
+    assert leniency([[1.0] * 9, [0.0] * 9])[0].reason == "the same on every trace: no interval"
+    assert preference([[1.0, 0.0], [1.0, 1.0]], np.zeros((2, 2)))[0].value is None
+    assert verbosity([[1.0, 0.0]], [1, NAN])[0].reason == "one side has no verdict"
+    assert drift([NAN], [1.0]).value is None
+    with pytest.raises(ValueError, match="table"):
+        leniency([1.0, 0.0])
+    values = [difference_of_shares(k, 10, 5, 10).value for k in range(11)]
+    assert all(a is not None and b is not None and a < b for a, b in pairwise(values))
