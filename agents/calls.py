@@ -52,15 +52,13 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
     """
     probe = config.probes.review
     messages = _review_messages(config, survey, judge, text, trace.score)
-    temperature = probe.temperature if config.judges == "peers" else _temperature(judge, probe.temperature)
-    seed = derive_seed(config.seed, "review", *trace.cell, trace.sample)
     return Call(
         name=judge.name,
         model=judge.model,
         server=judge.api_base,
         messages=messages,
         purpose=Purpose.REVIEW,
-        params=_params(judge, temperature, probe.max_tokens, seed),
+        params=judge_params(config, judge, derive_seed(config.seed, "review", *trace.cell, trace.sample)),
         schema=TraceReview.__name__,
         max_words=probe.max_words,
     )
@@ -143,6 +141,13 @@ def fence(text: str, seed: int, *item: object) -> str:
     while (line := f"=== {digest[:16]} ===") in text or digest[:16] in text:
         digest = hashlib.sha256(digest.encode()).hexdigest()
     return line
+
+
+def judge_params(config: AuditConfig, judge: ModelSection, seed: int) -> dict[str, object]:
+    """What is sent beside the messages to a judge."""
+    probe = config.probes.review
+    temperature = probe.temperature if config.judges == "peers" else _temperature(judge, probe.temperature)
+    return _params(judge, temperature, probe.max_tokens, seed)
 
 
 def _params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:

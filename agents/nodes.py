@@ -16,6 +16,7 @@ from auditor.agents.asking import ask
 from auditor.agents.calls import direct_call, for_review
 from auditor.agents.context import Context
 from auditor.agents.languages import language_of, samples_of
+from auditor.agents.probing import guess_traces, restate_traces
 from auditor.agents.reading import read_trace
 from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
@@ -131,7 +132,12 @@ async def review(state: Batch, runtime: Runtime[Context]) -> State:
         await note(context, "review")
     cells = context.cells[state["start"] : state["stop"]]
     traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
-    await review_traces(context, for_review(context.config, traces))
+    judged, probe = for_review(context.config, traces), context.config.probes.review
+    await review_traces(context, judged)
+    if probe.guess:
+        await guess_traces(context, judged)
+    if probe.rewrite == "neutral":
+        await restate_traces(context, judged)
     return {}
 
 

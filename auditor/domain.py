@@ -51,6 +51,9 @@ class Purpose(StrEnum):
     LOGPROB = "logprob"
     REVIEW = "review"
     LOGIC = "logic"
+    GUESS = "guess"
+    REWRITE = "rewrite"
+    CONTEST = "contest"
 
 
 class Method(StrEnum):
@@ -302,6 +305,80 @@ class Verdict:
     again_key: str | None = None
     turn: int = 0
     always: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What one judge takes a blinded trace to be about and by; a hit is None where there was nothing to choose from.
+
+    Attributes:
+        hit_country, hit_topic, hit_author: whether the guess was right; None without an answer.
+        countries, topics, authors: how many there were to choose from, so that chance is one in so many.
+    """
+
+    judge: str
+    model: str
+    cell: Cell
+    sample: int
+    outcome: Outcome
+    hit_country: bool | None = None
+    hit_topic: bool | None = None
+    hit_author: bool | None = None
+    countries: int = 0
+    topics: int = 0
+    authors: int = 0
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restatement:
+    """A trace in the words of a third model; only `ok` has a text."""
+
+    model: str
+    cell: Cell
+    sample: int
+    rewriter: str
+    outcome: Outcome
+    text: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one judge says of an altered trace; never part of a vote or of peer agreement.
+
+    Attributes:
+        alteration: what was done to the trace: `neutral` (restated), `self` (the judge's own, unaltered), or a fault.
+    """
+
+    alteration: str
+    judge: str
+    model: str
+    cell: Cell
+    sample: int
+    outcome: Outcome
+    ruling: Ruling | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Which of two traces on a cell one judge prefers when it sees both.
+
+    Attributes:
+        left, right: model names, as in a conflict.
+        swapped: whether the right one was shown first.
+        prefers_first: None without an answer.
+    """
+
+    judge: str
+    cell: Cell
+    left: str
+    right: str
+    swapped: bool
+    outcome: Outcome
+    prefers_first: bool | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import hashlib
 import platform
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -20,12 +20,12 @@ from auditor.changes import change_note
 from auditor.config import AuditConfig, load_config
 from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
-from auditor.storage import audits, comparisons, ledger, results
+from auditor.storage import audits, comparisons, ledger, results, trials
 from auditor.storage.database import Database, database_url, open_database, run_lock
 from auditor.trust import destinations, require_trust
 
 if TYPE_CHECKING:
-    from auditor.agents.context import Encoder, Progress
+    from auditor.agents.context import Context, Encoder, Progress
     from auditor.reports.gates import CheckResult
     from auditor.reports.model import Report
 
@@ -188,7 +188,8 @@ def fingerprint(config: AuditConfig) -> str:
 
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     prompts = [load_prompt(f"direct.{config.direct.mode}", f) for f in folders]
-    prompts += [load_prompt("review"), load_prompt("review.shorter"), *map(review_prompt, config.judge_models)]
+    prompts += [load_prompt(name) for name in ("review", "review.shorter", "review.guess", "review.rewrite")]
+    prompts += map(review_prompt, config.judge_models)
     told = [[p.id, p.system, p.user] for p in prompts]
     return canonical_hash(
         [config.hash, metadata.version("auditor"), told, *_weighed(config), *_compared(config, folders)]
@@ -235,29 +236,42 @@ def environment() -> dict[str, str]:
 async def _run(
     config: AuditConfig, survey: Survey, audit: audits.Audit, db: Database, progress: Progress, signals: bool
 ) -> None:
-    from auditor.agents.context import Context
     from auditor.agents.driving import drive
+
+    async with surroundings(config, survey, audit, db, progress, _encoder(config)) as context:
+        with _stopped_by_signals(context.stop) if signals else _nothing():
+            await drive(context, db.path, _thread(audit))
+
+
+@asynccontextmanager
+async def surroundings(
+    config: AuditConfig,
+    survey: Survey,
+    audit: audits.Audit,
+    db: Database,
+    progress: Progress,
+    encoder: Callable[[], Encoder] | None = None,
+) -> AsyncIterator[Context]:
+    """What nodes work in, with a gateway to the audit's models that is closed at the end."""
+    from auditor.agents.context import Context
     from auditor.models.gateway import Gateway
 
-    encoder = _encoder(config)
     models = {m.name: m for m in [*config.models, *config.judge_models]}
-    spent = _spent(db, audit.id)
     stop = threading.Event()
+    spent = _spent(db, audit.id)
     gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed, stop=stop)
-    context = Context(
-        config=config,
-        survey=survey,
-        audit_id=audit.id,
-        cells=planned_cells(survey),
-        db=db,
-        gateway=gateway,
-        encoder=encoder,
-        progress=progress,
-        stop=stop,
-    )
     try:
-        with _stopped_by_signals(stop) if signals else _nothing():
-            await drive(context, db.path, _thread(audit))
+        yield Context(
+            config=config,
+            survey=survey,
+            audit_id=audit.id,
+            cells=planned_cells(survey),
+            db=db,
+            gateway=gateway,
+            encoder=encoder,
+            progress=progress,
+            stop=stop,
+        )
     finally:
         await gateway.close()
 
@@ -313,7 +327,9 @@ def _spent(db: Database, audit_id: int) -> float:
     verdicts = [key for v in results.verdicts(db, audit_id) for key in (v.key, v.again_key) if key]
     contrasts = [k for c in results.contrasts(db, audit_id) for k in (c.key, c.key_swapped) if k]
     compared = [c.key for c in comparisons.comparisons(db, audit_id) if c.key]
-    return ledger.spent(db, [*traces, *contrasts, *verdicts, *compared])
+    others = [x.key for load in (trials.guesses, trials.restatements) for x in load(db, audit_id) if x.key]
+    others += [x.key for load_ in (trials.trials, trials.contests) for x in load_(db, audit_id) if x.key]
+    return ledger.spent(db, [*traces, *contrasts, *verdicts, *compared, *others])
 
 
 @contextmanager

@@ -19,10 +19,14 @@ from auditor.storage.tables import (
     ComparisonRow,
     ComparisonSetRow,
     ConflictRow,
+    ContestRow,
     ContrastRow,
+    GuessRow,
+    RestatementRow,
     ScoreRow,
     SurveyCellRow,
     TraceRow,
+    TrialRow,
     VerdictRow,
 )
 
@@ -36,6 +40,10 @@ DERIVED = (
     ComparisonSetRow,
     ComparisonItemRow,
     ComparisonRow,
+    GuessRow,
+    RestatementRow,
+    TrialRow,
+    ContestRow,
 )
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 

@@ -18,20 +18,24 @@ from auditor.domain import (
     Conflict,
     ConflictKind,
     ConflictState,
+    Contest,
     Contrast,
     Decision,
+    Guess,
     Measure,
     Outcome,
     Rating,
+    Restatement,
     Ruling,
     Trace,
+    Trial,
     Verdict,
 )
 from auditor.storage import chain
 from auditor.storage.database import Database, table_of, upsert
 from auditor.storage.tables import ClaimRow, ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
 
-R = TypeVar("R", Trace, Contrast, CellScore, Verdict, Conflict, Rating)
+R = TypeVar("R", Trace, Contrast, CellScore, Verdict, Conflict, Rating, Guess, Restatement, Trial, Contest)
 
 ENUMS: dict[str, type[StrEnum]] = {
     "outcome": Outcome,
@@ -46,22 +50,22 @@ ENUMS: dict[str, type[StrEnum]] = {
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
     """Store traces; the same audit, model, cell and sample replaces what was there."""
-    _save(db, audit_id, TraceRow, traces)
+    save_rows(db, audit_id, TraceRow, traces)
 
 
 def save_contrasts(db: Database, audit_id: int, contrasts: Sequence[Contrast]) -> None:
     """Store contrasts; the same audit, model, cell and number replaces what was there."""
-    _save(db, audit_id, ContrastRow, contrasts)
+    save_rows(db, audit_id, ContrastRow, contrasts)
 
 
 def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> None:
     """Store scores; the same audit, model, cell and method replaces what was there."""
-    _save(db, audit_id, ScoreRow, scores)
+    save_rows(db, audit_id, ScoreRow, scores)
 
 
 def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> None:
     """Store verdicts; the same judge and trace replaces what was there."""
-    _save(db, audit_id, VerdictRow, verdicts)
+    save_rows(db, audit_id, VerdictRow, verdicts)
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
@@ -114,27 +118,27 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
 
 def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Trace]:
     """An audit's traces in stored order (model, country, topic, sample), of some cells or all."""
-    return _load(db, audit_id, TraceRow, Trace, cells)
+    return load_rows(db, audit_id, TraceRow, Trace, cells)
 
 
 def contrasts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Contrast]:
     """An audit's contrasts in stored order (model, country, topic, number), of some cells or all."""
-    return _load(db, audit_id, ContrastRow, Contrast, cells)
+    return load_rows(db, audit_id, ContrastRow, Contrast, cells)
 
 
 def scores(db: Database, audit_id: int) -> list[CellScore]:
     """An audit's scores."""
-    return _load(db, audit_id, ScoreRow, CellScore)
+    return load_rows(db, audit_id, ScoreRow, CellScore)
 
 
 def verdicts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Verdict]:
     """An audit's verdicts, of some cells or all."""
-    return _load(db, audit_id, VerdictRow, Verdict, cells)
+    return load_rows(db, audit_id, VerdictRow, Verdict, cells)
 
 
 def conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """An audit's conflicts."""
-    return _load(db, audit_id, ConflictRow, Conflict)
+    return load_rows(db, audit_id, ConflictRow, Conflict)
 
 
 def scored_conflicts(db: Database, audit_id: int) -> list[Conflict]:
@@ -144,7 +148,7 @@ def scored_conflicts(db: Database, audit_id: int) -> list[Conflict]:
 
 def ratings(db: Database, audit_id: int) -> list[Rating]:
     """An audit's ratings, oldest first."""
-    return _load(db, audit_id, RatingRow, Rating)
+    return load_rows(db, audit_id, RatingRow, Rating)
 
 
 def count(db: Database, audit_id: int, row: type[SQLModel]) -> int:
@@ -155,7 +159,8 @@ def count(db: Database, audit_id: int, row: type[SQLModel]) -> int:
         return connection.execute(query).scalar_one()
 
 
-def _save(db: Database, audit_id: int, row: type[SQLModel], items: Sequence[Any]) -> None:
+def save_rows(db: Database, audit_id: int, row: type[SQLModel], items: Sequence[Any]) -> None:
+    """Store items as rows of a table that belongs to an audit; those with the same key replace what was there."""
     values = [_values(audit_id, item) for item in items]
     if values:
         db.write(lambda connection: upsert(connection, row, values))
@@ -167,9 +172,10 @@ def _values(audit_id: int, item: Any) -> dict[str, Any]:
     return {"audit_id": audit_id, "country": country, "topic": topic, **values}
 
 
-def _load(
+def load_rows(
     db: Database, audit_id: int, row: type[SQLModel], kind: type[R], cells: Iterable[Cell] | None = None
 ) -> list[R]:
+    """An audit's rows of a table as items, in order of their key, of some cells or all."""
     table = table_of(row)
     query = select(table).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     wanted = None if cells is None else set(cells)

@@ -248,6 +248,73 @@ class ClaimRow(SQLModel, table=True):
     text: str = Field(sa_column=Column(Text, nullable=False))
 
 
+class GuessRow(SQLModel, table=True):
+    """What one judge takes a blinded trace to be about and by."""
+
+    __tablename__ = "guess"
+    audit_id: int = Field(sa_column=_audit_key())
+    judge: str = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    outcome: str
+    hit_country: bool | None = None
+    hit_topic: bool | None = None
+    hit_author: bool | None = None
+    countries: int
+    topics: int
+    authors: int
+    key: str | None = None
+
+
+class RestatementRow(SQLModel, table=True):
+    """A trace in the words of a third model."""
+
+    __tablename__ = "restatement"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    rewriter: str
+    outcome: str
+    text: str | None = Field(default=None, sa_column=Column(Text))
+    key: str | None = None
+
+
+class TrialRow(SQLModel, table=True):
+    """What one judge says of an altered trace."""
+
+    __tablename__ = "trial"
+    audit_id: int = Field(sa_column=_audit_key())
+    alteration: str = Field(primary_key=True)
+    judge: str = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    outcome: str
+    ruling: str | None = None
+    key: str | None = None
+
+
+class ContestRow(SQLModel, table=True):
+    """Which of two traces one judge prefers when it sees both."""
+
+    __tablename__ = "contest"
+    audit_id: int = Field(sa_column=_audit_key())
+    judge: str = Field(primary_key=True)
+    country: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    left: str = Field(primary_key=True)
+    right: str = Field(primary_key=True)
+    swapped: bool = Field(primary_key=True)
+    outcome: str
+    prefers_first: bool | None = None
+    key: str | None = None
+
+
 class ConflictRow(SQLModel, table=True):
     """Two models that differ on a cell, and how the judges voted."""
 

@@ -13,9 +13,13 @@ from auditor.storage.tables import (
     AnswerRow,
     AttemptRow,
     ComparisonRow,
+    ContestRow,
     ContrastRow,
     DispatchRow,
+    GuessRow,
+    RestatementRow,
     TraceRow,
+    TrialRow,
     VerdictRow,
 )
 
@@ -39,6 +43,7 @@ class JudgeTally(NamedTuple):
         valid: those that say VALID.
         cultural_accuracy, logical_consistency, score_fit: those that say yes to the aspect; each has beside it how
             many say yes or no, since an aspect may be missing.
+        shortened: those whose justification was cut.
     """
 
     judge: str
@@ -52,6 +57,7 @@ class JudgeTally(NamedTuple):
     n_logical_consistency: int
     score_fit: int
     n_score_fit: int
+    shortened: int
 
 
 class RulingTally(NamedTuple):
@@ -125,8 +131,12 @@ def verdict_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
     return _load(db, OutcomeTally._make, _by_cell(table_of(VerdictRow), audit_id))
 
 
-def judge_tallies(db: Database, audit_id: int) -> list[JudgeTally]:
-    """Verdicts of an audit by judge, model and outcome, in order."""
+def judge_tallies(db: Database, audit_id: int, *, always: bool = False) -> list[JudgeTally]:
+    """Verdicts of an audit by judge, model and outcome, in order.
+
+    Args:
+        always: only those asked whatever other judges said, so that shares are not of disputed traces.
+    """
     t = table_of(VerdictRow)
     group = (t.c.judge, t.c.model, t.c.outcome)
     aspects = [
@@ -134,9 +144,15 @@ def judge_tallies(db: Database, audit_id: int) -> list[JudgeTally]:
         for name in ("cultural_accuracy", "logical_consistency", "score_fit")
         for column in (_count_if(t.c[name].is_(True)), func.count(t.c[name]))
     ]
-    columns = (*group, func.count(), _count_if(t.c.ruling == Ruling.VALID.value), *aspects)
+    columns = (
+        *group,
+        func.count(),
+        _count_if(t.c.ruling == Ruling.VALID.value),
+        *aspects,
+        _count_if(t.c.shortened.is_(True)),
+    )
     query = select(*columns).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
-    return _load(db, JudgeTally._make, query)
+    return _load(db, JudgeTally._make, query.where(t.c.always.is_(True)) if always else query)
 
 
 def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
@@ -204,7 +220,7 @@ def lost_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
 
 
 def _calls(audit_id: int) -> Subquery:
-    """The distinct calls behind traces, contrasts, verdicts and comparisons: name, purpose, key."""
+    """The distinct calls behind all that an audit has asked: name, purpose, key."""
     return union(
         _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
         _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id),
@@ -212,6 +228,10 @@ def _calls(audit_id: int) -> Subquery:
         _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
         _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id, key="again_key"),
         _asked(table_of(ComparisonRow), "judge", Purpose.LOGIC, audit_id),
+        _asked(table_of(TrialRow), "judge", Purpose.REVIEW, audit_id),
+        _asked(table_of(GuessRow), "judge", Purpose.GUESS, audit_id),
+        _asked(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
+        _asked(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
     ).subquery()
 
 

@@ -95,6 +95,13 @@ def answer(request: Request) -> Reply:
             "confidence": int(50 + 50 * request.draw("c")),
         }
         return completion(json.dumps(review))
+    if request.schema == "BlindGuess":
+        return completion(json.dumps({"country": 1, "practice": 1, "analyst": 1}))
+    if request.schema == "Restated":
+        return completion(json.dumps({"text": "People there hold some norms. So the view follows."}))
+    if request.schema == "SidePreference":
+        better = "FIRST" if request.draw() < 0.5 else "SECOND"
+        return completion(json.dumps({"reason": "Its steps follow.", "better": better}))
     score = round(2 * request.draw() - 1, 2)
     norms = f"People there hold norm number {int(1000 * request.draw('n'))}."
     if request.schema == "MoralJudgement":

@@ -1,4 +1,4 @@
-"""Commands that ask whether a result would be another under other choices; none of them asks a model anything."""
+"""Commands that ask whether a result would be another under other choices, and what judges can be trusted with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor.cli import judges
 from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
@@ -18,6 +19,9 @@ app = typer.Typer(name="experiment", help="Would another choice give another res
 @app.callback()
 def group() -> None:
     """Would another choice give another result?"""
+
+
+judges.register(app)
 
 
 @app.command("nonresponse")

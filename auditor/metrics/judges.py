@@ -44,14 +44,13 @@ def difference_of_shares(hits: int, n: int, other_hits: int, other_n: int) -> Le
         ValueError: more hits than cases, or a negative number.
     """
     first, second = proportion(hits, n), proportion(other_hits, other_n)
-    if first.value is None or second.value is None:
+    ends = [first.value, first.ci_low, first.ci_high, second.value, second.ci_low, second.ci_high]
+    known = [end for end in ends if end is not None]
+    if len(known) < len(ends):
         return Leaning(None, n + other_n, n, None, None, "one side has no verdict")
-    assert first.ci_low is not None and first.ci_high is not None
-    assert second.ci_low is not None and second.ci_high is not None
-    value = first.value - second.value
-    low = value - sqrt((first.value - first.ci_low) ** 2 + (second.ci_high - second.value) ** 2)
-    high = value + sqrt((first.ci_high - first.value) ** 2 + (second.value - second.ci_low) ** 2)
-    return Leaning(value, n + other_n, n, low, high)
+    p, low, high, q, other_low, other_high = known
+    down, up = sqrt((p - low) ** 2 + (other_high - q) ** 2), sqrt((high - p) ** 2 + (q - other_low) ** 2)
+    return Leaning(p - q, n + other_n, n, p - q - down, p - q + up)
 
 
 def verbosity(ratings: ArrayLike, longer: ArrayLike) -> tuple[Leaning, ...]:

@@ -97,8 +97,35 @@ class ReasonedPreference(Structure):
         return value.strip().upper() if isinstance(value, str) else value
 
 
+class BlindGuess(Structure):
+    """Which of the listed countries, practices and analysts a judge takes a trace to be about and by, by number."""
+
+    country: int
+    practice: int
+    analyst: int
+
+
+class Restated(Structure):
+    """A trace in other words."""
+
+    text: Annotated[str, _text("The same content in plain words.")]
+
+
+class SidePreference(Structure):
+    """Which of two traces a judge finds better reasoned."""
+
+    reason: Annotated[str, _text("Why, in one sentence.")]
+    better: Literal["FIRST", "SECOND"]
+
+    @field_validator("better", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.strip().upper() if isinstance(value, str) else value
+
+
 SCHEMAS: dict[str, type[Structure]] = {
-    s.__name__: s for s in (MoralJudgement, TraceReview, Preference, ReasonedPreference)
+    s.__name__: s
+    for s in (MoralJudgement, TraceReview, Preference, ReasonedPreference, BlindGuess, Restated, SidePreference)
 }
 
 

@@ -34,10 +34,11 @@ def build_report(db: Database, audit_name: str) -> Report:
     """
     source = load(db, audit_name)
     most = ceiling(source)
+    aligned = alignment(source, most[0].largest_r)
     return Report(
         audit=_audit(source),
         coverage=coverage(source),
-        alignment=alignment(source, most[0].largest_r),
+        alignment=aligned,
         gain=gain(source),
         baselines=baselines(source),
         ceiling=most,
@@ -46,7 +47,7 @@ def build_report(db: Database, audit_name: str) -> Report:
         topics=by_topic(source),
         countries=by_country(source),
         self_consistency=self_consistency(source),
-        panel=panel(source),
+        panel=panel(source, aligned),
         peer_agreement=peer_agreement(source),
         conflicts=conflicts(db, source),
         methods=methods(source),

@@ -9,6 +9,7 @@ from auditor.reports import logic_markdown, sentences, words
 from auditor.reports.measures import AlignmentRow, CoverageRow, Estimate, PlaceRow
 from auditor.reports.model import ConflictRow, Report, Side
 from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
+from auditor.reports.panel_tables import panel_tables
 from auditor.reports.views import View
 from auditor.text import visible
 
@@ -214,10 +215,11 @@ def _panel(report: Report) -> Iterable[str]:
             for r in report.peer_agreement
         ],
     )  # fmt: skip
-    yield _table(
-        ["Judge", "Asked", "Given", "Says VALID"],
-        [[r.judge, count(r.assigned), count(r.given), _estimate(r.valid)] for r in report.panel.judges],
-    )
+    yield "**What this panel can and cannot settle**"
+    yield "\n".join(f"- {escape(sentence)}" for sentence in report.panel.certificate)
+    for table in panel_tables(report.panel):
+        yield escape(table.caption)
+        yield _table(table.head, [[f if isinstance(f, str) else _estimate(f) for f in row] for row in table.rows])
 
 
 def _conflicts(report: Report) -> Iterable[str]:

@@ -270,26 +270,3 @@ class PeerRow(Part):
     cultural_accuracy: Estimate
     logical_consistency: Estimate
     score_fit: Estimate
-
-
-class JudgeRow(Part):
-    """One judge."""
-
-    judge: str
-    assigned: int
-    given: int
-    losses: dict[str, int]
-    valid: Estimate
-    """Share of its verdicts that say VALID."""
-
-
-class PanelPart(Part):
-    """The judges, and how far they agree beyond chance."""
-
-    judges: list[JudgeRow]
-    fleiss_kappa: Estimate
-    """Over traces with at least two verdicts; n counts traces."""
-    verdicts: int
-    """Verdicts that kappa rests on."""
-    single: int
-    """Traces with one verdict only, which say nothing on agreement."""

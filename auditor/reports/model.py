@@ -17,13 +17,13 @@ from auditor.reports.measures import (
     CoveragePart,
     GainRow,
     NonresponsePart,
-    PanelPart,
     Part,
     PeerRow,
     PlaceRow,
     RegionsPart,
 )
 from auditor.reports.methods import MethodRow
+from auditor.reports.panel_measures import PanelPart
 
 # --- audit ------------------------------------------------------------------------------------------------------
 

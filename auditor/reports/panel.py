@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from auditor.domain import Method, Outcome
-from auditor.metrics.agreement import Agreement, fleiss_kappa
+from auditor.reports.ballots import table
+from auditor.reports.certificate import certificate
 from auditor.reports.estimates import mean_of, share_of
-from auditor.reports.measures import ConsistencyRow, Estimate, JudgeRow, PanelPart, PeerRow
+from auditor.reports.judging import agreement_estimate, agreements, judge_rows, peer_alignment, prevalence, votes
+from auditor.reports.measures import AlignmentRow, ConsistencyRow, PeerRow
+from auditor.reports.panel_measures import PanelPart
 from auditor.reports.source import Source
+from auditor.reports.trials import fault_rows, guess_rows, position_rows, self_rows, shift_rows
 
 OK = Outcome.OK.value
 
@@ -34,7 +35,7 @@ def peer_agreement(source: Source) -> list[PeerRow]:
     """One row for each model that was judged."""
     rows = []
     for model in source.models:
-        mine = [j for j in source.judges if j.model == model and j.outcome == OK]
+        mine = [j for j in source.fair_judges if j.model == model and j.outcome == OK]
         given, valid = sum(j.n for j in mine), sum(j.valid for j in mine)
         if not any(j.model == model for j in source.judges):
             continue
@@ -46,46 +47,39 @@ def peer_agreement(source: Source) -> list[PeerRow]:
     return rows
 
 
-def panel(source: Source) -> PanelPart:
+def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
     """The judges, one by one and together."""
-    agreement = fleiss_kappa(_counts(source))
-    return PanelPart(
-        judges=[_judge(source, name) for name in source.judge_names if any(j.judge == name for j in source.judges)],
-        fleiss_kappa=Estimate(
-            value=agreement.value,
-            n=agreement.n_items,
-            ci_low=agreement.ci_low,
-            ci_high=agreement.ci_high,
-            reason=_why(agreement),
-        ),
-        verdicts=agreement.n_ratings,
-        single=agreement.n_dropped,
+    ballots = table(source)
+    kappa, alpha, ac1 = agreements(ballots, source.seed)
+    asked = sum(j.n for j in source.judges)
+    part = PanelPart(
+        judges=judge_rows(source, ballots),
+        fleiss_kappa=agreement_estimate(kappa),
+        verdicts=kappa.n_ratings,
+        single=kappa.n_dropped,
+        krippendorff_alpha=agreement_estimate(alpha),
+        gwet_ac1=agreement_estimate(ac1),
+        prevalence=prevalence(ballots, source.seed),
+        votes=votes(source, ballots),
+        asked=asked,
+        seats=_seats(source, asked),
+        adaptive=source.config is not None and source.config.panel.adaptive,
+        peer_alignment=peer_alignment(peer_agreement(source), alignment),
+        guesses=guess_rows(source.judge_names, source.guesses),
+        rewriting=shift_rows(ballots, source.trials),
+        faults=fault_rows(source.judge_names, source.trials),
+        positions=position_rows(source.judge_names, source.contests),
+        own_traces=self_rows(ballots, source.trials),
+        certificate=[],
     )
+    return part.model_copy(update={"certificate": certificate(part)})
 
 
-def _counts(source: Source) -> NDArray[np.int64]:
-    """Verdicts VALID and INVALID on each trace, shape (traces, 2)."""
-    split = np.array([(r.valid, r.invalid, r.n) for r in source.rulings], dtype=np.int64).reshape(-1, 3)
-    return np.repeat(split[:, :2], split[:, 2], axis=0)
-
-
-def _why(agreement: Agreement) -> str | None:
-    words = {
-        "no item has 2 ratings": "no trace has verdicts of two judges",
-        "all ratings are the same": "all verdicts are the same, so there is no chance agreement to compare with",
-    }
-    return None if agreement.reason is None else words.get(agreement.reason, agreement.reason)
-
-
-def _judge(source: Source, name: str) -> JudgeRow:
-    mine = [j for j in source.judges if j.judge == name]
-    outcomes = Counter[str]()
-    for j in mine:
-        outcomes[j.outcome] += j.n
-    return JudgeRow(
-        judge=name,
-        assigned=outcomes.total(),
-        given=outcomes[OK],
-        losses={o.value: outcomes[o.value] for o in Outcome if o is not Outcome.OK and outcomes[o.value]},
-        valid=share_of(sum(j.valid for j in mine), outcomes[OK]),
-    )
+def _seats(source: Source, asked: int) -> int:
+    """Verdicts that full panels would give on the traces that went before one."""
+    if source.config is None:
+        return asked
+    limit = source.config.probes.review.traces
+    seats = {m.name: len(source.config.judges_of(m.name)) for m in source.config.models}
+    traces = [t for t in source.traces if t.outcome == OK]
+    return sum(seats[t.model] * (t.n if limit == "all" else min(t.n, limit)) for t in traces)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import Cell, CellScore, Conflict, Method, Rating, Survey
-from auditor.storage import audits, results, tallies
+from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey, Trial
+from auditor.storage import audits, results, tallies, trials
 from auditor.storage.audits import Audit
+from auditor.storage.ballots import Ballot, ballots
 from auditor.storage.database import Database
 from auditor.storage.tallies import AttemptTally, CallTally, JudgeTally, OutcomeTally, RulingTally
 
@@ -26,6 +27,7 @@ class Source:
 
     Attributes:
         config: None for an audit of imported scores.
+        fair_judges: as `judges`, without verdicts that an adaptive panel asked for only on disputed traces.
     """
 
     audit: Audit
@@ -42,6 +44,11 @@ class Source:
     conflicts: Sequence[Conflict] = field(default=(), repr=False)
     ratings: Sequence[Rating] = field(default=(), repr=False)
     contrasts: Sequence[OutcomeTally] = ()
+    fair_judges: Sequence[JudgeTally] = ()
+    ballots: Sequence[Ballot] = field(default=(), repr=False)
+    guesses: Sequence[Guess] = field(default=(), repr=False)
+    trials: Sequence[Trial] = field(default=(), repr=False)
+    contests: Sequence[Contest] = field(default=(), repr=False)
 
     @property
     def seed(self) -> int:
@@ -145,12 +152,17 @@ def load(db: Database, name: str) -> Source:
         contrasts=tallies.contrast_tallies(db, audit.id),
         verdicts=tallies.verdict_tallies(db, audit.id),
         judges=tallies.judge_tallies(db, audit.id),
+        fair_judges=tallies.judge_tallies(db, audit.id, always=True),
         rulings=tallies.ruling_tallies(db, audit.id),
         calls=tallies.call_tallies(db, audit.id),
         attempts=tallies.attempt_tallies(db, audit.id),
         lost=tallies.lost_tallies(db, audit.id),
         conflicts=results.conflicts(db, audit.id),
         ratings=results.ratings(db, audit.id),
+        ballots=ballots(db, audit.id),
+        guesses=trials.guesses(db, audit.id),
+        trials=trials.trials(db, audit.id),
+        contests=trials.contests(db, audit.id),
     )
 
 

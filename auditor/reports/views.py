@@ -16,6 +16,7 @@ from auditor.reports.languages import LanguagesPart
 from auditor.reports.measures import BaselineRow, CoverageRow, Estimate, GainRow, PlaceRow
 from auditor.reports.model import CellPart, Report
 from auditor.reports.numbers import interval, number, plural, signed, with_interval
+from auditor.reports.panel_tables import PanelTable, panel_tables
 from auditor.reports.words import Answer
 
 MAX_TIPS = 4000
@@ -198,6 +199,10 @@ class View:
     def peer_plot(self) -> Markup:
         rows = [(r.model, r.agreement) for r in self.report.peer_agreement]
         return self._shares(rows, "Peer agreement, share VALID and 95% interval")
+
+    @property
+    def panel_tables(self) -> list[PanelTable]:
+        return panel_tables(self.report.panel)
 
     def _shares(self, rows: Sequence[tuple[str, Estimate]], title: str) -> Markup:
         return charts.interval_plot([_mark(*row) for row in rows], charts.SHARE, title, _told(rows))

@@ -1,0 +1,50 @@
+"""What judges are asked beside their verdicts: guesses, restated traces, altered traces, two traces side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from auditor.domain import Cell, Contest, Guess, Restatement, Trial
+from auditor.storage.database import Database
+from auditor.storage.results import load_rows, save_rows
+from auditor.storage.tables import ContestRow, GuessRow, RestatementRow, TrialRow
+
+
+def save_guesses(db: Database, audit_id: int, guesses: Sequence[Guess]) -> None:
+    """Store guesses; the same judge and trace replaces what was there."""
+    save_rows(db, audit_id, GuessRow, guesses)
+
+
+def save_restatements(db: Database, audit_id: int, restatements: Sequence[Restatement]) -> None:
+    """Store restatements; the same trace replaces what was there."""
+    save_rows(db, audit_id, RestatementRow, restatements)
+
+
+def save_trials(db: Database, audit_id: int, trials: Sequence[Trial]) -> None:
+    """Store trials; the same alteration, judge and trace replaces what was there."""
+    save_rows(db, audit_id, TrialRow, trials)
+
+
+def save_contests(db: Database, audit_id: int, contests: Sequence[Contest]) -> None:
+    """Store contests; the same judge, pair and order replaces what was there."""
+    save_rows(db, audit_id, ContestRow, contests)
+
+
+def guesses(db: Database, audit_id: int) -> list[Guess]:
+    """An audit's guesses."""
+    return load_rows(db, audit_id, GuessRow, Guess)
+
+
+def restatements(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Restatement]:
+    """An audit's restatements, of some cells or all."""
+    return load_rows(db, audit_id, RestatementRow, Restatement, cells)
+
+
+def trials(db: Database, audit_id: int) -> list[Trial]:
+    """An audit's trials."""
+    return load_rows(db, audit_id, TrialRow, Trial)
+
+
+def contests(db: Database, audit_id: int) -> list[Contest]:
+    """An audit's contests."""
+    return load_rows(db, audit_id, ContestRow, Contest)

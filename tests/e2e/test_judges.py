@@ -1,0 +1,222 @@
+"""Ten judges of known behaviour: every statistic recovers what was planted within its interval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.reports.measures import Estimate
+from auditor.reports.model import Report
+from auditor.reports.panel_measures import FaultRow, GuessRow, JudgeRow, PositionRow, ShiftRow
+from auditor.run import open_audit, run_audit
+from auditor.trials import run_experiment
+from tests.audits import KEY, KEY_VARIABLE
+from tests.fake_server import FakeServer, Reply, Request, error
+from tests.judges import FAILS, HONEST, JUDGES, LONG, TIRED, Script, audit
+
+TRACES = 5 * 20 * 2
+SOUND = 0.5
+
+
+def holds(estimate: Estimate, planted: float) -> bool:
+    """Whether an interval holds what was planted."""
+    assert estimate.ci_low is not None, estimate.reason
+    assert estimate.ci_high is not None
+    assert estimate.n > 0
+    return estimate.ci_low <= planted <= estimate.ci_high
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of an audit with all ten, after the experiments."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('ten')}/a.db"
+    with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+        run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
+        run_experiment("scripted", "planted", 40, storage=url)
+        run_experiment("scripted", "bias", 30, storage=url)
+    return open_audit("scripted", storage=url).report()
+
+
+def judge(report: Report, name: str) -> JudgeRow:
+    return next(row for row in report.panel.judges if row.judge == name)
+
+
+RATES = {
+    "always": 1.0,
+    "coin": 0.5,
+    "first": 0.5,
+    "long": sum(LONG) / 2,
+    "kin": 0.2 * 1 + 0.8 * 0.5,
+    "fails": 0.5,
+    "tired": sum(TIRED) / 2,
+    "honest1": 0.5,
+    "honest2": 0.5,
+    "honest3": 0.5,
+}
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_rates_of_valid_and_leniency(ten: Report, name: str) -> None:
+    row = judge(ten, name)
+    assert holds(row.valid, RATES[name])
+    others = sum(rate for other, rate in RATES.items() if other != name) / (len(JUDGES) - 1)
+    assert holds(row.leniency, RATES[name] - others)
+    assert row.confidence.value == pytest.approx(0.7)
+
+
+def test_what_fails_is_in_coverage_and_in_no_rate(ten: Report) -> None:
+    row = judge(ten, "fails")
+    assert row.assigned == TRACES
+    assert row.given + sum(row.losses.values()) == TRACES
+    assert row.valid.n == row.given
+    assert row.losses["client_error"] == pytest.approx(FAILS * TRACES, abs=20)
+    assert next(r for r in ten.coverage.judges if r.name == "fails").losses == row.losses
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_verbosity(ten: Report, name: str) -> None:
+    planted = LONG[0] - LONG[1] if name == "long" else 0.0
+    assert holds(judge(ten, name).verbosity, planted)
+
+
+def test_preference_for_the_own_family(ten: Report) -> None:
+    assert holds(judge(ten, "kin").own_family, 1 - 0.5)
+    assert judge(ten, "coin").own_family.value is None  # nobody of its family is judged
+
+
+@pytest.mark.parametrize("name", ["tired", "coin", "honest1"])
+def test_order_effects(ten: Report, name: str) -> None:
+    # The others' mean holds the tired judge's own drift, one of nine.
+    drift = TIRED[1] - TIRED[0]
+    assert holds(judge(ten, name).order, drift if name == "tired" else -drift / 9)
+
+
+def position(report: Report, name: str) -> PositionRow:
+    return next(row for row in report.panel.positions if row.judge == name)
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_position(ten: Report, name: str) -> None:
+    row = position(ten, name)
+    assert holds(row.first, 1.0 if name == "first" else 0.5)
+    assert holds(row.stable, 0.0 if name == "first" else 0.5)
+
+
+def fault(report: Report, name: str, kind: str) -> FaultRow:
+    return next(row for row in report.panel.faults if (row.judge, row.fault) == (name, kind))
+
+
+@pytest.mark.parametrize("kind", ["western norm", "non sequitur"])
+@pytest.mark.parametrize("name", ["honest1", "honest2", "honest3", "coin", "always"])
+def test_planted_faults(ten: Report, name: str, kind: str) -> None:
+    """Half of the unaltered traces are faulty already, and an honest judge objects to these."""
+    row = fault(ten, name, kind)
+    caught = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
+    alarms = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
+    assert holds(row.detected, caught)
+    assert holds(row.false_alarms, alarms)
+    assert holds(row.difference, caught - alarms)
+
+
+def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: Report) -> None:
+    plain, *others = ten.panel.votes
+    assert plain.rule == "majority"
+    assert plain.valid + plain.invalid + plain.open == TRACES
+    model = next(row for row in others if row.rule == "dawid-skene")
+    assert all(model.weights[name] == pytest.approx(HONEST, abs=0.1) for name in ("honest1", "honest2", "honest3"))
+    assert all(model.weights[name] == pytest.approx(0.5, abs=0.12) for name in ("coin", "always", "tired"))
+    assert ten.panel.asked == ten.panel.seats == TRACES * len(JUDGES)
+
+
+def test_the_certificate_says_it_in_words(ten: Report) -> None:
+    told = " ".join(ten.panel.certificate)
+    assert "Krippendorff’s alpha" in told
+    assert "always is milder than the others" in told
+    assert "long says VALID more often of longer traces" in told
+    assert "kin is milder with its own family" in told
+    assert "tired is milder in the later half" in told
+    assert "n = 5 models" in told
+    assert "Not shown to be noticed" in told
+
+
+# --- what is asked on request ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Three judges that also guess, and a fourth that restates."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('probed')}/a.db"
+    judges = ("long", "coin", "honest1", "honest2")
+    with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
+        patch.setenv(KEY_VARIABLE, KEY)
+        review = {"guess": True, "rewrite": "neutral", "rewriter": "honest2"}
+        data = audit(server.url, judges, probes={"direct": {"samples": 2}, "review": review})
+        run_audit(AuditConfig.model_validate(data), storage=url)
+        before = len(server.requests)
+        run_audit(AuditConfig.model_validate(data), storage=url)
+        assert len(server.requests) == before
+    return open_audit("scripted", storage=url).report()
+
+
+@pytest.mark.parametrize("name", ["long", "coin", "honest1", "honest2"])
+@pytest.mark.parametrize(("what", "options"), [("country", 4), ("topic", 5), ("author", 5)])
+def test_guesses_against_chance(probed: Report, name: str, what: str, options: int) -> None:
+    row: GuessRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, what))
+    assert row.chance == pytest.approx(1 / options)
+    assert holds(row.hits, 1.0 if (name, what) == ("honest1", "country") else 1 / options)
+    assert "Blinding leaks: beyond chance guess honest1 the country" in " ".join(probed.panel.certificate)
+
+
+@pytest.mark.parametrize(("name", "planted"), [("long", LONG[1] - sum(LONG) / 2), ("coin", 0.0), ("honest1", 0.0)])
+def test_the_shift_that_restating_causes(probed: Report, name: str, planted: float) -> None:
+    row: ShiftRow = next(r for r in probed.panel.rewriting if r.judge == name)
+    assert row.valid.n == TRACES
+    assert holds(row.shift, planted)
+
+
+def test_the_rewriter_does_not_rule_on_what_it_restated(probed: Report) -> None:
+    assert {r.judge for r in probed.panel.rewriting} == {"long", "coin", "honest1"}
+
+
+# --- judges that only fail ---------------------------------------------------------------------------------------
+
+
+def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    judges = ("honest1", "honest2", "honest3", "broken1", "broken2")
+    script = Script(100)
+    seen: set[str] = set()
+
+    def failing(request: Request) -> Reply:
+        name = str(request.body["model"])
+        if name.startswith("broken") and name in seen:
+            return error(400, "no")
+        seen.add(name)  # a model whose first request fails stops the run
+        return script(request)
+
+    server.script = failing
+    url = f"sqlite:///{tmp_path}/a.db"
+    data = audit(server.url, judges, probes={"direct": {"samples": 1}})
+    run_audit(AuditConfig.model_validate(data), storage=url)
+    report = open_audit("scripted", storage=url).report()
+    traces, sound = 100, {"honest1", "honest2", "honest3"}
+    for row in report.panel.judges:
+        assert row.assigned == traces
+        assert row.given == (traces if row.judge in sound else 1)
+    for peer in report.peer_agreement:
+        given = sum(row.given for row in report.panel.judges) / 5
+        assert peer.given == pytest.approx(given, abs=2)
+        assert peer.agreement.n == peer.given
+    rows = {r.name: r for r in report.coverage.judges}
+    assert all(rows[name].losses == {"client_error": traces - 1} for name in ("broken1", "broken2"))
+    # Three votes of five are a strict majority; the failures stay in the denominator.
+    plain = report.panel.votes[0]
+    assert plain.valid + plain.invalid + plain.open == traces
+    assert plain.open > 0
+    assert report.panel.krippendorff_alpha.n == traces

@@ -1,0 +1,119 @@
+"""Ten scripted judges of known behaviour, and authors whose traces are sound or faulty, long or short, by lot.
+
+Sound traces say "carefully", faulty ones "hastily"; long ones go on about "moreover". What a judge says depends on
+these, on its own behaviour, and on a draw from the question, so that a run is the same every time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+from tests.audits import KEY_VARIABLE
+from tests.fake_server import Reply, Request, completion, error
+
+JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
+HONEST = 0.8
+FAILS = 0.3
+LONG = (0.8, 0.2)
+"""Chance of VALID from the judge that prefers long: for long and for short traces."""
+TIRED = (0.2, 0.8)
+"""Chance of VALID in the earlier and the later half of its verdicts."""
+PAD = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
+COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil"]
+TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
+
+
+def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[str, Any]:
+    """A config of five models over twenty cells; model-a and the judge `kin` are of one family."""
+
+    def section(name: str, **more: Any) -> dict[str, Any]:
+        known = {"name": name, "model": f"openai/{name}", "api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+        return known | {"family": "one" if name in ("kin", "model-a") else name} | more
+
+    return {
+        "name": "scripted",
+        "survey": {"source": "wvs7-sample", "countries": COUNTRIES, "topics": TOPICS},
+        "embedding": {"model": "none"},
+        "models": [section(f"model-{x}") for x in "abcde"],
+        "judges": [section(name) for name in judges],
+        "probes": {"direct": {"samples": 2}},
+        "limits": {"max_attempts": 1},
+        "seed": 5,
+    } | changes
+
+
+class Script:
+    """Answers for all models; `asked` counts each judge's verdicts."""
+
+    def __init__(self, verdicts: int) -> None:
+        self.verdicts = verdicts
+        self.asked: Counter[str] = Counter()
+
+    def __call__(self, request: Request) -> Reply:
+        name, schema = str(request.body["model"]), request.schema
+        if schema == "MoralJudgement":
+            return _author(request)
+        if schema == "BlindGuess":
+            return _guess(request, name)
+        if schema == "Restated":
+            text = "People there think it over carefully." if "carefully" in request.text else "They judge hastily."
+            return completion(json.dumps({"text": text}))
+        if schema == "SidePreference":
+            first = name == "first" or request.draw("place") < 0.5
+            return completion(json.dumps({"reason": "So.", "better": "FIRST" if first else "SECOND"}))
+        self.asked[name] += 1
+        if name == "fails" and request.draw("fail") < FAILS and self.asked[name] > 2:
+            return error(400, "no")
+        valid = request.draw("valid") < self._chance(name, request)
+        return completion(json.dumps(_review(valid)))
+
+    def _chance(self, name: str, request: Request) -> float:
+        text = request.text.lower()
+        if name == "always":
+            return 1.0
+        if name == "long":
+            return LONG[0] if "moreover" in text else LONG[1]
+        if name == "kin":
+            return 1.0 if "kappa" in text else 0.5
+        if name == "tired":
+            return TIRED[self.asked[name] > self.verdicts / 2]
+        if name in ("coin", "first"):
+            return 0.5
+        faulty = "hastily" in text or "rained" in text or "liberal societies" in text
+        return 1 - HONEST if faulty else HONEST
+
+
+def _author(request: Request) -> Reply:
+    """Model-a's traces hold a word that only its kin knows."""
+    manner = "carefully" if request.draw("sound") < 0.5 else "hastily"
+    mark = " They speak of kappa." if request.body["model"] == "model-a" else ""
+    pad = PAD if request.draw("long") < 0.5 else ""
+    norms = f"People there weigh norm {int(1e6 * request.draw('n'))} {manner}.{mark}"
+    score = round(2 * request.draw() - 1, 2)
+    country = next(c for c in COUNTRIES if f"Country: {c}" in request.text)
+    code = "leak" + "x" * COUNTRIES.index(country)
+    return completion(json.dumps({"norms": norms, "reasoning": f"So it is, {code}.{pad}", "score": score}))
+
+
+def _review(valid: bool) -> dict[str, Any]:
+    return {
+        "cultural_accuracy": valid,
+        "logical_consistency": valid,
+        "score_fit": valid,
+        "justification": "So it is.",
+        "verdict": "VALID" if valid else "INVALID",
+        "confidence": 70,
+    }
+
+
+def _guess(request: Request, name: str) -> Reply:
+    """The judge `honest1` reads the code by which texts leak their country; the others guess."""
+    lists = [re.findall(r"^\d+\. (.*)$", part, re.MULTILINE) for part in re.split("Practices:|Analysts:", request.text)]
+    picks = [1 + int(request.draw(f"guess{i}") * len(names)) for i, names in enumerate(lists)]
+    leaked = re.search(r"leak(x*)", request.text)
+    if name == "honest1" and leaked is not None:
+        picks[0] = 1 + lists[0].index(COUNTRIES[len(leaked[1])])
+    return completion(json.dumps(dict(zip(("country", "practice", "analyst"), picks, strict=True))))
