@@ -11,6 +11,7 @@ from auditor.errors import UsageError
 from auditor.run import check_keys, storage_url, surroundings
 from auditor.storage import audits
 from auditor.storage.database import open_database, run_lock
+from auditor.trust import require_trust
 
 if TYPE_CHECKING:
     from auditor.agents.context import Context, Progress
@@ -44,6 +45,7 @@ def run_experiment(
         config = AuditConfig.model_validate_json(audit.config)
         if not config.judge_models or not config.probes.direct:
             raise UsageError(f"the audit '{name}' has no judges.", "Give its config some, and run it again.")
+        require_trust(config)
         check_keys(config)
         survey = audits.survey_of(db, audit)
 

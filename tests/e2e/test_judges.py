@@ -34,6 +34,7 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
     url = f"sqlite:///{tmp_path_factory.mktemp('ten')}/a.db"
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         patch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
         run_experiment("scripted", "planted", 40, storage=url)
@@ -153,6 +154,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
     judges = ("long", "coin", "honest1", "honest2")
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         review = {"guess": True, "rewrite": "neutral", "rewriter": "honest2"}
         data = audit(server.url, judges, probes={"direct": {"samples": 2}, "review": review})
         run_audit(AuditConfig.model_validate(data), storage=url)
