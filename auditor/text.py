@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 _KEPT = frozenset("\n\t\u200c\u200d")  # the joiners shape words in Persian, Indic scripts and emoji
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
+_FORMULA = frozenset("=+-@\t\r")
+
+
+def defused(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet takes for a formula: a text that looks like one gets a quote in front.
+
+    What cannot be seen at its start is skipped, as a spreadsheet does. Anything but a text is returned as it is.
+    """
+    if not isinstance(value, str):
+        return value
+    seen = next((char for char in value if char in _FORMULA or (char.isprintable() and not char.isspace())), "")
+    return f"'{value}" if seen in _FORMULA else value
+
+
+def slug(text: str) -> str:
+    """A name as part of a file's name: letters, digits, dot, dash and underscore, never empty, hidden or a path.
+
+    Different names may become one; whoever writes several files keeps them apart.
+    """
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
+    kept = "".join(char if char.isalnum() or char in "-_." else "-" for char in plain)
+    return kept.strip("-._")[:80] or "unnamed"
 
 
 def visible(text: str) -> str:

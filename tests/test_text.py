@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from auditor.text import visible
+from auditor.text import slug, visible
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,19 @@ def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
 def test_once_is_enough() -> None:
     once = visible("\x1b\u202e\ud800")
     assert visible(once) == once
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("gpt-4o", "gpt-4o"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("C:\\x|y", "C--x-y"),
+        ("Émile 3", "Emile-3"),
+        ("..", "unnamed"),
+        ("模型", "unnamed"),
+        ("a" * 200, "a" * 80),
+    ],
+)
+def test_a_slug_is_a_file_name_and_no_path(name: str, file: str) -> None:
+    assert slug(name) == file

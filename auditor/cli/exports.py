@@ -83,3 +83,36 @@ def export_weights(
         put_json(weights_json(learnt))
     else:
         put(weights_toml(learnt))
+
+
+class TableForm(StrEnum):
+    """File formats of whole tables."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+
+
+@export_app.command("tables")
+def export_tables(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    form: Annotated[TableForm, typer.Option("--format", "-f", help="parquet or jsonl.")] = TableForm.PARQUET,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-tables if not given.")
+    ] = None,
+    names: Annotated[bool, typer.Option("--names", help="Keep people's names; else they are numbered.")] = False,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write every table of an audit, typed, with a manifest of hashes and a card that says what the data are.
+
+    Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
+    """
+    from auditor.exporting import export_tables as export
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(storage_url(storage), create=False) as db:
+        found = export(db, audit, output or Path(f"{audit}-tables"), form.value, names=names)
+    if as_json:
+        put_json({"folder": str(found.folder), "rows": found.rows, "files": found.files})
+    say(f"{sum(found.rows.values())} rows in {len(found.rows)} tables: {found.folder.resolve()}")

@@ -11,13 +11,12 @@ from auditor.storage import rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.rating_log import Entry
+from auditor.text import defused
 
 COLUMNS = (
     "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",
     "act", "of", "decision", "score", "flagged", "note", "shown", "swapped", "duration_s", "in_force",
 )  # fmt: skip
-FORMULA = frozenset("=+-@\t\r")
-"""A spreadsheet takes a cell that begins so, after what cannot be seen, for a formula."""
 
 Form = Literal["csv", "jsonl"]
 
@@ -47,7 +46,7 @@ def write_ratings(db: Database, audit: Audit, out: TextIO, form: Form = "csv", *
         return len(rows)
     writer = csv.DictWriter(out, COLUMNS)
     writer.writeheader()
-    writer.writerows(row if raw else {name: _defused(value) for name, value in row.items()} for row in rows)
+    writer.writerows(row if raw else {name: defused(value) for name, value in row.items()} for row in rows)
     return len(rows)
 
 
@@ -59,10 +58,3 @@ def _row(audit: Audit, entry: Entry, *, in_force: bool) -> dict[str, Any]:
         r.note, r.shown, r.swapped, r.duration_s, in_force,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
-
-
-def _defused(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    seen = next((char for char in value if char in FORMULA or (char.isprintable() and not char.isspace())), "")
-    return f"'{value}" if seen in FORMULA else value

@@ -1,0 +1,92 @@
+"""Every row of an audit, table by table, as it is stored: what an export writes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import Boolean, Float, Integer, Select, Table, select, union
+from sqlmodel import SQLModel
+
+from auditor.storage import tables
+from auditor.storage.database import Database, table_of
+
+Kind = Literal["integer", "number", "boolean", "text"]
+
+NOT_AN_AUDITS = {
+    "meta": "facts about the database",
+    "link": "the chain of hashes over all audits of the database",
+}
+"""Tables that belong to the database and not to one audit."""
+BY_KEY = ("answer", "attempt")
+"""Tables that audits share, of which the rows behind this one's are taken."""
+
+
+class DumpColumn(NamedTuple):
+    """One column and its type."""
+
+    name: str
+    kind: Kind
+    nullable: bool
+
+
+class Dump(NamedTuple):
+    """One table: its name, what it is, its columns in order."""
+
+    name: str
+    about: str
+    columns: tuple[DumpColumn, ...]
+
+
+def dumps() -> list[Dump]:
+    """All tables that an audit has rows in."""
+    return [Dump(name, inspect.getdoc(row) or "", _columns(table_of(row))) for name, row in _rows().items()]
+
+
+def dump_rows(db: Database, audit_id: int, name: str, size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
+    """The audit's rows of one table in order of its key, in batches of at most `size`."""
+    table = table_of(_rows()[name])
+    query = _query(table, audit_id).order_by(*table.primary_key)
+    with db.read() as connection:
+        for part in connection.execution_options(yield_per=size).execute(query).mappings().partitions(size):
+            yield [dict(row) for row in part]
+
+
+def _rows() -> dict[str, type[SQLModel]]:
+    found = {
+        str(row.__tablename__): row
+        for row in vars(tables).values()
+        if inspect.isclass(row) and issubclass(row, SQLModel) and hasattr(row, "__table__")
+    }
+    return {name: row for name, row in found.items() if name not in NOT_AN_AUDITS}
+
+
+def _query(table: Table, audit_id: int) -> Select[Any]:
+    if table.name == "audit":
+        return select(table).where(table.c.id == audit_id)
+    if table.name in BY_KEY:
+        return select(table).where(table.c.key.in_(union(*_keys(audit_id))))
+    return select(table).where(table.c.audit_id == audit_id)
+
+
+def _keys(audit_id: int) -> Iterator[Select[Any]]:
+    """Every column of the audit's own tables that holds keys of calls."""
+    for row in _rows().values():
+        c = table_of(row).c
+        for column in c:
+            is_key = column.name == "key" or column.name.endswith("_key") or column.name.startswith("key_")
+            if is_key and "audit_id" in c:
+                yield select(column).where(c.audit_id == audit_id, column.is_not(None))
+
+
+def _columns(table: Table) -> tuple[DumpColumn, ...]:
+    return tuple(DumpColumn(c.name, _kind(c.type), bool(c.nullable)) for c in table.columns)
+
+
+def _kind(type_: object) -> Kind:
+    if isinstance(type_, Boolean):
+        return "boolean"
+    if isinstance(type_, Integer):
+        return "integer"
+    return "number" if isinstance(type_, Float) else "text"
