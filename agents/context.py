@@ -61,6 +61,10 @@ class Progress(Protocol):
         """The graph entered a stage."""
         ...
 
+    def worked(self, stage: str, n: int) -> None:
+        """So many more of a stage's planned steps are done, which were no calls."""
+        ...
+
     def noted(self, text: str) -> None:
         """Something that whoever watches should know, in a sentence."""
         ...
@@ -76,6 +80,9 @@ class Silent:
         """Nothing."""
 
     def entered(self, stage: str) -> None:
+        """Nothing."""
+
+    def worked(self, stage: str, n: int) -> None:
         """Nothing."""
 
     def noted(self, text: str) -> None:
@@ -96,6 +103,7 @@ class Context:
         audit_id: the audit's row.
         cells: all cells of the audit, in order.
         encoder: returns the encoder, loaded on first use; None when self-consistency is not measured.
+        moral_encoder: the one of the probe `semantic`; None where it is not asked for.
         stop: set when no further call may go out; what is in flight is awaited and recorded.
         trouble: why the run stopped by itself.
         run: names this run among all that the audit ever had.
@@ -108,6 +116,7 @@ class Context:
     db: Database
     gateway: Asker
     encoder: Callable[[], Encoder] | None
+    moral_encoder: Callable[[], Encoder] | None = None
     progress: Progress = field(default_factory=Silent)
     stop: threading.Event = field(default_factory=threading.Event)
     trouble: list[AuditorError] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The wiring: plan, elicit, measure, logic, review, detect, resolve, a person where it takes one, report."""
+"""The wiring: plan, elicit, measure, semantic, logic, review, detect, resolve, a person where needed, report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from auditor.agents import nodes
 from auditor.agents.context import Context
 from auditor.agents.logic.graph import build_logic_graph
+from auditor.agents.semantic.graph import build_semantic_graph
 from auditor.agents.state import Batch, State
 from auditor.agents.weighing import WeighBatch, weigh
 
@@ -26,13 +27,15 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
+    graph.add_node("semantic", build_semantic_graph())
     graph.add_node("logic", build_logic_graph())
     graph.add_node(weigh, input_schema=WeighBatch)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "weigh", "measure"])
     graph.add_edge("elicit", "measure")
     graph.add_edge("weigh", "measure")
-    graph.add_edge("measure", "logic")
+    graph.add_edge("measure", "semantic")
+    graph.add_edge("semantic", "logic")
     graph.add_conditional_edges("logic", nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")
     graph.add_edge("detect", "resolve")

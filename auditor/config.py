@@ -6,19 +6,21 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from auditor._explain import explain
+from auditor._section import Section
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError, UsageError
 from auditor.families import family_of
 from auditor.phrasing import Rephrasing, check_language
+from auditor.semantic_config import SemanticProbe
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
@@ -29,12 +31,6 @@ PATHS = ("review_prompt", "weights")
 """Keys of a model that name files."""
 MAX_CONFIG_BYTES = 1_000_000
 MOST_TO_A_SERVER, MOST_TO_A_PROVIDER = 8, 100
-
-
-class Section(BaseModel):
-    """A table of the file: frozen, and strict about its keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 Nonresponse = Literal["drop", "neutral", "bounds", "impute"]
@@ -187,7 +183,7 @@ class LogicProbe(Section):
     """Pairs of a set, drawn at random, that are repeated."""
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     """Of the repeats; one of 0 would repeat the same answer."""
-    k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = [3, 5]
+    k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = Field(default_factory=lambda: [3, 5])
     """Sizes of the subsets that transitivity is measured on."""
     max_subsets: Annotated[int, Field(ge=1)] = 1000
     """Subsets of a size looked at in a set; all, where there are no more."""
@@ -204,6 +200,8 @@ class Probes(Section):
     logprob: LogprobProbe | None = None
     """Log-probabilities; `{}` takes what each model offers."""
     review: ReviewProbe = ReviewProbe()
+    semantic: SemanticProbe | None = None
+    """Moral questions in several wordings: how alike are the answers?"""
     logic: LogicProbe | None = None
     """Pairs of items compared: how logical are a judge's preferences?"""
 
@@ -413,6 +411,21 @@ class AuditConfig(Section):
         _require_third_model(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
         return self
 
+    @model_validator(mode="after")
+    def _semantic_can_be_measured(self) -> AuditConfig:
+        probe = self.probes.semantic
+        if probe is None:
+            return self
+        if (probe.encoder or self.embedding.model) == "none":
+            raise ValueError("the probe 'semantic' needs a sentence encoder. Name one under embedding.")
+        known = list(dict.fromkeys(m.name for m in [*self.models, *self.judge_models]))
+        for key, name in probe.helpers.items():
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+                hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+                raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. {hint}")
+        return self
+
     @property
     def judge_models(self) -> list[ModelSection]:
         """All judges, whoever they may judge."""
@@ -558,10 +571,22 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         if isinstance(found := getattr(config, key), list):
             files = [{name: resolved(path) for name in PATHS if (path := getattr(m, name))} for m in found]
             update[key] = [m.model_copy(update=paths) for m, paths in zip(found, files, strict=True)]
-    if logic := config.probes.logic:
+    probes = _semantic_paths(config.probes, resolved)
+    if logic := probes.logic:
         items = logic.model_copy(update={"items": resolved(logic.items)})
-        update["probes"] = config.probes.model_copy(update={"logic": items})
+        probes = probes.model_copy(update={"logic": items})
+    update["probes"] = probes
     return config.model_copy(update=update)
+
+
+def _semantic_paths(probes: Probes, resolved: Callable[[str], str]) -> Probes:
+    probe = probes.semantic
+    if probe is None:
+        return probes
+    paths = {"questions": resolved(probe.questions)}
+    if probe.encoder and os.sep in probe.encoder:
+        paths["encoder"] = resolved(probe.encoder)
+    return probes.model_copy(update={"semantic": probe.model_copy(update=paths)})
 
 
 def require_name(name: str) -> None:

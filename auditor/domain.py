@@ -54,6 +54,14 @@ class Purpose(StrEnum):
     GUESS = "guess"
     REWRITE = "rewrite"
     CONTEST = "contest"
+    PARAPHRASE = "paraphrase"
+    MORAL = "moral"
+    """An answer to a moral question."""
+    RULE = "rule"
+    """The rule of thumb behind an answer."""
+    CONSISTENCY = "consistency"
+    """Whether one answer supports another."""
+    CONTRADICTION = "contradiction"
 
 
 class Method(StrEnum):

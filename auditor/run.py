@@ -20,7 +20,7 @@ from auditor.changes import change_note
 from auditor.config import AuditConfig, load_config
 from auditor.domain import ENGLISH, LANGUAGES, Cell, Survey, canonical_hash
 from auditor.errors import ConfigError
-from auditor.storage import audits, comparisons, ledger, results, trials
+from auditor.storage import audits, comparisons, ledger, moral, results, trials
 from auditor.storage.database import Database, database_url, open_database, run_lock
 from auditor.trust import destinations, require_trust
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 RECORDED = ("litellm", "instructor", "langgraph", "sentence-transformers", "torch", "xllamacpp", "numpy", "scipy")
 NO_ENCODER = "none"
+SEMANTIC_PROMPTS = (
+    *("answer.structured", "answer.text", "rule.structured", "rule.text", "paraphrase", "consistency", "contradiction"),
+)
 NO_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
 
 
@@ -116,6 +119,10 @@ def run_audit(
     from auditor.agents.logic.items import check_items
 
     check_items(config, survey)
+    if config.probes.semantic:
+        from auditor.agents.semantic.questions import planned_questions
+
+        planned_questions(config.probes.semantic)
     url = storage_url(storage, config)
     check_keys(config)
     require_trust(config)
@@ -190,6 +197,8 @@ def fingerprint(config: AuditConfig) -> str:
     prompts = [load_prompt(f"direct.{config.direct.mode}", f) for f in folders]
     prompts += [load_prompt(name) for name in ("review", "review.shorter", "review.guess", "review.rewrite")]
     prompts += map(review_prompt, config.judge_models)
+    if config.probes.semantic:
+        prompts += [load_prompt(f"semantic.{name}") for name in SEMANTIC_PROMPTS]
     told = [[p.id, p.system, p.user] for p in prompts]
     return canonical_hash(
         [config.hash, metadata.version("auditor"), told, *_weighed(config), *_compared(config, folders)]
@@ -269,6 +278,7 @@ async def surroundings(
             db=db,
             gateway=gateway,
             encoder=encoder,
+            moral_encoder=_moral_encoder(config),
             progress=progress,
             stop=stop,
         )
@@ -312,9 +322,21 @@ def _thread(audit: audits.Audit) -> str:
     return f"{audit.id}/{audit.created_at}"
 
 
+def _moral_encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
+    """The encoder of the probe `semantic`, checked now and loaded on first use; None where it is not asked for."""
+    probe = config.probes.semantic
+    if probe is None:
+        return None
+    from auditor.models.embeddings import check_encoder, load_encoder
+
+    name = probe.encoder or config.embedding.model
+    check_encoder(name)
+    return functools.partial(load_encoder, name)
+
+
 def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
     """The encoder, loaded on first use; that it can be loaded is checked now, before anything is asked."""
-    if config.embedding.model == NO_ENCODER or config.direct.samples < 2:
+    if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
         return None
     from auditor.models.embeddings import check_encoder, load_encoder
 
@@ -329,7 +351,7 @@ def _spent(db: Database, audit_id: int) -> float:
     compared = [c.key for c in comparisons.comparisons(db, audit_id) if c.key]
     others = [x.key for load in (trials.guesses, trials.restatements) for x in load(db, audit_id) if x.key]
     others += [x.key for load_ in (trials.trials, trials.contests) for x in load_(db, audit_id) if x.key]
-    return ledger.spent(db, [*traces, *contrasts, *verdicts, *compared, *others])
+    return ledger.spent(db, [*traces, *contrasts, *verdicts, *compared, *others, *moral.call_keys(db, audit_id)])
 
 
 @contextmanager

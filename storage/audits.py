@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError
+from auditor.storage import moral
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
 from auditor.storage.tables import (
@@ -44,6 +45,7 @@ DERIVED = (
     RestatementRow,
     TrialRow,
     ContestRow,
+    *moral.DERIVED,
 )
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 

@@ -17,7 +17,7 @@ from auditor.storage.audits import WHOLE, Audit, all_audits
 from auditor.storage.database import Database, table_of
 from auditor.storage.reviews import Queue
 from auditor.storage.standing import Standing
-from auditor.storage.tables import AnswerRow, ComparisonRow, SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import AnswerRow, CallRow, ComparisonRow, SurveyCellRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _rows(connection: Connection, audit_id: int, row: type[TraceRow] | type[Verd
 
 
 def _cost(connection: Connection, audit_id: int) -> tuple[float | None, int]:
-    tables = [table_of(TraceRow).c, table_of(VerdictRow).c, table_of(ComparisonRow).c]
+    tables = [table_of(row).c for row in (TraceRow, VerdictRow, ComparisonRow, CallRow)]
     keys = union(*(select(c.key).where(c.audit_id == audit_id, c.key.is_not(None)) for c in tables)).subquery()
     answer = table_of(AnswerRow)
     known = func.count(answer.c.cost_usd)

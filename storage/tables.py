@@ -6,7 +6,7 @@ belong to one audit each and are derived from the ledger, but for `rating`, whic
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Text
+from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Text
 from sqlmodel import Field, SQLModel
 
 SCHEMA_VERSION = 1
@@ -360,3 +360,129 @@ class RatingRow(SQLModel, table=True):
     shown: str = ""
     swapped: bool = False
     duration_s: float | None = None
+
+
+# --- the probe `semantic` -----------------------------------------------------------------------------------------
+
+
+class CallRow(SQLModel, table=True):
+    """One call of a probe that keeps its answers elsewhere; `name` is who was asked. Here for what it cost."""
+
+    __tablename__ = "call"
+    audit_id: int = Field(sa_column=_audit_key())
+    name: str = Field(primary_key=True)
+    purpose: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+
+
+class QuestionRow(SQLModel, table=True):
+    """A moral question; `topics` is a JSON list."""
+
+    __tablename__ = "moral_question"
+    audit_id: int = Field(sa_column=_audit_key())
+    id: str = Field(primary_key=True)
+    position: int
+    text: str = Field(sa_column=Column(Text, nullable=False))
+    foundation: str
+    topics: str
+    language: str
+
+
+class WordingRow(SQLModel, table=True):
+    """A wording of a question, or a candidate that was rejected: then `number` is NULL."""
+
+    __tablename__ = "moral_wording"
+    audit_id: int = Field(sa_column=_audit_key())
+    question: str = Field(primary_key=True)
+    candidate: int = Field(primary_key=True)
+    number: int | None = None
+    text: str = Field(sa_column=Column(Text, nullable=False))
+    source: str
+    similarity: float | None = None
+    distance: float | None = None
+    score: float | None = None
+    reason: str | None = None
+    key: str | None = None
+
+
+class MoralAnswerRow(SQLModel, table=True):
+    """One answer to one wording, with its rule of thumb."""
+
+    __tablename__ = "moral_answer"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    question: str = Field(primary_key=True)
+    wording: int = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    outcome: str
+    text: str | None = Field(default=None, sa_column=Column(Text))
+    key: str | None = None
+    rot: str | None = Field(default=None, sa_column=Column(Text))
+    rot_outcome: str | None = None
+    rot_key: str | None = None
+
+
+class QuestionScoreRow(SQLModel, table=True):
+    """A model's consistency on a question, of one kind of text by one measure."""
+
+    __tablename__ = "moral_score"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    question: str = Field(primary_key=True)
+    text: str = Field(primary_key=True)
+    metric: str = Field(primary_key=True)
+    value: float | None = None
+    n: int
+    left: int | None = None
+    right: int | None = None
+    lowest: float | None = None
+
+
+class NullRow(SQLModel, table=True):
+    """A model's mean score on answers that were shuffled between questions."""
+
+    __tablename__ = "moral_null"
+    audit_id: int = Field(sa_column=_audit_key())
+    model: str = Field(primary_key=True)
+    kind: str = Field(primary_key=True)
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    shuffles: int
+    questions: int
+    reason: str | None = None
+
+
+class PairVerdictRow(SQLModel, table=True):
+    """What a judge says of two answers of a model to one question."""
+
+    __tablename__ = "moral_verdict"
+    audit_id: int = Field(sa_column=_audit_key())
+    judge: str = Field(primary_key=True)
+    purpose: str = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    question: str = Field(primary_key=True)
+    left: int = Field(primary_key=True)
+    right: int = Field(primary_key=True)
+    outcome: str
+    holds: bool | None = None
+    reason: str | None = Field(default=None, sa_column=Column(Text))
+    key: str | None = None
+
+
+class SemanticFactsRow(SQLModel, table=True):
+    """How an audit's semantic scores were made, as JSON."""
+
+    __tablename__ = "semantic_facts"
+    audit_id: int = Field(sa_column=_audit_key())
+    facts: str = Field(sa_column=Column(Text, nullable=False))
+
+
+class VectorRow(SQLModel, table=True):
+    """A text's embedding, shared by all audits: 32-bit floats, little end first."""
+
+    __tablename__ = "vector"
+    revision: str = Field(primary_key=True)
+    text: str = Field(primary_key=True)
+    """SHA-256 of the text."""
+    values: bytes = Field(sa_column=Column(LargeBinary, nullable=False))

@@ -12,6 +12,7 @@ from auditor.storage.database import Database, table_of
 from auditor.storage.tables import (
     AnswerRow,
     AttemptRow,
+    CallRow,
     ComparisonRow,
     ContestRow,
     ContrastRow,
@@ -76,7 +77,7 @@ class CallTally(NamedTuple):
 
     Attributes:
         name: the model's name in the audit.
-        purpose: what they were for.
+        purpose: as `auditor.domain.Purpose` names it.
         calls: distinct calls, answered or not.
         cost_usd: of each; None where it is unknown, or where there is no answer.
         answers: those with a recorded answer.
@@ -232,12 +233,17 @@ def _calls(audit_id: int) -> Subquery:
         _asked(table_of(GuessRow), "judge", Purpose.GUESS, audit_id),
         _asked(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
         _asked(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
+        _noted(table_of(CallRow), audit_id),
     ).subquery()
 
 
 def _asked(t: Table, who: str, purpose: Purpose, audit_id: int, key: str = "key") -> Select[Any]:
     columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c[key].label("key"))
     return select(*columns).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
+
+
+def _noted(t: Table, audit_id: int) -> Select[Any]:
+    return select(t.c.name, t.c.purpose, t.c.key).where(t.c.audit_id == audit_id)
 
 
 def _by_cell(t: Table, audit_id: int) -> Select[Any]:

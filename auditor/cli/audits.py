@@ -70,12 +70,14 @@ def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 
 def _summarise(report: Report, progress: RunProgress) -> None:
-    from auditor.reports.summary import logic_columns, logic_rows, summary_columns, summary_rows
+    from auditor.reports import summary
 
     if report.alignment:
-        table(summary_columns(), summary_rows(report), data=False)
+        table(summary.summary_columns(), summary.summary_rows(report), data=False)
+    if report.semantic:
+        table(summary.semantic_columns(), summary.semantic_rows(report), data=False)
     if report.logic:
-        table(logic_columns(), logic_rows(report), data=False)
+        table(summary.logic_columns(), summary.logic_rows(report), data=False)
     say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
     for row in report.coverage.total:
         if row.ok < row.planned:

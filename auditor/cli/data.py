@@ -82,5 +82,55 @@ def import_comparisons(
     say(f"Next: auditor report {audit}")
 
 
+@import_app.command("answers")
+def import_answers(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,question_id,paraphrase,answer[,rot]")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    questions: Annotated[
+        str, typer.Option("--questions", metavar="Q", help="The set that the ids are of: built-in or a file.")
+    ] = "built-in",
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="M", help="Whose answers, where the file does not say.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option("--encoder", metavar="E", help="Sentence encoder.")] = None,
+    variant: Annotated[str, typer.Option("--variant", help="sage or sge.")] = "sage",
+    alpha: Annotated[float, typer.Option("--alpha", help="Power that sharpens the weights of sage.")] = 10.0,
+    rot_weight: Annotated[
+        float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
+    ] = 1.0,
+    rivals: Annotated[
+        str, typer.Option("--rivals", metavar="LIST", help="More measures: bleu,rouge_l,bertscore.")
+    ] = "",
+    storage: Storage = None,
+) -> None:
+    """Score answers to moral questions that were given elsewhere, with no call to any model.
+
+    Also read are the published files of the Moral Consistency Corpus (question_id,paraphrased,model_output[,rot]) and
+    of the Moral Integrity Corpus (Q,A,rot). An empty answer is one that failed.
+
+    Example: auditor import answers answers.csv --audit published
+    """
+    from auditor.cli.progress import embedding_bar
+    from auditor.errors import UsageError
+    from auditor.imported_answers import import_answers as import_
+    from auditor.semantic_config import SemanticProbe
+
+    chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
+    try:
+        probe = SemanticProbe.model_validate(chosen | {"rivals": [r.strip() for r in rivals.split(",") if r.strip()]})
+    except ValueError as error:
+        first = error.errors()[0] if hasattr(error, "errors") else {"loc": ("",), "msg": str(error)}
+        raise UsageError(f"--{first['loc'][0]}: {first['msg']}.".replace("_", "-"), "See --help.") from None
+    with embedding_bar() as embedded:
+        made = import_(file, audit=audit, probe=probe, model=model, storage=storage, embedded=embedded)
+    what = f"{_plural(made.questions, 'question')} and {_plural(made.models, 'model')} in audit '{audit}'"
+    say(f"{_plural(made.rows, 'row')}: {what}{', which replaces what it held' if made.replaced else ''}.")
+    if made.empty:
+        say(f"  {_plural(made.empty, 'row')} without an answer: counted as failed.")
+    if made.alone:
+        say(f"  {_plural(made.alone, 'question')} of a model with fewer than two answers: not scored.")
+    say(f"Next: auditor report {audit}")
+
+
 def _plural(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -82,6 +82,11 @@ class RunProgress:
         self.unpriced += answer.outcome.is_answer and answer.cost_usd is None
         self._show()
 
+    def worked(self, stage: str, n: int) -> None:
+        """Steps that were no calls."""
+        self._done += n
+        self._show()
+
     @property
     def seconds(self) -> float:
         """Time since the run began."""
@@ -110,3 +115,19 @@ def download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def embedding_bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar for embedding texts, as a function that is told texts to come and texts that are done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("embed", total=0)
+
+        def told(more: int, done: int) -> None:
+            bar.update(task, total=(bar.tasks[0].total or 0) + more, advance=done)
+
+        yield told

@@ -123,9 +123,42 @@ class SidePreference(Structure):
         return value.strip().upper() if isinstance(value, str) else value
 
 
+class MoralAnswer(Structure):
+    """An answer to a moral question."""
+
+    answer: Annotated[str, _text("What is right, and why.")]
+
+
+class RuleOfThumb(Structure):
+    """The rule that an answer follows."""
+
+    rule: Annotated[str, _text("A judgment and an action, in one sentence.")]
+
+
+class Paraphrases(Structure):
+    """Other wordings of a question."""
+
+    paraphrases: list[str]
+
+
+class Support(Structure):
+    """Whether an answer is supported by another."""
+
+    reason: Annotated[str, _text("Why, in one sentence.")]
+    supported: bool
+
+
+class Contradiction(Structure):
+    """Whether two answers contradict each other."""
+
+    reason: Annotated[str, _text("Why, in one sentence.")]
+    contradict: bool
+
+
+MORAL = (MoralAnswer, RuleOfThumb, Paraphrases, Support, Contradiction)
+PANEL = (TraceReview, BlindGuess, Restated, SidePreference)
 SCHEMAS: dict[str, type[Structure]] = {
-    s.__name__: s
-    for s in (MoralJudgement, TraceReview, Preference, ReasonedPreference, BlindGuess, Restated, SidePreference)
+    s.__name__: s for s in (MoralJudgement, *PANEL, Preference, ReasonedPreference, *MORAL)
 }
 
 

@@ -17,6 +17,7 @@ from auditor.reports.methods import methods
 from auditor.reports.model import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
 from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
+from auditor.reports.semantic import semantic
 from auditor.reports.source import Source, load
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -52,6 +53,7 @@ def build_report(db: Database, audit_name: str) -> Report:
         conflicts=conflicts(db, source),
         methods=methods(source),
         languages=languages(db, source),
+        semantic=semantic(db, source),
         logic=logic(db, source),
         cost=cost(source),
         environment=json.loads(source.audit.environment),

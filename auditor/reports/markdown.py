@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from auditor.reports import logic_markdown, sentences, words
+from auditor.reports import logic_markdown, semantic_markdown, sentences, words
 from auditor.reports.measures import AlignmentRow, CoverageRow, Estimate, PlaceRow
 from auditor.reports.model import ConflictRow, Report, Side
 from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
@@ -30,6 +30,7 @@ def render_markdown(report: Report) -> str:
         *_consistency(report, view),
     ]
     parts += [
+        *semantic_markdown.section(report.semantic, escape, _table, _estimate),
         *logic_markdown.section(report.logic, escape, _table, _estimate),
         *_panel(report),
         *_conflicts(report),
@@ -65,6 +66,8 @@ def _answer(report: Report, view: View) -> Iterable[str]:
     if report.audit.survey.title:
         yield f"Measured against {escape(report.audit.survey.title)}."
     yield "\n".join(f"- {name}: {value}" for value, name in sentences.facts(report))
+    if not report.audit.survey.title:
+        return
     yield "## How well do they agree with people?"
     yield words.headline(report.alignment)
     yield "\n".join(f"- **{escape(column.label)}** {escape(answer.text)}." for column, answer in view.ranked)
@@ -224,6 +227,8 @@ def _panel(report: Report) -> Iterable[str]:
 
 def _conflicts(report: Report) -> Iterable[str]:
     part = report.conflicts
+    if not report.audit.survey.title:
+        return
     yield "## Conflicts"
     yield escape(sentences.conflicts(report))
     if not part.total:
@@ -253,6 +258,8 @@ def _side(side: Side) -> Iterable[str]:
 
 def _coverage(report: Report) -> Iterable[str]:
     part = report.coverage
+    if not part.total:
+        return
     yield "## Coverage"
     yield _coverage_table("What", part.total)
     for title, rows in (
@@ -296,8 +303,9 @@ def _cost(report: Report) -> Iterable[str]:
 def _made(report: Report) -> Iterable[str]:
     survey = report.audit.survey
     yield "## How this was made"
-    yield f"The question put to models: “{escape(survey.wording)}”."
-    yield f"Source of the people’s scores: {escape(survey.source)}"
+    if survey.title:
+        yield f"The question put to models: “{escape(survey.wording)}”."
+        yield f"Source of the people’s scores: {escape(survey.source)}"
     yield from map(escape, sentences.rephrased(report))
     models = [[m.name, m.model or "scores were imported", _yes(m.audited), _yes(m.judge)] for m in report.audit.models]
     yield _table(["Name", "Provider and model", "Audited", "Judge"], models)

@@ -24,6 +24,7 @@ from auditor.reports.measures import (
 )
 from auditor.reports.methods import MethodRow
 from auditor.reports.panel_measures import PanelPart
+from auditor.reports.semantic_parts import SemanticPart
 
 # --- audit ------------------------------------------------------------------------------------------------------
 
@@ -236,7 +237,7 @@ class Report(Part):
     panel: PanelPart
     peer_agreement: list[PeerRow]
     conflicts: ConflictsPart
-    semantic: None = None
+    semantic: SemanticPart | None = None
     """Consistency under paraphrase."""
     logic: LogicPart | None = None
     """Consistency of preferences."""

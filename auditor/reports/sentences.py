@@ -34,12 +34,17 @@ def facts(report: Report) -> list[tuple[str, str]]:
     audited = sum(m.audited for m in report.audit.models)
     countries = {c.country for c in report.audit.cells}
     topics = {c.topic for c in report.audit.cells}
-    found = [
-        (count(audited), "model" if audited == 1 else "models"),
-        (count(len(countries)), "country" if len(countries) == 1 else "countries"),
-        (count(len(topics)), "topic" if len(topics) == 1 else "topics"),
-        (count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
-    ]
+    found = [(count(audited), "model" if audited == 1 else "models")]
+    if report.audit.survey.title:
+        found += [
+            (count(len(countries)), "country" if len(countries) == 1 else "countries"),
+            (count(len(topics)), "topic" if len(topics) == 1 else "topics"),
+            (count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
+        ]
+    if report.semantic is not None:
+        rows = report.semantic.models
+        found.append((count(report.semantic.questions), "moral questions"))
+        found.append((share(sum(r.ok for r in rows), sum(r.planned for r in rows)), "answers usable"))
     for row in report.coverage.total:
         name = f"{stage(row)} usable"
         found.append((share(row.ok, row.planned), name))

@@ -67,3 +67,23 @@ def _value(estimate: Estimate | None) -> str | None:
 
 def _text(value: float | None) -> str | None:
     return None if value is None else number(value)
+
+
+def semantic_columns() -> list[str]:
+    """Headings of the table of consistency under paraphrase."""
+    return ["model", "questions", "same in other words", "95% CI", "by chance", "usable"]
+
+
+def semantic_rows(report: Report) -> list[list[str | None]]:
+    """The rows, as text; empty where it was not measured."""
+    return [
+        [
+            row.model,
+            count(row.consistency.n),
+            _text(row.consistency.value),
+            None if row.consistency.ci_low is None else interval(row.consistency.ci_low, row.consistency.ci_high),
+            _text(row.length_matched.mean if row.length_matched.mean is not None else row.shuffled.mean),
+            share(row.ok, row.planned),
+        ]
+        for row in (report.semantic.models if report.semantic else ())
+    ]

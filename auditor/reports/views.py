@@ -37,6 +37,7 @@ SECTIONS = {
     "languages": "Languages",
     "places": "Topics and countries",
     "consistency": "Consistency",
+    "semantic": "Other words",
     "logic": "Logic",
     "panel": "The panel",
     "conflicts": "Conflicts",
@@ -135,7 +136,10 @@ class View:
         """The sections that the page has: id and title."""
         report = self.report
         there = {
-            "answer": True,
+            "answer": bool(report.audit.survey.title),
+            "semantic": report.semantic is not None,
+            "conflicts": bool(report.audit.survey.title),
+            "coverage": bool(report.coverage.total),
             "worth": bool(self.columns),
             "methods": bool(report.methods),
             "where": bool(self.columns),
@@ -194,6 +198,18 @@ class View:
     def consistency_plot(self) -> Markup:
         rows = [(self.label(r.method, r.model), r.cosine) for r in self.report.self_consistency]
         return self._shares(rows, "Self-consistency, mean cosine and 95% interval")
+
+    @property
+    def semantic_plot(self) -> Markup:
+        """Every model's score under paraphrase, and beneath it what chance would give."""
+        part, marks, told = self.report.semantic, [], []
+        for row in part.models if part else ():
+            null = row.length_matched if row.length_matched.mean is not None else row.shuffled
+            marks.append(_mark(row.model, row.consistency))
+            marks.append(Mark("by chance", null.mean, null.low, null.high, _note(null.mean, null.low, null.high)))
+            told.append(f"{row.model} {with_interval(row.consistency)}")
+        title = "Consistency under paraphrase, mean score and 95% interval"
+        return charts.interval_plot(marks, charts.SHARE, title, "; ".join(told))
 
     @property
     def peer_plot(self) -> Markup:

@@ -64,6 +64,22 @@ def read_rows(
         raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
 
 
+def columns_of(path: Path) -> set[str]:
+    """Names of a file's columns, to tell its form by; empty where it cannot be read, which `read_rows` then says."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return set(pq.read_schema(path).names)
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            if path.suffix.lower() == ".jsonl":
+                record = json.loads(file.readline())
+                return set(record) if isinstance(record, dict) else set()
+            return {name.strip() for name in next(csv.reader(file), [])}
+    except (OSError, ValueError, csv.Error):
+        return set()
+
+
 def _check_columns(
     columns: Sequence[str], required: Sequence[str], wanted: Sequence[str], where: str, if_missing: str
 ) -> None:

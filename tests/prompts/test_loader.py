@@ -14,7 +14,7 @@ FILE = "---\nid: x\nversion: 1\npurpose: p\nfields: [a]\n---\n[system]\nS {a}\n[
 def test_every_template_loads() -> None:
     files = (resources.files("auditor.prompts") / "en").iterdir()
     names = [f.name.removesuffix(".md") for f in files if f.name.endswith(".md")]
-    assert {"direct.structured", "direct.text", "review"} <= set(names)
+    assert {"direct.structured", "direct.text", "review", "semantic.answer.text"} <= set(names)
     for name in names:
         assert load_prompt(name).id == name
 

@@ -1,0 +1,86 @@
+"""From a model's words to an answer, a rule of thumb, wordings or a verdict; what cannot be read is an outcome."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from auditor.domain import Answer, Outcome, Purpose
+from auditor.metrics.paraphrase import plain
+from auditor.models.structured import (
+    Contradiction,
+    MoralAnswer,
+    Paraphrases,
+    RuleOfThumb,
+    Support,
+    read,
+)
+
+Mode = Literal["structured", "text"]
+_LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
+_QUOTED = re.compile(r'^[“"«„](.*)[”"»“]$', re.DOTALL)
+
+
+def read_answer(answer: Answer, mode: Mode) -> tuple[Outcome, str | None]:
+    """How the call ended, and the answer in it, which only `ok` has."""
+    if answer.outcome is not Outcome.OK or answer.text is None:
+        return answer.outcome, None
+    if mode == "text":
+        return _said(answer.text.strip())
+    found = read(MoralAnswer, answer.text)
+    return (Outcome.UNPARSED, None) if isinstance(found, str) else _said(found.answer)
+
+
+def read_rule(answer: Answer, mode: Mode, told: str = "") -> tuple[Outcome, str | None]:
+    """How the call ended, and the rule of thumb in it, which only `ok` has.
+
+    Args:
+        answer: what came back.
+        mode: `structured` or `text`.
+        told: what the model was told; small models repeat an example of it, which is no rule of theirs.
+    """
+    if answer.outcome is not Outcome.OK or answer.text is None:
+        return answer.outcome, None
+    if mode == "text":
+        rule = bare(next((line for line in answer.text.splitlines() if line.strip()), ""))
+    else:
+        found = read(RuleOfThumb, answer.text)
+        if isinstance(found, str):
+            return Outcome.UNPARSED, None
+        rule = bare(found.rule)
+    return (Outcome.UNPARSED, None) if plain(rule) in plain(told) else _said(rule)
+
+
+def bare(text: str) -> str:
+    """A sentence without a label before it or quotes around it."""
+    text = _LABEL.sub("", text.strip()).strip()
+    quoted = _QUOTED.match(text)
+    return quoted[1].strip() if quoted else text
+
+
+def read_paraphrases(answer: Answer) -> list[str]:
+    """The wordings in an answer; none where it cannot be read."""
+    if answer.outcome is not Outcome.OK or answer.text is None:
+        return []
+    found = read(Paraphrases, answer.text)
+    return [] if isinstance(found, str) else [text for p in found.paraphrases if (text := bare(p))]
+
+
+def read_pair(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool | None, str | None]:
+    """How the call ended, whether the judge says yes, and why."""
+    if answer.outcome is not Outcome.OK or answer.text is None:
+        return answer.outcome, None, None
+    if purpose is Purpose.CONSISTENCY:
+        support = read(Support, answer.text)
+        return (
+            (Outcome.UNPARSED, None, None)
+            if isinstance(support, str)
+            else (Outcome.OK, support.supported, support.reason)
+        )
+    found = read(Contradiction, answer.text)
+    return (Outcome.UNPARSED, None, None) if isinstance(found, str) else (Outcome.OK, found.contradict, found.reason)
+
+
+def _said(text: str) -> tuple[Outcome, str | None]:
+    """Words without a letter say nothing."""
+    return (Outcome.OK, text) if any(c.isalnum() for c in text) else (Outcome.UNPARSED, None)

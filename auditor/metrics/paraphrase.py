@@ -1,0 +1,60 @@
+"""How good a paraphrase is: close in meaning, and in other words.
+
+ParaScore (Shen et al., EMNLP 2022) without a reference: sim(X, C) + weight * DS(X, C), where DS grows with the edit
+distance up to a cap, and is below 0 for a copy. Two things differ from the paper: the similarity is a cosine of
+sentence embeddings instead of BERTScore, and what only copies is rejected outright, since with the paper's weight a
+literal copy would score 0.95.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+WEIGHT = 0.05
+"""Of lexical divergence (the paper's omega)."""
+CAP = 0.35
+"""Edit distance above which divergence no longer counts (the paper's gamma)."""
+MIN_DISTANCE = 0.2
+"""A text nearer than this to the question, or to a wording that is kept, is a copy of it."""
+
+
+def edit_distance(left: str, right: str) -> float:
+    """Levenshtein distance of two texts over the longer length, in [0, 1]; case and white space are not counted.
+
+    >>> edit_distance("Kitten", "sitting")
+    0.42857142857142855
+    """
+    a, b = plain(left), plain(right)
+    if not a or not b:
+        return float(a != b)
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        above, row = row, [i]
+        for j, y in enumerate(b, start=1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y)))
+    return row[-1] / max(len(a), len(b))
+
+
+def plain(text: str) -> str:
+    """A text without what does not make it another: case, white space, and marks at its end."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?!. ")
+
+
+def divergence(distance: float, cap: float = CAP) -> float:
+    """DS of ParaScore (equation 5): from -1 for a copy to `cap` for an edit distance of `cap` and more.
+
+    Args:
+        distance: in [0, 1].
+        cap: in (0, 1].
+    """
+    return cap if distance > cap else distance * (cap + 1) / cap - 1
+
+
+def parascore(similarity: float, distance: float, *, weight: float = WEIGHT, cap: float = CAP) -> float:
+    """Quality of a paraphrase without a reference, at most 1 + weight * cap.
+
+    Args:
+        similarity: of question and paraphrase, in [-1, 1].
+        distance: as `edit_distance`.
+    """
+    return similarity + weight * divergence(distance, cap)

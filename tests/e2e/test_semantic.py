@@ -1,0 +1,268 @@
+"""The probe `semantic` from questions to report, against a scripted server and with the real encoder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.errors import ConfigError, ImportFileError, UsageError
+from auditor.imported_answers import import_answers
+from auditor.models import weights
+from auditor.reports.model import Report
+from auditor.reports.render import render
+from auditor.reports.status import status_of
+from auditor.run import open_audit, run_audit
+from auditor.semantic_config import SemanticProbe
+from auditor.storage import audits, moral
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE
+from tests.fake_server import FakeServer, Reply, Request, completion
+
+QUESTIONS, WORDINGS = 8, 5
+STANDS = (
+    "No, one must not do that, since it harms somebody who has done no wrong.",
+    "Yes, people are free to choose it.",
+)
+RULES = ("You should not harm those who are innocent.", "It is fine for people to choose for themselves.")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def encoder() -> Path:
+    return weights.pull("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
+    named = [
+        {
+            "name": f"model-{letter}",
+            "model": f"openai/scripted-{letter}",
+            "api_base": url,
+            "api_key": f"os.environ/{KEY_VARIABLE}",
+        }
+        for letter in "abc"[:models]
+    ]
+    semantic = {"limit": QUESTIONS, **probe}
+    return AuditConfig.model_validate({"name": "moral", "models": named, "probes": {"semantic": semantic}, "seed": 7})
+
+
+def script(request: Request) -> Reply:
+    """Model a always takes the same stand; model b's depends on the wording."""
+    side = 0 if str(request.body["model"]).endswith("a") else int(request.draw("side") < 0.5)
+    if request.schema == "MoralAnswer":
+        return completion(json.dumps({"answer": STANDS[side]}))
+    if request.schema == "RuleOfThumb":
+        return completion(json.dumps({"rule": RULES[next(i for i in (0, 1) if STANDS[i] in request.text)]}))
+    raise AssertionError(request.schema)
+
+
+def report_of(storage: str, name: str = "moral") -> Report:
+    return open_audit(name, storage=storage).report()
+
+
+def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
+    server.script = script
+    run_audit(config(server.url), storage=storage)
+    assert len(server.requests) == 2 * QUESTIONS * WORDINGS * 2
+    report = report_of(storage)
+    part = report.semantic
+    assert report.audit.stage == "done"
+    assert part is not None
+    assert (part.questions, part.wordings, part.measured, part.encoder) == (8, 5, "rot", "all-MiniLM-L6-v2")
+    same, torn = part.models
+    assert same.consistency.value == pytest.approx(1.0, abs=1e-6)
+    assert torn.consistency.value is not None
+    assert torn.consistency.value < 0.9
+    assert (same.planned, same.ok, same.losses, same.missing) == (40, 40, {}, 0)
+    # Model a says the same to every question, so that chance would score as high: consistency alone says little.
+    assert same.shuffled.mean == pytest.approx(1.0, abs=1e-6)
+    assert {f.foundation for f in part.foundations} == {
+        "care",
+        "fairness",
+        "liberty",
+        "loyalty",
+        "authority",
+        "sanctity",
+    }
+    assert part.differences[0].difference.value == pytest.approx(torn.consistency.value - 1, abs=1e-6)
+    worst = next(w for w in part.worst if w.model == "model-b")
+    assert {worst.left.answer, worst.right.answer} == set(STANDS)
+    assert worst.left.wording != worst.right.wording
+    assert report.cost.total.calls == 2 * QUESTIONS * WORDINGS * 2
+
+
+def test_no_form_of_the_report_speaks_of_a_survey_that_is_not_there(server: FakeServer, storage: str) -> None:
+    server.script = script
+    run_audit(config(server.url, limit=2), storage=storage)
+    report = report_of(storage)
+    for form in ("markdown", "html", "json"):
+        text = render(report, form)
+        assert "SaGE" in text or form == "json"
+        for nonsense in ("0 cells", "0 countries", "cells asked", "Measured against", "agreement with people"):
+            assert nonsense not in text, (form, nonsense)
+    with open_database(storage, create=False) as db:
+        assert status_of(db, audits.get(db, "moral"))["stage"] == "done"
+
+
+def test_a_second_run_asks_and_computes_nothing(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = script
+    run_audit(config(server.url), storage=storage)
+    first, before = report_of(storage).semantic, len(server.requests)
+
+    def never(*args: object) -> None:
+        raise AssertionError("the encoder was loaded")
+
+    monkeypatch.setattr("auditor.models.embeddings.load_encoder", never)
+    run_audit(config(server.url), storage=storage)
+    assert len(server.requests) == before
+    assert report_of(storage).semantic == first
+
+
+def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str) -> None:
+    def moody(request: Request) -> Reply:
+        if request.schema == "MoralAnswer" and request.number > 2 and request.draw("mood") < 0.3:
+            return completion(None, refusal="I would rather not.")
+        return script(request)
+
+    server.script = moody
+    run_audit(config(server.url), storage=storage)
+    part = report_of(storage).semantic
+    assert part is not None
+    for row in part.models:
+        assert row.ok + row.losses["refused"] == row.planned == 40
+        assert row.rules_planned == row.ok
+    with open_database(storage, create=False) as db:
+        answers = moral.answers(db, audits.get(db, "moral").id)
+    assert all((a.text is None) == (a.outcome != "ok") for a in answers)
+
+
+def test_a_rule_that_is_only_repeated_from_the_prompt_is_none(server: FakeServer, storage: str) -> None:
+    def parrot(request: Request) -> Reply:
+        if request.schema == "RuleOfThumb":
+            return completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
+        return script(request)
+
+    server.script = parrot
+    run_audit(config(server.url, models=1, limit=1), storage=storage)
+    part = report_of(storage).semantic
+    assert part is not None
+    assert part.models[0].rules_losses == {"unparsed": 5}
+    assert part.models[0].consistency.value is None
+
+
+def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+    return path
+
+
+def test_imported_answers_score_as_those_that_were_asked(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = script
+    run_audit(config(server.url), storage=storage)
+    with open_database(storage, create=False) as db:
+        answers = moral.answers(db, audits.get(db, "moral").id)
+    rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
+    file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
+    before = len(server.requests)
+    made = import_answers(file, audit="published", storage=storage)
+    assert (made.rows, made.models, made.questions, made.empty, made.alone) == (80, 2, 8, 0, 0)
+    assert len(server.requests) == before
+    asked, given = report_of(storage).semantic, report_of(storage, "published").semantic
+    assert asked is not None
+    assert given is not None
+    assert {r.model: r.consistency.value for r in given.models} == pytest.approx(
+        {r.model: r.consistency.value for r in asked.models}
+    )
+    assert sorted(given.foundations, key=str) == sorted(asked.foundations, key=str)
+    assert given.worst[-1].left.wording  # the text of the paraphrase, not its number
+    assert not given.worst[-1].left.wording.isdigit()
+
+
+def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
+    rows: list[list[object]] = [
+        [q, f"Question {q}", f"wording {i} of {q}", STANDS[(q + i) % 2], RULES[(q + i) % 2]]
+        for q in range(6)
+        for i in range(3)
+    ]
+    columns = ["question_id", "question", "paraphrased", "model_output", "rot"]
+    import_answers(write(tmp_path / "vicuna.csv", columns, rows), audit="mcc", storage=storage)
+    part = report_of(storage, "mcc").semantic
+    assert part is not None
+    assert (part.models[0].model, part.questions, part.wordings, part.measured) == ("vicuna", 6, 3, "rot")
+    rows = [[f"What of {q}?", STANDS[i], RULES[i], "care|fairness", "train"] for q in range(6) for i in range(2)]
+    import_answers(write(tmp_path / "MIC.csv", ["Q", "A", "rot", "moral", "split"], rows), audit="mic", storage=storage)
+    part = report_of(storage, "mic").semantic
+    assert part is not None
+    assert {f.foundation for f in part.foundations} == {"care"}
+    assert part.models[0].consistency.n == 6
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "message"),
+    [
+        (["model", "question_id", "answer"], [["m", "q", "a"]], "'paraphrase' is missing"),
+        (["model", "question_id", "paraphrase", "answer"], [["m", "", "p", "a"]], "line 2: the column 'question_id'"),
+        (["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]] * 2, "line 3: m's answer .* twice"),
+        (["model", "question_id", "paraphrase", "answer"], [], "has no rows"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_where(
+    columns: list[str], rows: list[list[object]], message: str, storage: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ImportFileError, match=message):
+        import_answers(write(tmp_path / "a.csv", columns, rows), audit="x", storage=storage)
+
+
+def test_an_audit_that_was_run_is_not_overwritten(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = script
+    run_audit(config(server.url, limit=1), storage=storage)
+    file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
+    with pytest.raises(UsageError, match="was run, not imported"):
+        import_answers(file, audit="moral", storage=storage)
+
+
+@pytest.mark.parametrize(
+    ("probe", "message"),
+    [
+        ({"questions": "none.csv"}, "there is no file 'none.csv'"),
+        ({"paraphrases": 6}, "has 5 paraphrases, but 6 are asked for"),
+        ({"foundations": ["care"], "questions": "FILE"}, "no question"),
+    ],
+)
+def test_questions_that_cannot_be_asked_stop_a_run_before_it_starts(
+    probe: dict[str, Any], message: str, server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    if probe.get("questions") == "FILE":
+        columns = ["question_id", "question", "paraphrase", "foundation"]
+        probe = probe | {"questions": str(write(tmp_path / "q.csv", columns, [["a", "T?", "Other?", "liberty"]]))}
+    with pytest.raises(ConfigError, match=message):
+        run_audit(config(server.url, **probe), storage=storage)
+    assert not server.requests
+
+
+def test_a_mix_of_rules_and_answers_lies_between_them(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    rows: list[list[object]] = [
+        ["m", q, i, STANDS[0] if i < 2 else f"Answer number {i} speaks of bread and weather.", RULES[0]]
+        for q in range(5)
+        for i in range(3)
+    ]
+    file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
+    found = {}
+    for weight in (0.0, 0.2, 1.0):
+        import_answers(file, audit=f"w{weight}", probe=SemanticProbe(rot_weight=weight), storage=storage)
+        part = report_of(storage, f"w{weight}").semantic
+        assert part is not None
+        found[weight] = part.models[0].consistency.value or 0.0
+    assert found[0.0] < found[0.2] < found[1.0] == pytest.approx(1.0, abs=1e-6)
