@@ -11,6 +11,7 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
+    from auditor.ranking import Ranked
     from auditor.repairing import Flip, Outcome
 
 logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
@@ -77,6 +78,67 @@ def repair(
         say(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
     if sent is not None:
         say(f"{sent} pairs with flipped verdicts are in the queue: auditor review {audit}")
+
+
+@logic_app.command("rank")
+def rank(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A config with the probe logic.")],
+    judge: Annotated[str | None, typer.Option("--judge", help="Only this model.")] = None,
+    beam: Annotated[int, typer.Option("--beam", min=1, help="Ways to merge followed at a time; 1 is greedy.")] = 1,
+    uncertainty: Annotated[
+        float, typer.Option("--uncertainty", min=0, max=0.5, help="With a beam: how near to 1/2 is uncertain.")
+    ] = 0.1,
+    calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask both orders, and average.")] = False,
+    budget: Annotated[int | None, typer.Option("--budget", min=0, help="Most questions a set and judge.")] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank items with a model as comparator, in about N log N questions (PairS).
+
+    What is ranked, and what is asked, is what the probe logic of the config says. Every answer is recorded: run it
+    again to go on, or with another beam or budget to ask only what is new.
+
+    Example: auditor logic rank examples/logic.toml --calibrated
+    """
+    from auditor.cli.progress import RunProgress
+    from auditor.config import load_config
+    from auditor.ranking import RankingWanted, rank_items
+
+    wanted = RankingWanted(beam, uncertainty, calibrated, budget)
+    with RunProgress() as progress:
+        found = rank_items(load_config(config), wanted, judge=judge, storage=storage, progress=progress)
+    if as_json:
+        put_json([_ranking(one) for one in found])
+        return
+    for one in found:
+        _show_ranking(one)
+
+
+def _show_ranking(one: Ranked) -> None:
+    made, people = one.ranking, one.people
+    say(f"{one.judge}, {one.items.context}: {made.asked} questions; all pairs would be {one.all_pairs} an order.")
+    if not made.complete:
+        say(f"  {made.failed} without an answer, {made.over_budget} over the budget: placed without preference.")
+    if people.r is not None:
+        ends = "no interval" if people.ci_low is None else f"95% interval {people.ci_low:.2f} to {people.ci_high:.2f}"
+        say(f"  Spearman's rho with people: {people.r:.2f} ({ends}, n {people.n})")
+    table(["place", "item"], [[place, one.items.items[i].id] for place, i in enumerate(made.order, start=1)])
+
+
+def _ranking(one: Ranked) -> dict[str, object]:
+    return {
+        "judge": one.judge,
+        "context": one.items.context,
+        "order": [one.items.items[i].id for i in one.ranking.order],
+        "asked": one.ranking.asked,
+        "failed": one.ranking.failed,
+        "over_budget": one.ranking.over_budget,
+        "all_pairs": one.all_pairs,
+        "spearman_rho": one.people.r,
+        "ci_low": one.people.ci_low,
+        "ci_high": one.people.ci_high,
+        "n": one.people.n,
+    }
 
 
 def _show(found: list[Outcome], flipped: list[Flip]) -> None:

@@ -33,6 +33,7 @@ from auditor.reports.logic_parts import (
     RepairRow,
     TransitivityRow,
 )
+from auditor.reports.logic_ranking import rankings
 from auditor.reports.measures import Estimate
 from auditor.reports.source import Source
 from auditor.storage import comparisons
@@ -69,6 +70,9 @@ def logic(db: Database, source: Source) -> LogicPart | None:
         wordings=apart,
         contradictions=[_contradiction(a) for a in first],
         repairs=[_repair(judge, [a for a in first if a.judge == judge], source.seed) for judge in judges],
+        rankings=[
+            row for judge in judges for row in rankings(judge, [a for a in first if a.judge == judge], source.seed)
+        ],
         links=[*_links("judges", rows), *(link for of_judge in links for link in of_judge)],
     )
 

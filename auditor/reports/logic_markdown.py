@@ -36,6 +36,16 @@ def section(part: LogicPart | None, escape: Escape, table: Table, told: Told) ->
     yield escape(said.over(part))
     if part.links:
         yield table(["Over", "Of", "with", "r"], [[link.over, link.x, link.y, told(link.r)] for link in part.links])
+    if part.rankings:
+        yield "### Ranking with few comparisons"
+        head = ["Judge", "Ranking", "Calls a set", "Unanswered", "ρ with all pairs", "ρ with people"]
+        yield table(
+            head,
+            [
+                [r.judge, r.method, number(r.calls, 1), number(r.failed, 1), told(r.all_pairs), told(r.people)]
+                for r in part.rankings
+            ],
+        )
     yield "### Where they contradict themselves"
     for row in part.contradictions:
         yield f"**{escape(row.judge)}**, {escape(row.context)}: {escape(said.contradiction(row))}."

@@ -109,6 +109,21 @@ class LinkRow(Part):
     r: Estimate
 
 
+class RankingRow(Part):
+    """One way to rank the items of a set by one judge's recorded answers; means over sets."""
+
+    judge: str
+    method: str
+    calls: float
+    """Questions for a set."""
+    failed: float
+    """Of these, questions without an answer."""
+    all_pairs: Estimate
+    """Spearman's rho against the ranking from all pairs in both orders; n counts sets."""
+    people: Estimate
+    """Spearman's rho against people's scores of the items; n counts sets."""
+
+
 class LogicPart(Part):
     """Consistency of preferences."""
 
@@ -123,3 +138,5 @@ class LogicPart(Part):
     contradictions: list[ContradictionRow]
     repairs: list[RepairRow]
     links: list[LinkRow]
+    rankings: list[RankingRow]
+    """PairS and its alternatives, where all pairs were asked in both orders."""

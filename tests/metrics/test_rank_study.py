@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from auditor.metrics.rank_study import rank_study
+
+
+def answers(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(n).astype(float)
+    p = (1 + np.tanh(sharpness / 2 * (truth[:, None] - truth[None, :]))) / 2
+    given = (rng.random((n, n)) < p).astype(float)
+    np.fill_diagonal(given, np.nan)
+    return given, truth
+
+
+def test_a_judge_without_faults_is_ranked_right_in_few_calls() -> None:
+    n = 100
+    given, truth = answers(n, 1000.0)
+    points = {p.method: p for p in rank_study(given, truth, shuffles=1)}
+    for name, point in points.items():
+        if "%" not in name:
+            assert point.rho_people == pytest.approx(1.0)
+            assert point.rho_all == pytest.approx(1.0)
+        assert point.failed == 0
+    assert points["PairS, greedy"].calls <= 1.1 * n * math.log2(n)
+    assert points["PairS, greedy, calibrated"].calls <= 2 * 1.1 * n * math.log2(n)
+    assert points["all pairs, both orders, Bradley–Terry"].calls == n * (n - 1)
+
+
+def test_a_noisy_judge_is_ranked_worse_by_fewer_calls() -> None:
+    given, truth = answers(30, 0.2)
+    points = {p.method: p for p in rank_study(given, truth)}
+    whole = points["all pairs, both orders, Bradley–Terry"].rho_people
+    assert whole > points["PairS, greedy"].rho_people > 0.5
+    assert whole > points["10% of pairs, Bradley–Terry"].rho_people
+
+
+def test_missing_answers_are_counted_and_nothing_is_made_of_nothing() -> None:
+    given, truth = answers(8, 10.0)
+    given[2, :] = np.nan
+    assert rank_study(given, truth)[0].failed > 0
+    for point in rank_study(np.full((5, 5), 0.5)):
+        assert math.isnan(point.rho_all)
+        assert math.isnan(point.rho_people)
+    with pytest.raises(ValueError, match="shape"):
+        rank_study(given, truth[:3])
