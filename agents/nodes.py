@@ -20,7 +20,7 @@ from auditor.agents.probing import guess_traces, restate_traces
 from auditor.agents.reading import read_trace
 from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
-from auditor.agents.settling import conflicts_on, settled, threshold_of
+from auditor.agents.settling import conflicts_on, marked, settled, threshold_of
 from auditor.agents.stages import enter, note
 from auditor.agents.state import Batch, State
 from auditor.agents.weighing import find_measures
@@ -160,6 +160,7 @@ def _detect(context: Context) -> list[Conflict]:
     threshold = threshold_of(context.config.conflicts.threshold, table)
     pairs = zip(context.cells, table, strict=True)
     found = [c for cell, values in pairs for c in conflicts_on(cell, list(column), values, threshold)]
+    found = marked(found, [s for s in scores if s.method == Method.DIRECT])
     results.replace_conflicts(context.db, context.audit_id, found)
     return found
 

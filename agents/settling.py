@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
-from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile
+from auditor.domain import Cell, CellScore, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
+from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile, within_noise
 from auditor.metrics.votes import can_still_change, weighted_majority
 
 MAX_THRESHOLD = 2.0
@@ -47,6 +47,19 @@ def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], 
             kind=ConflictKind(pair.kind),
         )
         for pair in find_conflicts(scores, threshold)
+    ]
+
+
+def marked(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
+    """The conflicts with a mark on those whose difference is within the noise of the samples behind both scores."""
+    of = {(s.model, s.cell): s for s in scores}
+    return [
+        replace(
+            c,
+            within_noise=within_noise(c.difference, (left.variance, right.variance), (left.n_ok, right.n_ok)),
+        )
+        for c in conflicts
+        for left, right in [(of[c.left, c.cell], of[c.right, c.cell])]
     ]
 
 

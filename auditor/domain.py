@@ -425,6 +425,8 @@ class Conflict:
         difference: score of left minus score of right.
         seats: judges that could vote (authors of neither side); votes_left + votes_right <= seats.
         winner: the model whose side was upheld; None while open, or when a person said both or neither.
+        within_noise: whether the difference is no more than the noise of the samples behind both scores; None where
+            that is not known.
     """
 
     cell: Cell
@@ -438,6 +440,7 @@ class Conflict:
     votes_left: int = 0
     votes_right: int = 0
     winner: str | None = None
+    within_noise: bool | None = None
 
     @property
     def id(self) -> str:

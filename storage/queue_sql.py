@@ -119,13 +119,17 @@ class View:
 
     @property
     def _teaches(self) -> ColumnElement[Any]:
-        """gap / 2 x (1 + how evenly the judges split) x how new topic and country are to the rater x 2 if disputed."""
+        """gap / 2 x (1 + how evenly the judges split) x how new topic and country are to the rater x 2 if disputed.
+
+        Half of that where the gap is within the samples' own noise: the next run may not have it.
+        """
         c = self.conflict.c
         votes = c.votes_left + c.votes_right
         even = case((votes == 0, 1.0), else_=1.0 - func.abs(c.votes_left - c.votes_right) / (votes * 1.0))
         new = [1.0 / (1.0 + func.coalesce(known.c.n, 0)) for known in self._known.values()]
         weight = case((self.standing == Standing.DISPUTED.value, 2.0), else_=1.0)
-        return self._gap / 2.0 * (1.0 + even) * (new[0] + new[1]) * weight
+        firm = case((c.within_noise.is_(True), 0.5), else_=1.0)
+        return self._gap / 2.0 * (1.0 + even) * (new[0] + new[1]) * weight * firm
 
 
 def _known(people: CTE, name: str) -> CTE:

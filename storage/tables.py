@@ -332,6 +332,7 @@ class ConflictRow(SQLModel, table=True):
     votes_left: int
     votes_right: int
     winner: str | None = None
+    within_noise: bool | None = None
 
 
 class RatingRow(SQLModel, table=True):

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr
+from scipy.special import bdtr, stdtrit
 
 from auditor.metrics.error import Estimate
 
@@ -93,6 +93,31 @@ def third_quartile(differences: ArrayLike) -> Estimate:
     if low < 0 or high >= n:
         return Estimate(value, n, dropped, None, None, "too few differences for an interval")
     return Estimate(value, n, dropped, float(known[low]), float(known[high]))
+
+
+def within_noise(
+    difference: float, variances: tuple[float | None, float | None], sizes: tuple[int, int]
+) -> bool | None:
+    """Whether two means differ by no more than their own samples' noise would have them, at the 5% level.
+
+    Welch's test (Biometrika 34, 1947, 28-35); it knows nothing of what other prompts or another day would change.
+
+    Args:
+        difference: of the means.
+        variances: of the samples behind each (n - 1 in the denominator); None where it is not known.
+        sizes: samples behind each.
+
+    Returns:
+        None where a variance is not known, or both are 0 and so is their estimate of the noise.
+    """
+    (first, second), (n, m) = variances, sizes
+    if first is None or second is None or min(n, m) < 2:
+        return None
+    u, v = first / n, second / m
+    if u + v == 0:
+        return None
+    freedom = (u + v) ** 2 / (u * u / (n - 1) + v * v / (m - 1))
+    return bool(abs(difference) <= float(stdtrit(freedom, 0.975)) * float(np.sqrt(u + v)))
 
 
 def settle(votes_left: int, votes_right: int, seats: int) -> Literal["left", "right"] | None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from auditor.config import PanelSection
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome
 from auditor.metrics.conflict import settle
+from auditor.reports.estimates import share_of
+from auditor.reports.method_conflicts import between_methods, quartile, threshold_in_use
 from auditor.reports.model import ConflictRow, ConflictsPart, KindRow, PairRow, Side, VotingPart
 from auditor.reports.people import Settled, settled
 from auditor.reports.source import Source
@@ -29,13 +31,18 @@ def conflicts(db: Database, source: Source) -> ConflictsPart:
     people = source.survey.scores
     # What judges say of pairs has no size: it comes after the differences of scores.
     largest = sorted(found, key=lambda s: (_of_logic(s), -abs(s.conflict.difference), *_names(s)))[:LISTED]
+    scored = [c for c in source.conflicts if c.kind in SCORED]
+    known = [c.within_noise for c in scored if c.within_noise is not None]
+    third = quartile(source)
     return ConflictsPart(
+        third_quartile=third,
+        settled=share_of(sum(c.state is ConflictState.MAJORITY for c in scored), len(scored)),
+        within_noise=share_of(sum(known), len(known)),
+        between_methods=between_methods(source, threshold_in_use(source, third)),
         threshold=source.config.conflicts.threshold if source.config else None,
         total=len(found),
         states=_states(found),
-        voting=_voting(source.config.panel, [c for c in source.conflicts if c.kind in SCORED])
-        if source.config
-        else None,
+        voting=_voting(source.config.panel, scored) if source.config else None,
         kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in _kinds(found)],
         pairs=_pairs([s for s in found if not _of_logic(s)], source.models),
         largest=[_row(db, source.audit.id, people, s) for s in largest],
@@ -116,6 +123,7 @@ def _row(db: Database, audit_id: int, people: Mapping[Cell, float], item: Settle
         decision=item.decision.value if item.decision else None,
         raters=[r.rater for r in item.ratings],
         notes=[r.note for r in item.ratings if r.note],
+        within_noise=c.within_noise,
     )
 
 

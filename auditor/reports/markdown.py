@@ -231,6 +231,7 @@ def _conflicts(report: Report) -> Iterable[str]:
         return
     yield "## Conflicts"
     yield escape(sentences.conflicts(report))
+    yield "\n".join(f"- {escape(sentence)}" for sentence in sentences.method_conflicts(report))
     if not part.total:
         return
     yield escape(sentences.voting(report))

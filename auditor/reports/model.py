@@ -15,6 +15,7 @@ from auditor.reports.measures import (
     CeilingRow,
     ConsistencyRow,
     CoveragePart,
+    Estimate,
     GainRow,
     NonresponsePart,
     Part,
@@ -131,6 +132,8 @@ class ConflictRow(Part):
     """What people decided."""
     raters: list[str]
     notes: list[str]
+    within_noise: bool | None
+    """Whether the difference is no more than the samples' own noise; null where that is not known."""
 
 
 class KindRow(Part):
@@ -167,11 +170,35 @@ class VotingPart(Part):
     """Conflicts that both settle, but for opposite sides."""
 
 
+class MethodConflictRow(Part):
+    """How often the two methods of one model are in conflict with each other."""
+
+    model: str
+    first: str
+    second: str
+    conflicts: Estimate
+    """Share of the cells with both scores on which they differ by at least the threshold."""
+    opposite: int
+    """Of these, those with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
+    difference: Estimate
+    """Mean of the first less the second, over cells."""
+    largest: list[tuple[str, str, float, float]]
+    """Country, topic and both scores of the conflicts that differ most."""
+
+
 class ConflictsPart(Part):
     """Cells on which models differ by at least the threshold."""
 
     threshold: float | Literal["auto"] | None
     """As configured; `auto` is the third quartile of the audit's own differences; null where there is no config."""
+    third_quartile: Estimate
+    """Of all differences between two models on a cell: what `auto` uses; n counts differences."""
+    settled: Estimate
+    """Share of the conflicts of scores that the judges settle."""
+    within_noise: Estimate
+    """Share of the conflicts of scores, where that is known, that are within the samples' own noise."""
+    between_methods: list[MethodConflictRow]
+    """Cells on which one model's two methods differ by at least the threshold; empty where only one was asked for."""
     total: int
     states: dict[str, int]
     voting: VotingPart | None

@@ -6,7 +6,7 @@ from auditor.domain import Method
 from auditor.reports.languages import LanguagesPart
 from auditor.reports.measures import CoverageRow, GainRow, GapRow, NonresponsePart
 from auditor.reports.methods import MethodRow
-from auditor.reports.model import ConflictRow, Report
+from auditor.reports.model import ConflictRow, MethodConflictRow, Report
 from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
 
 STATES = {
@@ -105,14 +105,51 @@ def kappa(report: Report) -> str:
 def conflicts(report: Report) -> str:
     """How many conflicts there are and what became of them."""
     part = report.conflicts
-    rule = {None: "", "auto": ", here the third quartile of all differences between two models on a cell"}.get(
-        part.threshold if part.threshold in (None, "auto") else "", f", here {part.threshold}"
+    third = part.third_quartile
+    quartile = f"the third quartile of this audit’s own differences is {number(third.value)}" if third.value else ""
+    if third.ci_low is not None:
+        quartile += f" (95% interval {interval(third.ci_low, third.ci_high)})"
+    rule = {None: "", "auto": f", here {quartile}" if quartile else ""}.get(
+        part.threshold if part.threshold in (None, "auto") else "",
+        f", here {part.threshold}" + (f"; {quartile}" if quartile else ""),
     )
     what = f"Two models are in conflict on a cell when their scores differ by at least a threshold{rule}."
     if not part.total:
         return f"{what} There is none."
     told = [f"{count(n)} {STATES[state]}" for state, n in part.states.items() if n]
-    return f"{what} There are {count(part.total)}: {', '.join(told)}."
+    noise = ""
+    if part.within_noise.value is not None:
+        noise = (
+            f" {count(round(part.within_noise.value * part.within_noise.n))} of {count(part.within_noise.n)} differ by "
+            "no more than the noise of their own samples."
+        )
+    share_settled = ""
+    if part.settled.value is not None:
+        share_settled = f" The judges settle {number(100 * part.settled.value, 0)}%"
+        if part.settled.ci_low is not None and part.settled.ci_high is not None:
+            ends = interval(100 * part.settled.ci_low, 100 * part.settled.ci_high, 0)
+            share_settled += f" (95% interval {ends}%)"
+        share_settled += ", by a majority of the assigned seats."
+    return f"{what} There are {count(part.total)}: {', '.join(told)}.{share_settled}{noise}"
+
+
+def method_conflicts(report: Report) -> list[str]:
+    """How often each model's two methods contradict each other."""
+    return [_contradiction(row) for row in report.conflicts.between_methods]
+
+
+def _contradiction(row: MethodConflictRow) -> str:
+    if row.conflicts.value is None:
+        return f"{row.model} has no cell with scores by both {row.first} and {row.second}."
+    ends = interval(100 * (row.conflicts.ci_low or 0), 100 * (row.conflicts.ci_high or 0), 0)
+    told = (
+        f"By {row.first} and by {row.second}, {row.model} contradicts itself on "
+        f"{number(100 * row.conflicts.value, 0)}% of {plural(row.conflicts.n, 'cell')} (95% interval {ends}%)"
+    )
+    if not row.largest:
+        return f"{told}."
+    most = "; ".join(f"{c}, {t}: {signed(a)} and {signed(b)}" for c, t, a, b in row.largest)
+    return f"{told}, on {count(row.opposite)} with opposite signs. Furthest apart: {most}."
 
 
 def voting(report: Report) -> str:
@@ -141,6 +178,7 @@ def conflict(row: ConflictRow) -> str:
     told = f"{people}; the models are {number(abs(row.difference))} apart; {votes}"
     if row.decision is not None:
         return f"{told}; {', '.join(row.raters)} decided: {_decision(row)}."
+    told += "; that is within the noise of their own samples" if row.within_noise else ""
     upheld = f", for {row.winner}" if row.winner else ""
     return f"{told}; {STATES[row.state]}{upheld}."
 

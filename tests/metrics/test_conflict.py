@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from auditor.metrics.conflict import Pair, find_conflicts, judge_vote, settle, third_quartile
+from auditor.metrics.conflict import Pair, find_conflicts, judge_vote, settle, third_quartile, within_noise
 
 NAN = float("nan")
 HUNDREDTHS = st.one_of(st.none(), st.integers(-100, 100))
@@ -144,3 +144,18 @@ def test_third_quartile_degenerate() -> None:
         assert (third_quartile(np.arange(n)).ci_low is None) == (n < 13), n
     with pytest.raises(ValueError, match="infinite"):
         third_quartile([np.inf])
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, 0.3, 0.6])
+def test_noise_is_welchs_test(shift: float) -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(0, 0.2, 5), rng.normal(shift, 0.3, 6)
+    expected = stats.ttest_ind(a, b, equal_var=False).pvalue >= 0.05
+    found = within_noise(float(a.mean() - b.mean()), (float(a.var(ddof=1)), float(b.var(ddof=1))), (5, 6))
+    assert found == expected
+
+
+def test_noise_that_is_not_known_is_not_called_none() -> None:
+    assert within_noise(0.5, (None, 0.1), (1, 5)) is None
+    assert within_noise(0.5, (0.0, 0.0), (5, 5)) is None
+    assert within_noise(0.5, (0.0, 0.1), (5, 5)) is False

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.metrics.holdout import holdout
+
+
+def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 100):  # type: ignore[no-untyped-def]
+    """Models whose noise decides on their r; peers see it as far as `effect` says."""
+    truth = rng.normal(0, 0.5, cells)
+    noise = rng.uniform(0.1, 1.5, models)
+    scores = truth + rng.normal(0, 1, (models, cells)) * noise[:, None]
+    worse = (noise - 0.8) / 0.7
+    chance = np.clip(0.6 - 0.3 * effect * worse - 0.3 * (1 - effect) * rng.uniform(-1, 1, models), 0.05, 0.95)
+    given = np.full((models, cells), 6.0)
+    return rng.binomial(6, np.broadcast_to(chance[:, None], given.shape)).astype(float), given, scores, truth
+
+
+def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:
+    rng = np.random.default_rng(1)
+    found = holdout(*made_up(rng, 30, 1.0), splits=100)
+    assert found.models == 30
+    assert found.unseen_cells.ci_low is not None
+    assert found.unseen_cells.ci_low > 0
+    assert found.gain.ci_low is not None
+    assert found.gain.ci_low > 0
+    misled = 0
+    for _ in range(40):
+        nothing = holdout(*made_up(rng, 15, 0.0), splits=30).unseen_cells
+        assert nothing.ci_low is not None
+        assert nothing.ci_high is not None
+        misled += not nothing.ci_low <= 0 <= nothing.ci_high
+    assert misled <= 5
+
+
+def test_it_is_the_same_every_time_and_follows_the_seed() -> None:
+    data = made_up(np.random.default_rng(2), 8, 1.0)
+    assert holdout(*data, splits=20, seed=3) == holdout(*data, splits=20, seed=3)
+    assert holdout(*data, splits=20, seed=3) != holdout(*data, splits=20, seed=4)
+
+
+def test_too_little_says_why() -> None:
+    data = made_up(np.random.default_rng(2), 3, 1.0)
+    assert "fewer than 4 models" in str(holdout(*data).unseen_cells.reason)
+    few = holdout(*made_up(np.random.default_rng(2), 8, 1.0, cells=3))
+    assert few.unseen_cells.value is None
+    assert "too few splits" in str(few.unseen_cells.reason)
+    with pytest.raises(ValueError, match="alike"):
+        holdout(np.ones((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2))
