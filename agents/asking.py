@@ -37,22 +37,36 @@ async def ask(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, 
     return answers
 
 
+async def _answer(context: Context, call: Call) -> Answer:
+    """The answer of a model, recorded: that it was asked before it goes out, and what came of it at once.
+
+    Raises:
+        ModelSetupError: the model cannot be used at all.
+        StorageError: nothing more can be recorded.
+    """
+    failpoint("before_dispatch")
+    await ledger.dispatch(context.db, context.run, context.audit_id, call)
+    try:
+        answer = await context.gateway.complete(call)
+    except AuditorError:
+        await ledger.recall(context.db, context.run, call)
+        raise
+    failpoint("after_response")
+    await ledger.record(context.db, call, answer, run=context.run)
+    failpoint("after_record")
+    return answer
+
+
 async def _work(context: Context, stage: str, queue: Iterator[Call], answers: dict[str, Answer]) -> None:
     """Take calls one by one until there are none, or no more may go out."""
     for call in queue:
         if context.stop.is_set():
             return
-        failpoint("before_dispatch")
-        await ledger.dispatch(context.db, context.run, context.audit_id, call)
         try:
-            answer = await context.gateway.complete(call)
+            answer = await _answer(context, call)
         except AuditorError as error:
-            await ledger.recall(context.db, context.run, call)
             context.trouble.append(error)
             context.stop.set()
             return
-        failpoint("after_response")
-        await ledger.record(context.db, call, answer, run=context.run)
-        failpoint("after_record")
         answers[call.key] = answer
         context.progress.answered(stage, answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
@@ -11,6 +12,9 @@ from auditor.agents.context import Context
 from auditor.agents.graph import RECURSION_LIMIT, build_graph
 from auditor.agents.memory import checkpointer
 from auditor.agents.state import State
+from auditor.errors import StorageError
+
+MEND = "Make room on the disk, then give the same command again: nothing recorded is lost."
 
 
 async def drive(context: Context, database: Path | None, thread: str) -> None:
@@ -23,12 +27,15 @@ async def drive(context: Context, database: Path | None, thread: str) -> None:
         database: the audit's file, beside which the graph has its own; None where it is a server.
         thread: names the audit's run; another database, or an audit made anew, must never meet an old one.
     """
-    async with checkpointer(database) as saver:
-        await saver.adelete_thread(thread)
-        graph = build_graph(saver)
-        await graph.ainvoke(State(), _settings(thread), context=context)
-        if not (await graph.aget_state(_settings(thread))).next:
+    try:
+        async with checkpointer(database) as saver:
             await saver.adelete_thread(thread)
+            graph = build_graph(saver)
+            await graph.ainvoke(State(), _settings(thread), context=context)
+            if not (await graph.aget_state(_settings(thread))).next:
+                await saver.adelete_thread(thread)
+    except sqlite3.Error as error:  # from the graph's own file; what is recorded does not depend on it
+        raise StorageError(f"the graph's memory beside {database} cannot be written: {error}.", MEND) from error
 
 
 async def resume(context: Context, database: Path | None, thread: str, left: int) -> bool:

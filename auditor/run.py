@@ -245,11 +245,17 @@ def environment() -> dict[str, str]:
 async def _run(
     config: AuditConfig, survey: Survey, audit: audits.Audit, db: Database, progress: Progress, signals: bool
 ) -> None:
+    from auditor.agents.context import Interrupted
     from auditor.agents.driving import drive
 
     async with surroundings(config, survey, audit, db, progress, _encoder(config)) as context:
-        with _stopped_by_signals(context.stop) if signals else _nothing():
-            await drive(context, db.path, _thread(audit))
+        try:
+            with _stopped_by_signals(context.stop) if signals else _nothing():
+                await drive(context, db.path, _thread(audit))
+        except asyncio.CancelledError:
+            if context.stop.is_set():  # the second signal: whoever sent it does not want to wait for what is in flight
+                raise Interrupted("the run was stopped at once; everything that had arrived is saved.") from None
+            raise
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from sqlmodel import SQLModel
 
 from auditor.errors import StorageError, UsageError
 from auditor.storage import tables
-from auditor.storage.writer import Job, T, Writer
+from auditor.storage.writer import Job, T, Writer, unusable
 
 DEFAULT_URL = "sqlite:///auditor.db"
 STORAGE_VARIABLE = "AUDITOR_STORAGE"
@@ -41,9 +41,16 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection for queries."""
-        with self.engine.connect().execution_options(auditor_reads=True) as connection:
-            yield connection
+        """A connection for queries.
+
+        Raises:
+            StorageError: the database cannot be read, as when its file is damaged.
+        """
+        try:
+            with self.engine.connect().execution_options(auditor_reads=True) as connection:
+                yield connection
+        except DBAPIError as error:
+            raise unusable(self.engine, error) from error
 
     def write(self, job: Job[T]) -> T:
         """Run a job in the writer and wait until it is durable."""

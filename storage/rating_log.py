@@ -152,6 +152,8 @@ def _write(db: Database, job: Job[T]) -> T:
         return db.write(job)
     except DBAPIError as error:
         raise StorageError(f"not saved: {error.orig}.", "Nothing was changed; try again.") from None
+    except StorageError as error:
+        raise StorageError(f"not saved: {error.message}", error.mend) from None
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
 
+from auditor.errors import StorageError
 from auditor.failpoints import failpoint
 
 T = TypeVar("T")
@@ -38,6 +40,7 @@ class Writer:
     def submit(self, job: Job[T]) -> Future[T]:
         """Queue a job; its future holds what the job returned, or what it raised."""
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()  # who stops waiting for a job does not undo it
         with self._lock:
             if self._closed:
                 raise RuntimeError("the database is closed")
@@ -71,10 +74,24 @@ class Writer:
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
             if len(group) == 1:
-                group[0][1].set_exception(error)
+                told = unusable(self._engine, error) if isinstance(error, OperationalError) else error
+                group[0][1].set_exception(told)
                 return
             for item in group:
                 self._commit([item])
             return
         for (_, future), result in zip(group, results, strict=True):
             future.set_result(result)
+
+
+def unusable(engine: Engine, error: DBAPIError) -> StorageError:
+    """What a database says when it can be read or written no more, and how to go on."""
+    said = str(error.orig)
+    where = engine.url.database or engine.url.render_as_string()
+    if "malformed" in said or "not a database" in said:
+        mend = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
+    elif "full" in said or "I/O" in said:
+        mend = "Make room on the disk, then give the same command again: nothing recorded is lost."
+    else:
+        mend = "Give the same command again when that is mended: nothing recorded is lost."
+    return StorageError(f"the database {where} cannot be used: {said}.", mend)

@@ -1,0 +1,175 @@
+"""Disks that are full or damaged, power that fails, clocks that jump, impatient users: nothing is lost, all is said."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.config import Limits
+from auditor.domain import Answer, Outcome
+from auditor.models.gateway import Gateway
+from auditor.run import run_audit
+from auditor.storage.database import open_database
+from auditor.verification import verify
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.dying import run_until
+from tests.e2e.test_run import CALLS, config_file, start, stored, wait_for
+from tests.fake_server import FakeServer, answer, completion
+from tests.models.test_gateway import call, section
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path: Path) -> None:
+    """The write-ahead log is cut at any byte, as when the last pages never reached the disk."""
+    audit = config(server.url)
+    run_audit(audit, storage=url(tmp_path / "whole.db"))
+    whole = stored(url(tmp_path / "whole.db"))
+    assert run_until(audit, url(tmp_path / "cut.db"), "*:400")[0] == -9
+    log = tmp_path / "cut.db-wal"
+    assert log.stat().st_size > 10_000
+    rng = random.Random(5)
+    for i in range(4):
+        copy = tmp_path / f"copy{i}.db"
+        shutil.copy(tmp_path / "cut.db", copy)
+        copy.with_name(copy.name + "-wal").write_bytes(log.read_bytes()[: rng.randrange(log.stat().st_size)])
+        connection = sqlite3.connect(copy)
+        assert connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+        connection.close()
+        run_audit(audit, storage=url(copy))
+        assert stored(url(copy)) == whole
+        with open_database(url(copy)) as db:
+            assert verify(db, "scripted").holds
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_path: Path) -> None:
+    file = config_file(tmp_path, config(server.url))
+    words = [sys.executable, "-m", "auditor", "run", str(file), "--storage", url(tmp_path / "audits.db")]
+    limited = ["bash", "-c", 'ulimit -f 300; exec "$@"', "limited", *words]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stderr
+    assert "cannot be" in done.stderr
+    assert "give the same command again: nothing recorded is lost" in done.stderr
+    assert "Traceback" not in done.stderr
+    before = len(server.requests)
+    assert 0 < before < CALLS
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    run_audit(config(server.url), storage=url(tmp_path / "whole.db"))
+    assert stored(url(tmp_path / "audits.db")) == stored(url(tmp_path / "whole.db"))
+    assert len(server.requests) - 2 * CALLS <= 3 * 8  # only what was in flight when the disk was full
+
+
+def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "audits.db"
+    run_audit(config(server.url), storage=url(path))
+    content = bytearray(path.read_bytes())
+    for page in range(8192, len(content), 4096):
+        content[page : page + 2000] = b"\xff" * 2000
+    path.write_bytes(content)
+    words = [sys.executable, "-m", "auditor", "report", "scripted", "--format", "json", "--storage", url(path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "malformed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    server.script = lambda r: replace(answer(r), delay_s=0.02 if r.number < 20 else 20)
+    running = start(config_file(tmp_path, config(server.url)), storage)
+    wait_for(server, 25)
+    began = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    _, talk = running.communicate(timeout=60)
+    assert time.monotonic() - began < 15
+    assert running.returncode == 130, talk
+    assert "Traceback" not in talk
+    server.script = answer
+    run_audit(config(server.url), storage=storage)
+    with open_database(storage) as db:
+        assert verify(db, "scripted").holds
+
+
+async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    jumps = iter(range(10**6))
+    monkeypatch.setattr(time, "time", lambda: 1.7e9 + (-1) ** next(jumps) * 3600)
+    gateway = Gateway([section(server)], Limits(deadline_s=20))
+    try:
+        answers = [await gateway.complete(call(i)) for i in range(3)]
+    finally:
+        await gateway.close()
+    assert [a.outcome for a in answers] == [Outcome.OK] * 3
+    assert all(0 <= attempt.latency_s < 20 for a in answers for attempt in a.attempts)
+
+
+class Raising:
+    """A watcher with a fault of its own."""
+
+    def planned(self, stage: str, calls: int, recorded: int) -> None:
+        """Nothing."""
+
+    def entered(self, stage: str) -> None:
+        """Nothing."""
+
+    def noted(self, text: str) -> None:
+        """Nothing."""
+
+    def answered(self, stage: str, answer: Answer) -> None:
+        """Fails."""
+        raise RuntimeError("the watcher is broken")
+
+
+def test_a_watcher_that_raises_loses_no_answer(server: FakeServer, storage: str) -> None:
+    with pytest.raises(RuntimeError, match="the watcher is broken"):
+        run_audit(config(server.url), storage=storage, progress=Raising())
+    asked = len(server.requests)
+    with open_database(storage) as db, db.read() as connection:
+        recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
+    assert recorded > 0
+    run_audit(config(server.url), storage=storage)
+    assert len(server.requests) == CALLS + asked - recorded
+
+
+def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    nasty = (
+        "a\0b \ud800 \U0001f600 \u202egnp.exe \x1b]0;title\x07 \x1b[2J [/INST] <script>alert(1)</script> =1+1 {{7*7}}"
+    )
+
+    def script(request: object) -> object:
+        reply = answer(request)  # type: ignore[arg-type]
+        text = reply.body["choices"][0]["message"]["content"]
+        return completion(text.replace("People there", f"People there {nasty}".replace("\0", "\\u0000")))
+
+    server.script = script  # type: ignore[assignment]
+    run_audit(config(server.url, probes={"direct": {"samples": 1, "mode": "text"}}), storage=storage)
+    texts = [t.text or "" for t in stored(storage)["traces"]]
+    assert all("\U0001f600" in t and "<script>" in t and "{{7*7}}" in t for t in texts)
+    for format_ in ("html", "markdown", "json"):
+        words = [sys.executable, "-m", "auditor", "report", "scripted", "-f", format_, "--storage", storage]
+        done = subprocess.run([*words, "-o", str(tmp_path / "out")], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        made = (tmp_path / "out").read_text(encoding="utf-8")
+        assert "\x1b" not in made
+        assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", made)
+        assert "49" not in made.split("People there", 1)[-1][:40]
