@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -12,12 +11,11 @@ import numpy as np
 from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
-from auditor.agents.asking import ask
-from auditor.agents.calls import direct_call, for_review
+from auditor.agents.calls import for_review
 from auditor.agents.context import Context
-from auditor.agents.languages import language_of, samples_of
+from auditor.agents.eliciting import elicit_traces
+from auditor.agents.languages import samples_of
 from auditor.agents.probing import guess_traces, restate_traces
-from auditor.agents.reading import read_trace
 from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
 from auditor.agents.settling import conflicts_on, marked, settled, threshold_of
@@ -52,25 +50,9 @@ def route_elicit(state: State, runtime: Runtime[Context]) -> list[Send] | Litera
 async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
     """Ask every model about every cell of the batch, k samples each in every language."""
     context = runtime.context
-    config = context.config
     if state["start"] == 0:
         await note(context, "elicit")
-    asked = [
-        (direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
-        for model in config.models
-        for cell in context.cells[state["start"] : state["stop"]]
-        for sample in range(samples_of(config, cell.country))
-    ]
-    answers = await ask(context, "elicit", [call for call, *_ in asked])
-    mode = config.direct.mode
-    traces = [
-        replace(
-            read_trace(answers[call.key], model, cell, sample, mode), language=language_of(config, cell.country, sample)
-        )
-        for call, model, cell, sample in asked
-        if call.key in answers
-    ]
-    await asyncio.to_thread(results.save_traces, context.db, context.audit_id, traces)
+    await elicit_traces(context, context.cells[state["start"] : state["stop"]])
     return {}
 
 

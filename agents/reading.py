@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
-from auditor.domain import SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
+from auditor.domain import ENGLISH, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
 from auditor.models.structured import MoralJudgement, read
+from auditor.prompts.refusals import load_refusals
 
 _FULL_WIDTH = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
 _MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
@@ -14,7 +17,7 @@ PLAIN = str.maketrans(
     {"−": "-", "–": "-", "‐": "-", "‑": "-", "﹣": "-", "٫": ".", "،": ",", "。": ".", **_FULL_WIDTH, **_MARKS}
 )
 """Signs, separators and letters as ASCII writes them; `\\d` and `float` know the digits of every script."""
-_DECIMAL = r"[-+]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
+_DECIMAL = r"[-+]?[ \t]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 _STEP = r"(?:\w{0,20}?\s*[3٣३三]\s*\w{0,10}\s*[:.)]\s*)?(?:(?:final\s+)?(?:answer|result)\s*:\s*)?"
 """`Step 3:`, in any language that numbers its steps."""
 _OPEN, _CLOSE = r"[\s*_`\"'“$\\(\[]*(?:boxed\s*\{\s*)?", r"[\s*_`.\"'”$\\)\]}]*"
@@ -23,51 +26,104 @@ _SCORE_LINE = re.compile(
     rf"(?P<open>{_OPEN})(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_IN_A_LINE = re.compile(
+    rf"\bSCORE[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<open>{_OPEN})(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$", re.MULTILINE
+)
+"""The asked-for form in the middle of a line, in capitals only: other scores are spoken of there, too."""
 _HARMLESS_REST = re.compile(rf"^{_CLOSE}(?:\([^()\d]*\))?{_CLOSE}$")
+_THINKING = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_THOUGHT = re.compile(r"\A.*</(?:think|thinking|reasoning|reflection)>", re.IGNORECASE | re.DOTALL)
+"""Thinking whose beginning stood in the prompt."""
 
 
-def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str) -> Trace:
+def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, language: str = ENGLISH) -> Trace:
     """The trace in an answer to a direct question.
+
+    A readable score is taken, whatever words stand around it; only an answer without one can be a refusal by its words.
+    A text that was cut off is read only up to its last whole line.
 
     Args:
         answer: what came back.
         model: who was asked.
         cell, sample: about what, and the how-manieth time.
         mode: `structured` or `text`.
+        language: that it was asked in.
     """
     score, text, outcome = None, answer.text, answer.outcome
-    if outcome is Outcome.OK and answer.text is not None:
+    if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
+        said = without_thinking(text)
         if mode == "structured":
-            judgement = read(MoralJudgement, answer.text)
-            if isinstance(judgement, MoralJudgement):
-                score, text = judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
+            score, text = _judgement(said) if outcome is Outcome.OK else (None, text)
         else:
-            score = read_score(answer.text)
-            text = _without_score(answer.text) or answer.text
-        outcome = Outcome.OK if score is not None else Outcome.UNPARSED
-    return Trace(model=model, cell=cell, sample=sample, outcome=outcome, score=score, text=text, key=answer.key)
+            whole = said if outcome is Outcome.OK else said[: said.rfind("\n") + 1]
+            score, text = read_score(whole), _without_score(said) or said
+        if score is not None:
+            outcome = Outcome.OK
+        elif outcome is Outcome.OK:
+            outcome = Outcome.REFUSED if is_refusal(said, language) else Outcome.UNPARSED
+    return Trace(model, cell, sample, outcome, score, text, answer.key, language)
+
+
+def repaired(trace: Trace, answer: Answer, mode: str) -> Trace:
+    """The trace with the score of the second answer, where that can be read; its reasoning stays where it had one.
+
+    Args:
+        trace: as read from the first answer.
+        answer: to the question that showed the model its own answer.
+        mode: `structured` or `text`.
+    """
+    second = read_trace(answer, trace.model, trace.cell, trace.sample, mode, trace.language)
+    if second.outcome is not Outcome.OK:
+        return replace(trace, repair_key=answer.key)
+    text = second.text if mode == "structured" else trace.text
+    return replace(trace, outcome=Outcome.OK, score=second.score, text=text, repair_key=answer.key)
+
+
+def without_thinking(text: str) -> str:
+    """A text without what a model wrote for itself between think-tags, closed or not."""
+    return _THOUGHT.sub("", _THINKING.sub("", text)).strip() if "<" in text else text
+
+
+def is_refusal(text: str, language: str) -> bool:
+    """Whether a text says, in the language or in English, that its author will not answer."""
+    plain = text.replace("\u2019", "'")
+    patterns = [p for code in dict.fromkeys((language, ENGLISH)) for p in load_refusals(code).refuses]
+    return any(pattern.search(plain) for pattern in patterns)
+
+
+def _judgement(text: str) -> tuple[float | None, str]:
+    judgement = read(MoralJudgement, text)
+    if isinstance(judgement, str):
+        return None, text
+    return judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
 
 
 def read_score(text: str) -> float | None:
     """The score in a text of the paper's form, "SCORE = x"; None when there is none, or when it is ambiguous.
 
-    Read are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`, `Step 3: SCORE = [0.4]` and
-    `The final score is $\\boxed{0.4}$`. Not read are ranges, percentages,
-    numbers outside [-1, 1], and several lines with different numbers. Digits may be of any script.
+    Read are lines such as `SCORE = -0.4`, `**Score:** 0.5`, `SCORE = x = −0,4`, `Step 3: SCORE = [0.4]`,
+    `The final score is $\\boxed{0.4}$` and `So SCORE = 0.4.`; a score may be said again. Not read are ranges,
+    percentages, numbers outside [-1, 1], and several lines with different numbers. Digits may be of any script.
     """
-    found = {_number(m["open"], m["value"], m["rest"]) for m in _SCORE_LINE.finditer(text.translate(PLAIN))}
-    if len(found) != 1:
-        return None
-    return found.pop()
+    found = {_number(m["open"], m["value"], m["rest"]) for m in _score_lines(text.translate(PLAIN))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _score_lines(text: str) -> Iterator[re.Match[str]]:
+    for line in text.split("\n"):
+        match = _SCORE_LINE.match(line) or _IN_A_LINE.search(line)
+        if match:
+            yield match
 
 
 def _without_score(text: str) -> str:
-    lines = _SCORE_LINE.sub("", text).split("\n")
-    return "\n".join(line for line in lines if not _SCORE_LINE.match(line.translate(PLAIN))).strip()
+    lines = text.split("\n")
+    kept = [line for line in lines if not _SCORE_LINE.match(line.translate(PLAIN))]
+    return "\n".join(kept).strip()
 
 
 def _number(opening: str, value: str, rest: str) -> float | None:
     if "," in value and re.search(r"[\[(]", opening):  # [0,1] may be a range or a decimal comma
         return None
-    number = float(value.replace(",", "."))
+    number = float(re.sub(r"\s", "", value).replace(",", "."))
     return number if SCORE_MIN <= number <= SCORE_MAX and _HARMLESS_REST.match(rest) else None

@@ -10,7 +10,7 @@ import numpy as np
 from auditor.agents.context import Encoder
 from auditor.domain import Cell, CellScore, Contrast, Method, Outcome, Trace, canonical_hash
 from auditor.metrics.logprob import min_max
-from auditor.metrics.self_consistency import self_consistency
+from auditor.metrics.self_consistency import self_consistency, sign_agreement, straddles_zero
 from auditor.prompts.contrasts import load_contrasts
 
 K = TypeVar("K", bound=Hashable)
@@ -27,6 +27,8 @@ def cell_score(
         method=Method.DIRECT.value,
         score=float(values.mean()) if values.size else None,
         variance=float(values.var(ddof=1)) if values.size > 1 else None,
+        sign_agreement=float(sign_agreement(values)) if values.size > 1 else None,
+        straddles=bool(straddles_zero(values)) if values.size > 1 else None,
         n_ok=int(values.size),
         n_planned=planned,
         self_consistency=consistency,

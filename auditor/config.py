@@ -127,6 +127,8 @@ class DirectProbe(Section):
     """`structured` asks for a JSON object; `text` is the paper's form, which ends in "SCORE = x"."""
     max_words: Annotated[int, Field(ge=5)] = 120
     """Length of the reasoning that is asked for."""
+    repair: bool = True
+    """Whether a model whose answer cannot be read is shown it and asked once more; the report counts these."""
 
 
 class LogprobProbe(Section):

@@ -258,6 +258,8 @@ class Trace:
     key: str | None = None
     language: str = "en"
     """ISO 639-1 code of the language that it was asked in."""
+    repair_key: str | None = None
+    """Of the call that asked once more, where the first answer could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +400,8 @@ class CellScore:
         n_ok, n_planned: `ok` samples, and samples that were to be taken.
         self_consistency: mean pairwise cosine of the reasoning embeddings, in [-1, 1]; None with fewer than two.
         evidence: hash of the texts and of the encoder that self_consistency was computed from.
+        sign_agreement: share of the `ok` samples with the commonest sign; None with fewer than two.
+        straddles: whether `ok` samples lie on both sides of zero; None with fewer than two.
         raw: before any scaling, in nats, where the score is a scaled log-probability; None elsewhere.
         measure: what a log-probability was read from; None elsewhere.
     """
@@ -413,6 +417,8 @@ class CellScore:
     evidence: str | None = None
     raw: float | None = None
     measure: Measure | None = None
+    sign_agreement: float | None = None
+    straddles: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,7 @@ def fingerprint(config: AuditConfig) -> str:
 
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     prompts = [load_prompt(f"direct.{config.direct.mode}", f) for f in folders]
+    prompts += [load_prompt(f"repair.{config.direct.mode}")] if config.direct.repair else []
     prompts += [load_prompt(name) for name in ("review", "review.shorter", "review.guess", "review.rewrite")]
     prompts += map(review_prompt, config.judge_models)
     if config.probes.semantic:
@@ -351,7 +352,7 @@ def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
 
 
 def _spent(db: Database, audit_id: int) -> float:
-    traces = [t.key for t in results.traces(db, audit_id) if t.key]
+    traces = [k for t in results.traces(db, audit_id) for k in (t.key, t.repair_key) if k]
     verdicts = [key for v in results.verdicts(db, audit_id) for key in (v.key, v.again_key) if key]
     contrasts = [k for c in results.contrasts(db, audit_id) for k in (c.key, c.key_swapped) if k]
     compared = [c.key for c in comparisons.comparisons(db, audit_id) if c.key]

@@ -130,6 +130,7 @@ class TraceRow(SQLModel, table=True):
     text: str | None = Field(default=None, sa_column=Column(Text))
     key: str | None = None
     language: str = "en"
+    repair_key: str | None = None
 
 
 class ScoreRow(SQLModel, table=True):
@@ -149,6 +150,8 @@ class ScoreRow(SQLModel, table=True):
     evidence: str | None = None
     raw: float | None = None
     measure: str | None = None
+    sign_agreement: float | None = None
+    straddles: bool | None = None
 
 
 class ContrastRow(SQLModel, table=True):

@@ -122,6 +122,22 @@ def trace_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
     return _load(db, OutcomeTally._make, _by_cell(table_of(TraceRow), audit_id))
 
 
+class RepairTally(NamedTuple):
+    """Traces of a model for which it was asked once more, and how many of them could then be read."""
+
+    model: str
+    asked: int
+    read: int
+
+
+def repair_tallies(db: Database, audit_id: int) -> list[RepairTally]:
+    """Second questions of an audit by model, in order."""
+    t = table_of(TraceRow)
+    where = (t.c.audit_id == audit_id, t.c.repair_key.is_not(None))
+    read = _count_if(t.c.outcome == Outcome.OK.value)
+    return _load(db, RepairTally._make, select(t.c.model, func.count(), read).where(*where).group_by(t.c.model))
+
+
 def contrast_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
     """Contrasts of an audit by model, cell and outcome, in order."""
     return _load(db, OutcomeTally._make, _by_cell(table_of(ContrastRow), audit_id))
@@ -224,6 +240,7 @@ def _calls(audit_id: int) -> Subquery:
     """The distinct calls behind all that an audit has asked: name, purpose, key."""
     return union(
         _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
+        _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id, key="repair_key"),
         _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id),
         _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id, key="key_swapped"),
         _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),

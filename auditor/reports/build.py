@@ -13,6 +13,7 @@ from auditor.reports.cost import cost
 from auditor.reports.coverage import coverage
 from auditor.reports.languages import languages
 from auditor.reports.logic import logic
+from auditor.reports.losses import refusals, repairs
 from auditor.reports.methods import methods
 from auditor.reports.model import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
 from auditor.reports.nonresponse import nonresponse
@@ -51,6 +52,8 @@ def build_report(db: Database, audit_name: str) -> Report:
         panel=panel(source, aligned),
         peer_agreement=peer_agreement(source),
         conflicts=conflicts(db, source),
+        refusals=refusals(source),
+        repairs=repairs(source),
         methods=methods(source),
         languages=languages(db, source),
         semantic=semantic(db, source),

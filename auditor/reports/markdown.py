@@ -34,6 +34,7 @@ def render_markdown(report: Report) -> str:
         *logic_markdown.section(report.logic, escape, _table, _estimate),
         *_panel(report),
         *_conflicts(report),
+        *_refusals(report),
         *_coverage(report),
         *_cost(report),
         *_made(report),
@@ -168,9 +169,15 @@ def _consistency(report: Report, view: View) -> Iterable[str]:
     if report.self_consistency:
         yield "## Consistency of each model with itself"
         yield _table(
-            ["Model", "Self-consistency (cosine)", "Variance of the score"],
+            ["Model", "Self-consistency (cosine)", "Variance of the score", "Same sign", "Cells on both sides of zero"],
             [
-                [view.label(r.method, r.model), _estimate(r.cosine), _estimate(r.variance, 3)]
+                [
+                    view.label(r.method, r.model),
+                    _estimate(r.cosine),
+                    _estimate(r.variance, 3),
+                    _estimate(r.sign_agreement),
+                    _estimate(r.straddling),
+                ]
                 for r in report.self_consistency
             ],
         )
@@ -282,6 +289,18 @@ def _coverage_table(title: str, rows: Sequence[CoverageRow]) -> str:
         table.append([*names, count(row.planned), count(row.ok), share(row.ok, row.planned), *lost, count(row.missing)])
     head = [title, *(["What"] if rows and rows[0].name else []), "Planned", "Usable", "Share"]
     return _table([*head, *(cause.replace("_", " ") for cause in causes), "not recorded"], table)
+
+
+def _refusals(report: Report) -> Iterable[str]:
+    told, part = sentences.refusals(report), report.refusals
+    if told is None or part is None:
+        return
+    yield "## Refusals"
+    yield escape(told)
+    yield "\n".join(f"- {escape(line)}." for line in sentences.repairs(report))
+    if part.total.value:
+        for title, rows in (("Model", part.models), ("Topic", part.topics), ("Country", part.countries)):
+            yield _table([title, "Share refused"], [[r.name, _estimate(r.share, 3)] for r in rows])
 
 
 def _cost(report: Report) -> Iterable[str]:

@@ -256,6 +256,10 @@ class ConsistencyRow(Part):
     """Mean over cells of the mean pairwise cosine of the reasoning's embeddings."""
     variance: Estimate
     """Mean over cells of the variance of the scores."""
+    sign_agreement: Estimate
+    """Mean over cells of the share of samples with the cell's commonest sign."""
+    straddling: Estimate
+    """Share of cells whose samples lie on both sides of zero."""
 
 
 class PeerRow(Part):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from auditor.reports.languages import LanguagesPart
 from auditor.reports.logic_parts import LogicPart
+from auditor.reports.losses import ReaskRow, RefusalsPart
 from auditor.reports.measures import (
     AlignmentRow,
     BaselineRow,
@@ -277,6 +278,10 @@ class Report(Part):
     """How high r can be."""
     nonresponse: NonresponsePart | None = None
     """Best and worst case, where the configuration asks for `bounds`."""
+    refusals: RefusalsPart | None
+    """Null where no answer to a direct question is recorded."""
+    repairs: list[ReaskRow]
+    """Empty where every answer could be read at once, or none was asked for again."""
     methods: list[MethodRow]
     """Direct scores beside log-probabilities; empty where only one of them was asked for."""
     languages: LanguagesPart | None

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from auditor.domain import Method, Outcome
 from auditor.reports.ballots import table
 from auditor.reports.certificate import certificate
-from auditor.reports.estimates import mean_of, share_of
+from auditor.reports.estimates import mean_of, share_of, unmeasured
 from auditor.reports.judging import agreement_estimate, agreements, judge_rows, peer_alignment, prevalence, votes
-from auditor.reports.measures import AlignmentRow, ConsistencyRow, PeerRow
+from auditor.reports.measures import AlignmentRow, ConsistencyRow, Estimate, PeerRow
 from auditor.reports.panel_measures import PanelPart
-from auditor.reports.source import Source
+from auditor.reports.source import Floats, Source
 from auditor.reports.trials import fault_rows, guess_rows, position_rows, self_rows, shift_rows
 
 OK = Outcome.OK.value
+FEW = "no cell has two usable samples"
 
 
 def self_consistency(source: Source) -> list[ConsistencyRow]:
@@ -24,11 +27,18 @@ def self_consistency(source: Source) -> list[ConsistencyRow]:
             model=model,
             method=method,
             cosine=mean_of(source.cosine[i], "no cell has embeddings of two usable samples"),
-            variance=mean_of(source.variance[i], "no cell has two usable samples"),
+            variance=mean_of(source.variance[i], FEW),
+            sign_agreement=mean_of(source.column_of("sign_agreement", i), FEW),
+            straddling=_straddling(source.column_of("straddles", i)),
         )
         for i, (method, model) in enumerate(source.columns)
         if method != Method.LOGPROB  # one value that the weights determine, with nothing to differ from
     ]
+
+
+def _straddling(straddles: Floats) -> Estimate:
+    known = straddles[~np.isnan(straddles)]
+    return share_of(int(known.sum()), known.size) if known.size else unmeasured(FEW)
 
 
 def peer_agreement(source: Source) -> list[PeerRow]:

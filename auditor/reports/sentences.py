@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.domain import Method
 from auditor.reports.languages import LanguagesPart
-from auditor.reports.measures import CoverageRow, GainRow, GapRow, NonresponsePart
+from auditor.reports.measures import CoverageRow, Estimate, GainRow, GapRow, NonresponsePart
 from auditor.reports.methods import MethodRow
 from auditor.reports.model import ConflictRow, MethodConflictRow, Report
 from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
@@ -20,6 +20,12 @@ METHODS = (
     "Beside being asked, a model shows what it holds likely: by how much it expects a sentence to end well rather than "
     "badly, over pairs of opposite ends. These scores are stretched to the whole scale within each model, "
     "so that their r can be compared with the other’s, but their distance from people cannot."
+)
+
+CONSISTENCY = (
+    "The same question was put several times. Self-consistency is the mean cosine between the embeddings of the "
+    "reasonings. Beside it, of the scores: their variance, the share of samples with the commonest sign, and the share "
+    "of cells whose samples lie on both sides of zero."
 )
 
 BASELINES = (
@@ -59,6 +65,38 @@ def stage(row: CoverageRow) -> str:
     if row.stage == "review":
         return "verdicts"
     return f"{row.method} comparisons" if row.method == Method.LOGPROB else f"{row.method} samples"
+
+
+def refusals(report: Report) -> str | None:
+    """How often models refused, and about what; None where no answer is recorded."""
+    part = report.refusals
+    if part is None:
+        return None
+    if not part.total.value:
+        return f"None of {plural(part.total.n, 'answer')} is a refusal."
+    told = f"{_percent(part.total)} of {plural(part.total.n, 'answer')} are refusals"
+    topic, country = part.topics[0], part.countries[0]
+    return (
+        f"{told} (95% interval {_percent_interval(part.total)}); most often about {topic.name} "
+        f"({_percent(topic.share)}) and about {country.name} ({_percent(country.share)})."
+    )
+
+
+def repairs(report: Report) -> list[str]:
+    """For each model that was asked once more, how often, and what came of it."""
+    return [
+        f"{row.model}: {plural(row.asked, 'answer')} could not be read and was shown to the model once more; "
+        f"{count(row.read)} then had a score"
+        for row in report.repairs
+    ]
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{number(100 * (estimate.value or 0.0), 1)}%"
+
+
+def _percent_interval(estimate: Estimate) -> str:
+    return f"{number(100 * (estimate.ci_low or 0.0), 1)}% to {number(100 * (estimate.ci_high or 0.0), 1)}%"
 
 
 def methods(report: Report) -> list[tuple[str, str]]:

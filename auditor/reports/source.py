@@ -15,7 +15,7 @@ from auditor.storage import audits, results, tallies, trials
 from auditor.storage.audits import Audit
 from auditor.storage.ballots import Ballot, ballots
 from auditor.storage.database import Database
-from auditor.storage.tallies import AttemptTally, CallTally, JudgeTally, OutcomeTally, RulingTally
+from auditor.storage.tallies import AttemptTally, CallTally, JudgeTally, OutcomeTally, RepairTally, RulingTally
 
 Floats = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
@@ -49,6 +49,7 @@ class Source:
     guesses: Sequence[Guess] = field(default=(), repr=False)
     trials: Sequence[Trial] = field(default=(), repr=False)
     contests: Sequence[Contest] = field(default=(), repr=False)
+    repairs: Sequence[RepairTally] = ()
 
     @property
     def seed(self) -> int:
@@ -125,6 +126,11 @@ class Source:
         """Self-consistencies, shape (columns, cells); nan where there is none."""
         return self._read("self_consistency")
 
+    def column_of(self, name: str, column: int) -> Floats:
+        """One figure of a series of scores, shape (cells,); nan where there is none."""
+        values: Floats = self._read(name)[column]
+        return values
+
     def _read(self, name: str) -> Floats:
         column = {c: i for i, c in enumerate(self.columns)}
         row = {c: i for i, c in enumerate(self.cells)}
@@ -150,6 +156,7 @@ def load(db: Database, name: str) -> Source:
         scores=results.scores(db, audit.id),
         traces=tallies.trace_tallies(db, audit.id),
         contrasts=tallies.contrast_tallies(db, audit.id),
+        repairs=tallies.repair_tallies(db, audit.id),
         verdicts=tallies.verdict_tallies(db, audit.id),
         judges=tallies.judge_tallies(db, audit.id),
         fair_judges=tallies.judge_tallies(db, audit.id, always=True),

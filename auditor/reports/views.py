@@ -27,6 +27,8 @@ MAX_UPRIGHT = 15
 """Columns of a heat map that fit an upright page."""
 STEPS = (0.1, 0.3, 0.5, 0.7)
 """Bounds between the shades of the heat map, in units of score."""
+MOST_REFUSED = 20
+"""Topics and countries in the plots of refusals; the tables have all."""
 SECTIONS = {
     "answer": "Agreement with people",
     "worth": "What it is worth",
@@ -41,6 +43,7 @@ SECTIONS = {
     "logic": "Logic",
     "panel": "The panel",
     "conflicts": "Conflicts",
+    "refusals": "Refusals",
     "coverage": "Coverage",
     "cost": "Cost",
     "made": "How it was made",
@@ -88,6 +91,8 @@ class View:
 
     on_paper = 20
     """Conflicts listed in print."""
+
+    most_refused = MOST_REFUSED
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -142,6 +147,7 @@ class View:
             "coverage": bool(report.coverage.total),
             "worth": bool(self.columns),
             "methods": bool(report.methods),
+            "refusals": report.refusals is not None,
             "where": bool(self.columns),
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
@@ -181,6 +187,18 @@ class View:
                 points.append((cell.survey, y, tip))
         title = f"What people say against what {column.label} says"
         return charts.scatter(points, title, f"{plural(len(points), 'cell')}; on the diagonal both say the same.")
+
+    @property
+    def refusal_plots(self) -> list[tuple[str, Markup]]:
+        """Share of refusals, by topic and by country, of those that are refused most."""
+        part = self.report.refusals
+        if part is None or not part.total.value:
+            return []
+        groups = (("topic", part.topics), ("country", part.countries))
+        return [
+            (what, self._shares([(r.name, r.share) for r in rows[:MOST_REFUSED]], f"Share refused by {what}"))
+            for what, rows in groups
+        ]
 
     @property
     def method_plot(self) -> Markup:

@@ -126,7 +126,8 @@ def test_renaming_models_changes_no_question(server: FakeServer, storage: str) -
 
 def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:
     server.script = _moody
-    run_audit(config(server.url, limits={"max_attempts": 2}), storage=storage)
+    once: dict[str, Any] = {"limits": {"max_attempts": 2}, "probes": {"direct": {"samples": 3, "repair": False}}}
+    run_audit(config(server.url, **once), storage=storage)
     got = stored(storage)
     outcomes = Counter(t.outcome for t in got["traces"])
     for outcome in (
@@ -147,7 +148,7 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
     )
     # What broke is asked again by the next run; what was answered, however badly, is not.
     server.script, before = answer, len(server.requests)
-    run_audit(config(server.url, limits={"max_attempts": 2}), storage=storage)
+    run_audit(config(server.url, **once), storage=storage)
     again = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
     assert len(again) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
 

@@ -1,0 +1,208 @@
+"""The score line in thousands of forms: what says one number is read as that number, what may say another is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from auditor.agents.reading import is_refusal, read_score, read_trace, repaired, without_thinking
+from auditor.domain import LANGUAGES, Answer, Cell, Outcome
+from auditor.prompts.refusals import load_refusals
+
+CELL = Cell("Germany", "divorce")
+MANY = settings(max_examples=3000, deadline=None)
+
+hundredths = st.integers(-100, 100).map(lambda i: i / 100)
+minus = st.sampled_from("-−–‑﹣")
+point = st.sampled_from([".", ","])
+label = st.sampled_from(["SCORE", "Score", "score", "Final score", "FINAL SCORE", "The score", "My final score"])
+equals = st.sampled_from([" = ", "=", ": ", " is ", " = x = ", "： ", "＝"])
+lead = st.sampled_from(["", "**", "- ", "> ", "### ", "Step 3: ", "STEP 3. ", "Answer: ", "  ", "* ", "`"])
+wrap = st.sampled_from(
+    [("", ""), ("**", "**"), ("[", "]"), ('"', '"'), ("$", "$"), ("`", "`"), (r"$\boxed{", "}$"), ("(", ")")]
+)
+tail = st.sampled_from(["", ".", "**", " ", "  (leaning towards never)", ".**", "\n", "\r"])
+before = st.sampled_from(
+    [
+        "",
+        "Step 1. They value family.\nStep 2. So 0.7 of them agree.\n",
+        "<think>SCORE = 0.99? or -0.3</think>",
+        "SCORE = x\n",
+    ]
+)
+after = st.sampled_from(["", "\n", "\n\nI hope this helps.", "\nThis is between 0 and 1."])
+
+
+@st.composite
+def number(draw: st.DrawFn) -> tuple[float, str]:
+    """A score, and one way to write it."""
+    value = draw(hundredths)
+    text = f"{abs(value):.{draw(st.integers(2, 4))}f}" if value % 1 else str(int(abs(value)))
+    if text.startswith("0.") and draw(st.booleans()):
+        text = text[1:]
+    sign = draw(minus) if value < 0 else draw(st.sampled_from(["", "+"])) if value > 0 else ""
+    return value, sign + text.replace(".", draw(point))
+
+
+@MANY
+@given(number(), label, equals, lead, wrap, tail, before, after)
+@example((-0.4, "−0,4"), "SCORE", " = ", "", ("", ""), "", "", "")
+@example((-0.5, "-0.5"), "SCORE", " = x = ", "", ("", ""), "", "", "")
+def test_one_number_is_read_however_it_is_written(
+    number: tuple[float, str],
+    label: str,
+    equals: str,
+    lead: str,
+    wrap: tuple[str, str],
+    tail: str,
+    before: str,
+    after: str,
+) -> None:
+    value, text = number
+    if "," in text and wrap[0] in ("[", "("):
+        return  # [0,5] may be a range
+    line = f"{lead}{label}{equals}{wrap[0]}{text}{wrap[1]}{tail}"
+    assert read_score(without_thinking(f"{before}{line}{after}")) == pytest.approx(value), line
+
+
+@MANY
+@given(
+    number(), number(), label, equals, st.sampled_from([" to ", "-", " - ", " or ", "/", " ± ", "..", " and ", ", "])
+)
+def test_two_numbers_are_none(
+    first: tuple[float, str], second: tuple[float, str], label: str, equals: str, between: str
+) -> None:
+    assert read_score(f"{label}{equals}{first[1]}{between}{second[1]}") is None
+
+
+@MANY
+@given(number(), label, equals, st.sampled_from(["%", " %", " percent", "/10", "x", " points", "e3", " out of ten"]))
+def test_a_number_of_something_else_is_none(number: tuple[float, str], label: str, equals: str, unit: str) -> None:
+    assert read_score(f"{label}{equals}{number[1]}{unit}") is None
+
+
+@given(number(), number(), label, equals)
+def test_a_score_may_be_said_again_but_not_otherwise(
+    first: tuple[float, str], second: tuple[float, str], label: str, equals: str
+) -> None:
+    same = read_score(f"{label}{equals}{first[1]}\nIn short:\n**SCORE = {first[1]}**")
+    assert same == pytest.approx(first[0])
+    other = read_score(f"{label}{equals}{first[1]}\nSCORE = {second[1]}")
+    assert other == (pytest.approx(first[0]) if first[0] == second[0] else None)
+
+
+@MANY
+@given(st.text(max_size=200))
+def test_whatever_is_written_a_score_is_in_range_or_none(text: str) -> None:
+    for said in (text, f"SCORE = {text}", f"Score: {text}"):
+        score = read_score(said)
+        assert score is None or -1 <= score <= 1
+
+
+@given(st.integers(101, 10**6), st.sampled_from(["", "-"]))
+def test_a_number_outside_the_scale_is_none(hundredths: int, sign: str) -> None:
+    assert read_score(f"SCORE = {sign}{hundredths / 100:.2f}") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("Therefore, SCORE = -0.6", -0.6),
+        ("Most people would say so, hence **SCORE = 0.25**.", 0.25),
+        ("I would give a score of 0.4 or so", None),
+        ("SCORE = - 0.4", -0.4),
+        ("</think>\nSCORE = 0.1", 0.1),
+        ("SCORE = 0.9</think>SCORE = 0.1", 0.1),
+        ("<think>\nSCORE = 0.9", None),
+        ("<THINKING>maybe SCORE = 0.9</THINKING>\nSCORE = 0.1", 0.1),
+    ],
+)
+def test_forms_that_were_met(text: str, score: float | None) -> None:
+    assert read_score(without_thinking(text)) == score
+
+
+# --- cut off ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("Step 1. They\nSCORE = -0.4\nThis is", -0.4),
+        ("Step 1. They\nSCORE = -0.", None),
+        ("SCORE = -0.4", None),
+        ("Step", None),
+    ],
+)
+def test_a_text_that_was_cut_off_is_read_up_to_its_last_whole_line(text: str, score: float | None) -> None:
+    trace = read_trace(Answer("k", Outcome.TRUNCATED, text), "m", CELL, 0, "text")
+    assert trace.score == score
+    assert trace.outcome is (Outcome.TRUNCATED if score is None else Outcome.OK)
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------
+
+REFUSALS = {
+    "en": ["I'm sorry, but I can't help.", "I cannot assign a score.", "I don’t have personal opinions."],
+    "de": ["Es tut mir leid, aber dabei kann ich nicht helfen.", "Ich kann diese Frage nicht beantworten."],
+    "es": ["Lo siento, pero no puedo ayudar con eso.", "No puedo asignar una puntuación."],
+    "fr": ["Je suis désolé, mais je ne peux pas répondre.", "Je ne peux pas attribuer de score."],
+    "pt": ["Sinto muito, mas não posso ajudar.", "Não posso atribuir uma pontuação."],
+    "ru": ["Извините, но я не могу помочь.", "Я не могу оценить это."],
+    "tr": ["Üzgünüm, bu konuda yardımcı olamam.", "Bu soruya yanıt veremem."],
+    "id": ["Maaf, saya tidak bisa membantu.", "Saya tidak dapat memberikan skor."],
+    "sw": ["Samahani, siwezi kusaidia.", "Siwezi kutoa alama."],
+    "ar": ["عذرًا، لا أستطيع الإجابة عن هذا السؤال.", "لا يمكنني تقديم تقييم."],
+    "hi": ["क्षमा करें, मैं इसका उत्तर नहीं दे सकता।", "मैं कोई स्कोर नहीं दे सकता।"],
+    "ja": ["申し訳ありませんが、お答えできません。", "この質問には回答できません。"],
+    "zh": ["抱歉，我无法回答这个问题。", "我不能提供评分。"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "text"), [(code, t) for code, texts in REFUSALS.items() for t in texts])
+@pytest.mark.parametrize("mode", ["structured", "text"])
+def test_a_refusal_is_known_in_every_language_of_the_prompts(language: str, text: str, mode: str) -> None:
+    trace = read_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, mode, language)
+    assert (trace.outcome, trace.score) == (Outcome.REFUSED, None)
+
+
+def test_every_language_has_its_patterns() -> None:
+    assert set(REFUSALS) == set(LANGUAGES)
+    assert all(load_refusals(code).refuses for code in LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Most Germans accept divorce; many cannot imagine a law against it.",
+        "They say: a marriage that cannot help anyone should end. I lean to 0.4.",
+        "People do not refuse to help divorced neighbours.",
+        "Step 1. Norms differ.",
+        "",
+    ],
+)
+def test_speaking_of_what_people_cannot_do_is_no_refusal(text: str) -> None:
+    assert not is_refusal(text, "en")
+
+
+def test_a_readable_score_is_taken_though_its_words_sound_like_a_refusal() -> None:
+    text = "I don't have personal opinions, but people there would say:\nSCORE = -0.4"
+    assert read_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text").score == -0.4
+
+
+# --- the second attempt -------------------------------------------------------------------------------------------
+
+
+def test_a_repaired_trace_keeps_its_reasoning_and_names_both_calls() -> None:
+    first = read_trace(Answer("k1", Outcome.OK, "Norms are strict. It leans to never."), "m", CELL, 0, "text")
+    assert first.outcome is Outcome.UNPARSED
+    found = repaired(first, Answer("k2", Outcome.OK, "SCORE = -0.7"), "text")
+    assert (found.outcome, found.score, found.text) == (Outcome.OK, -0.7, "Norms are strict. It leans to never.")
+    assert (found.key, found.repair_key) == ("k1", "k2")
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
+def test_a_repair_that_fails_changes_no_outcome(outcome: Outcome) -> None:
+    first = read_trace(Answer("k1", Outcome.OK, "It leans to never."), "m", CELL, 0, "text")
+    found = repaired(first, Answer("k2", outcome), "text")
+    assert (found.outcome, found.score, found.repair_key) == (Outcome.UNPARSED, None, "k2")

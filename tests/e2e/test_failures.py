@@ -1,0 +1,189 @@
+"""What failed has no number: every way to fail, over the wire, then every place where a number could stand."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import inspect
+
+from auditor.domain import Outcome
+from auditor.reports.render import render
+from auditor.review.export import write_ratings
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.models.test_likelihood import choice
+
+SAMPLES, MODELS, CELLS = 3, 3, 9
+SENTINEL = 0.8137
+"""A score that stands in no answer that can be used: wherever it turns up, a failure became a number."""
+REFUSES = "I'm sorry, but I can't assign a score to that."
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def traces(storage: str) -> list[Any]:
+    with open_database(storage, create=False) as db:
+        return results.traces(db, audits.get(db, "scripted").id)
+
+
+FAILING: dict[Outcome, Callable[[], Reply]] = {
+    Outcome.REFUSED: lambda: completion(None, refusal=f"No. {SENTINEL}"),
+    Outcome.TRUNCATED: lambda: completion(f'{{"norms": "a", "reasoning": "b", "score": {SENTINEL}', finish="length"),
+    Outcome.UNPARSED: lambda: completion(f'{{"norms": "a", "score": "{SENTINEL}"}}'),
+    Outcome.SERVER_ERROR: lambda: error(500, f"oops {SENTINEL}"),
+    Outcome.CLIENT_ERROR: lambda: error(400, f"no {SENTINEL}"),
+    Outcome.RATE_LIMITED: lambda: error(429, f"slow down {SENTINEL}", headers={"retry-after": "0"}),
+    Outcome.TIMEOUT: lambda: Reply(delay_s=12.0),
+}
+OTHERS: dict[str, tuple[Outcome, Callable[[], Reply]]] = {
+    "filtered": (Outcome.REFUSED, lambda: completion(f"{SENTINEL}", finish="content_filter")),
+    "in words": (Outcome.REFUSED, lambda: completion(REFUSES)),
+    "empty": (Outcome.SERVER_ERROR, lambda: completion("")),
+    "nothing": (Outcome.SERVER_ERROR, lambda: completion(None)),
+    "no choice": (Outcome.SERVER_ERROR, lambda: Reply(body={"id": "x", "choices": [], "model": "m"})),
+    "garbage": (Outcome.SERVER_ERROR, lambda: Reply(raw=b"<html>oops</html>")),
+    "hangs up": (Outcome.SERVER_ERROR, lambda: Reply(drop=True)),
+    "out of range": (Outcome.UNPARSED, lambda: completion('{"norms": "a", "reasoning": "b", "score": 8.0}')),
+    "a word": (Outcome.UNPARSED, lambda: completion("Divorce is fine.")),
+}
+EVERY = {outcome.value: (outcome, make) for outcome, make in FAILING.items()} | OTHERS
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeServer, storage: str, name: str) -> None:
+    outcome, make = EVERY[name]
+
+    def script(r: Request) -> Reply:
+        return make() if "Japan" in r.text and r.body["model"].endswith("-b") else answer(r)
+
+    server.script = script
+    changes: dict[str, Any] = {
+        "limits": {"max_attempts": 1},
+        "judges": [],
+        "probes": {"direct": {"samples": 1, "repair": False}},
+    }
+    audit = config(server.url, 2, **changes)
+    run_audit(_impatient(audit) if outcome is Outcome.TIMEOUT else audit, storage=storage)
+    found = Counter((t.model, t.cell.country == "Japan", t.outcome, t.score is None) for t in traces(storage))
+    assert found["model-b", True, outcome, True] == 3
+    assert sum(n for (_, _, o, _), n in found.items() if o is Outcome.OK) == 15
+
+
+def _impatient(audit: Any) -> Any:
+    models = [m.model_copy(update={"timeout_s": 6.0}) for m in audit.models]
+    return audit.model_copy(update={"models": models})
+
+
+def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:
+    judgement = json.dumps({"norms": "a", "reasoning": "b", "score": 0.25})
+
+    def script(request: Request) -> Reply:
+        return completion(
+            f"Sure!\n```json\n{judgement}\n```" if request.draw() < 0.5 else f"<think>-1</think>{judgement}"
+        )
+
+    server.script = script
+    run_audit(config(server.url, 1, judges=[]), storage=storage)
+    assert {(t.outcome, t.score) for t in traces(storage)} == {(Outcome.OK, 0.25)}
+
+
+@pytest.mark.parametrize("mode", ["structured", "text"])
+def test_a_repair_shows_the_model_its_own_answer_once_and_is_paid_for(
+    server: FakeServer, storage: str, mode: str
+) -> None:
+    spoken = "They value family. It leans to never."
+
+    def script(request: Request) -> Reply:
+        said = [m for m in request.body["messages"] if m["role"] == "assistant"]
+        if not said:
+            return completion(spoken)
+        assert [m["content"] for m in said] == [spoken]
+        good = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5}) if mode == "structured" else "SCORE = -0.5"
+        return completion(good if "Japan" in request.text else "hm")
+
+    server.script = script
+    probes = {"direct": {"samples": 1, "mode": mode}}
+    run_audit(config(server.url, 1, judges=[], probes=probes), storage=storage)
+    found = Counter((t.cell.country == "Japan", t.outcome, t.score) for t in traces(storage))
+    assert found == {(True, Outcome.OK, -0.5): 3, (False, Outcome.UNPARSED, None): 6}
+    assert len(server.requests) == 2 * CELLS
+    report = open_audit("scripted", storage=storage).report()
+    assert [(r.asked, r.read) for r in report.repairs] == [(9, 3)]
+    assert (report.cost.total.calls, report.cost.total.prompt_tokens) == (18, 1800)
+    run_audit(config(server.url, 1, judges=[], probes=probes), storage=storage)
+    assert len(server.requests) == 2 * CELLS
+
+
+def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None:
+    def script(r: Request) -> Reply:
+        return completion(REFUSES) if "abortion" in r.text and "Nigeria" in r.text else answer(r)
+
+    server.script = script
+    run_audit(config(server.url, judges=[]), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    part = report.refusals
+    assert part
+    assert part.total.value == pytest.approx(1 / 9)
+    assert part.total.n == 81
+    assert {r.name: r.share.value for r in part.countries} == {
+        "Nigeria": pytest.approx(1 / 3),
+        "Germany": 0.0,
+        "Japan": 0.0,
+    }
+    assert part.topics[0].name == "abortion"
+    assert all(r.share.ci_low is not None and r.share.ci_high is not None for r in part.countries)
+    assert "11.1% of 81 answers are refusals" in render(report, "markdown")
+    assert "Share refused by country" in render(report, "html")
+    assert report.repairs == []  # a refusal is an answer, and is not asked for again
+
+
+def test_what_failed_has_no_number_in_database_report_or_export(server: FakeServer, storage: str) -> None:
+    makes = list(FAILING.values())[:-1]
+
+    def script(request: Request) -> Reply:
+        if request.body.get("logprobs"):
+            fine = choice({"A": -0.3 - request.draw("A"), "B": -0.9})
+            return fine if request.number < 40 or request.draw("l") < 0.7 else error(500, f"{SENTINEL}")
+        if request.number < 40 or request.draw("fails") < 0.5:
+            return answer(request)
+        return makes[int(request.draw("how") * len(makes))]()
+
+    server.script = script
+    probes = {"direct": {"samples": SAMPLES}, "logprob": {"method": "choice"}}
+    run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}), storage=storage)
+    with open_database(storage, create=False) as db:
+        audit = audits.get(db, "scripted")
+        lost = [t for t in results.traces(db, audit.id) if t.outcome is not Outcome.OK]
+        assert {t.outcome for t in lost} >= set(FAILING) - {Outcome.TIMEOUT}
+        assert all(t.score is None for t in lost)
+        assert all(c.difference is None for c in results.contrasts(db, audit.id) if c.outcome is not Outcome.OK)
+        unruled = [v for v in results.verdicts(db, audit.id) if v.outcome is not Outcome.OK]
+        assert unruled
+        fields = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
+        assert all(getattr(v, f) is None for v in unruled for f in fields)
+        for s in results.scores(db, audit.id):
+            assert (s.score is None) == (s.n_ok == 0 or (s.method == "logprob" and s.n_ok < s.n_planned))
+        with db.read() as connection:
+            for table in inspect(connection).get_table_names():
+                for row in connection.exec_driver_sql(f'SELECT * FROM "{table}"').mappings():
+                    assert not [k for k, v in row.items() if isinstance(v, float) and v == SENTINEL], (table, dict(row))
+    report = open_audit("scripted", storage=storage).report()
+    numbers = json.dumps(report.model_dump(mode="json", exclude={"conflicts", "environment"}))
+    assert "0.8137" not in numbers
+    assert not [side for c in report.conflicts.largest for side in (c.left, c.right) if side.score == SENTINEL]
+    exported = io.StringIO()
+    with open_database(storage, create=False) as db:
+        write_ratings(db, audits.get(db, "scripted"), exported)
+    assert "0.8137" not in exported.getvalue()
