@@ -85,9 +85,11 @@ def import_answers(
     bootstrap.prepare()
     probe = probe or SemanticProbe()
     from auditor.models.embeddings import check_encoder, load_encoder
+    from auditor.models.rivals import check_rivals
 
     name = probe.encoder or EmbeddingSection().model
     check_encoder(name)
+    check_rivals(probe.rivals)
     read = _Read(_questions(probe.questions))
     for row in given_rows(file, model):
         read.add(row)
@@ -191,7 +193,16 @@ def _score(
     from auditor.agents.semantic.scoring import Plan, score_audit
 
     audit = audits.get(db, name)
-    plan = Plan(facts=facts, encoder=encoder, planned=lambda n: embedded(n, 0), done=lambda n: embedded(0, n))
+    from auditor.models.rivals import measures
+
+    plan = Plan(
+        named=probe.rivals,
+        rivals=lambda loaded: measures(probe.rivals, loaded),
+        facts=facts,
+        encoder=encoder,
+        planned=lambda n: embedded(n, 0),
+        done=lambda n: embedded(0, n),
+    )
     score_audit(db, audit.id, plan)
     audits.set_stage(db, audit.id, audits.DONE)
 

@@ -335,10 +335,12 @@ def _moral_encoder(config: AuditConfig) -> Callable[[], Encoder] | None:
     if probe is None:
         return None
     from auditor.models.embeddings import check_encoder, load_encoder
+    from auditor.models.rivals import check_rivals
 
     name = probe.encoder or config.embedding.model
     check_encoder(name)
-    return functools.partial(load_encoder, name)
+    check_rivals(probe.rivals)
+    return functools.cache(lambda: load_encoder(name))
 
 
 def _encoder(config: AuditConfig) -> Callable[[], Encoder] | None:

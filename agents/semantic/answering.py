@@ -36,7 +36,7 @@ async def answer_batch(context: Context, questions: Sequence[Question]) -> None:
         for question in ids
         for one in _asked_of(context, model, wordings[question])
     ]
-    answers = await _ask(context, "answer", [one.call for one in asked])
+    answers = await ask_noted(context, "answer", [one.call for one in asked])
     mode = probe_of(context.config).mode
     found = []
     for one in asked:
@@ -77,7 +77,7 @@ async def with_rules(
         if probe.rot and answer.text is not None and answer.wording:
             author = context.config.model(probe.rot_model or answer.model)
             calls[i] = rule_call(context.config, author, texts[answer.question, answer.wording], answer.text)
-    got = await _ask(context, "rule", list(calls.values()))
+    got = await ask_noted(context, "rule", list(calls.values()))
     found = list(answers)
     for i, call in calls.items():
         if call.key in got:
@@ -86,7 +86,7 @@ async def with_rules(
     return found
 
 
-async def _ask(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
+async def ask_noted(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
     """Answers by key; what they cost is the audit's."""
     if not calls:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -12,12 +13,16 @@ from langgraph.types import Send
 
 from auditor.agents.context import Context
 from auditor.agents.semantic.answering import answer_batch
+from auditor.agents.semantic.calls import probe_of
+from auditor.agents.semantic.judging import judge_consistency, judge_worst
+from auditor.agents.semantic.paraphrasing import word_anew
 from auditor.agents.semantic.questions import planned_questions, written_wordings
 from auditor.agents.semantic.scoring import Plan, score_audit
 from auditor.agents.stages import enter
 from auditor.agents.state import State
 from auditor.config import AuditConfig
-from auditor.semantic import SemanticFacts
+from auditor.models.rivals import measures
+from auditor.semantic import Question, SemanticFacts
 from auditor.semantic_config import SemanticProbe
 from auditor.storage import moral
 
@@ -44,11 +49,14 @@ def build_semantic_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     graph = StateGraph(SemanticState, context_schema=Context)
     graph.add_node(pose)
     graph.add_node(answer, input_schema=QuestionBatch)
-    graph.add_node(score)
+    for node in (word, score, judge):
+        graph.add_node(node)
     graph.add_edge(START, "pose")
-    graph.add_conditional_edges("pose", route_answer, ["answer", END])
+    graph.add_conditional_edges("pose", route_word, ["word", END])
+    graph.add_conditional_edges("word", route_answer, ["answer"])
     graph.add_edge("answer", "score")
-    graph.add_edge("score", END)
+    graph.add_edge("score", "judge")
+    graph.add_edge("judge", END)
     return graph.compile(name=STAGE)
 
 
@@ -70,14 +78,32 @@ def _pose(context: Context, probe: SemanticProbe) -> int:
     return len(questions)
 
 
-def route_answer(state: SemanticState) -> list[Send] | Literal["__end__"]:
+def route_word(state: SemanticState) -> Literal["word", "__end__"]:
+    """On where there are questions."""
+    return "word" if state["questions"] else "__end__"
+
+
+async def word(state: SemanticState, runtime: Runtime[Context]) -> SemanticState:
+    """Have questions worded anew that have too few paraphrases, where a model is named for that."""
+    context = runtime.context
+    probe = probe_of(context.config)
+    if probe.paraphraser is not None:
+        async for questions in _batches(context):
+            await word_anew(context, probe, questions)
+    return {}
+
+
+async def _batches(context: Context) -> AsyncIterator[list[Question]]:
+    questions = await asyncio.to_thread(moral.questions, context.db, context.audit_id)
+    for start in range(0, len(questions), BATCH_QUESTIONS):
+        yield questions[start : start + BATCH_QUESTIONS]
+
+
+def route_answer(state: SemanticState) -> list[Send]:
     """One branch for each batch of questions."""
-    return _sends("answer", state["questions"]) or "__end__"
-
-
-def _sends(node: str, n: int) -> list[Send]:
+    n = state["questions"]
     batches = range(0, n, BATCH_QUESTIONS)
-    return [Send(node, QuestionBatch(start=i, stop=min(i + BATCH_QUESTIONS, n))) for i in batches]
+    return [Send("answer", QuestionBatch(start=i, stop=min(i + BATCH_QUESTIONS, n))) for i in batches]
 
 
 async def answer(state: QuestionBatch, runtime: Runtime[Context]) -> SemanticState:
@@ -96,6 +122,19 @@ async def score(state: SemanticState, runtime: Runtime[Context]) -> SemanticStat
     return {}
 
 
+async def judge(state: SemanticState, runtime: Runtime[Context]) -> SemanticState:
+    """Put pairs of answers before a judge, where one is named for that."""
+    context = runtime.context
+    await enter(context, STAGE)
+    probe = probe_of(context.config)
+    async for questions in _batches(context):
+        if probe.consistency is not None:
+            await judge_consistency(context, probe.consistency, questions)
+        if probe.contradiction is not None:
+            await judge_worst(context, probe, questions)
+    return {}
+
+
 def plan_of(context: Context) -> Plan:
     """How the answers of a run are scored."""
     probe, encoder = context.config.probes.semantic, context.moral_encoder
@@ -105,6 +144,8 @@ def plan_of(context: Context) -> Plan:
         facts=facts_of(context.config, probe),
         encoder=encoder,
         seed=context.config.seed,
+        named=probe.rivals,
+        rivals=lambda encoder: measures(probe.rivals, encoder),
         planned=lambda n: context.progress.planned("embed", n, 0),
         done=lambda n: context.progress.worked("embed", n),
     )

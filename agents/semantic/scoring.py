@@ -43,13 +43,14 @@ class Plan:
         facts: what goes into the report; revision and evidence are filled in here.
         encoder: loaded on first use.
         seed: of the shuffles.
-        rivals: further measures by name, made with the encoder at hand.
+        named, rivals: further measures by name, made with the encoder at hand.
         planned, done: are told of texts to embed, and of those that are embedded.
     """
 
     facts: SemanticFacts
     encoder: Callable[[], Encoder]
     seed: int = 0
+    named: Sequence[str] = ()
     rivals: Callable[[Encoder], dict[str, Measure]] = lambda encoder: {}
     planned: Callable[[int], None] = lambda n: None
     done: Callable[[int], None] = lambda n: None
@@ -77,7 +78,7 @@ def score_audit(db: Database, audit_id: int, plan: Plan) -> None:
     models = moral.answering_models(db, audit_id)
     ids = [q.id for q in moral.questions(db, audit_id)]
     digest, texts = _digest(db, audit_id, models, ids, plan.facts.wordings)
-    evidence = canonical_hash([digest, _settings(plan.facts), plan.seed])
+    evidence = canonical_hash([digest, _settings(plan.facts), plan.seed, sorted(plan.named)])
     old = moral.facts(db, audit_id)
     if old is not None and old.evidence == evidence:
         return

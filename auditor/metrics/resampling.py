@@ -100,6 +100,41 @@ def paired_difference(
     return PairedDifference(mean.value, n, mean.ci_low, mean.ci_high, mean.reason, p)
 
 
+def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> Mean:
+    """The share of all hits in all totals, with its percentile interval over questions drawn with replacement.
+
+    Judgements on one question hang together, so that their number alone would make the interval too narrow.
+
+    Args:
+        hits, totals: shape (n,), counts of each question; a question without judgements is left out.
+        replicates, seed: of the bootstrap.
+
+    Returns:
+        `n` counts judgements; no interval, with a reason, below 5 questions.
+
+    Raises:
+        ValueError: shapes differ, or not 0 <= hits <= totals.
+    """
+    part, whole = np.asarray(hits, dtype=float), np.asarray(totals, dtype=float)
+    if part.shape != whole.shape or part.ndim != 1 or (part < 0).any() or (part > whole).any():
+        raise ValueError("hits and totals must be counts of one shape (n,), hits at most totals")
+    part, whole = part[whole > 0], whole[whole > 0]
+    n, questions = int(whole.sum()), len(whole)
+    if n == 0:
+        return Mean(None, 0, None, None, "no judgement is valid")
+    value = float(part.sum() / whole.sum())
+    if questions < MIN_QUESTIONS:
+        return Mean(value, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
+    rng = np.random.default_rng(seed)
+    block = max(1, _BLOCK // questions)
+    shares = []
+    for start in range(0, replicates, block):
+        drawn = rng.integers(0, questions, (min(block, replicates - start), questions))
+        shares.append(part[drawn].sum(axis=1) / whole[drawn].sum(axis=1))
+    low, high = np.quantile(np.concatenate(shares), (0.025, 0.975))
+    return Mean(value, n, float(low), float(high))
+
+
 def _complete(values: ArrayLike) -> Floats:
     numbers = np.asarray(values, dtype=float)
     if numbers.ndim != 1:

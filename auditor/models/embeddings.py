@@ -69,6 +69,25 @@ class Encoder:
         row = {text: i for i, text in enumerate(unique)}
         return pooled[[row[text] for text in texts]]
 
+    def tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Unit vectors of a text's tokens in the last layer, shape (tokens, dimensions), and which of them are words.
+
+        The others are marks that the encoder puts around each piece of a text; nothing is cut off.
+        """
+        parts, words = [], []
+        for piece in self._pieces(text):
+            vectors = self._model.encode([piece], output_value="token_embeddings", show_progress_bar=False)[0]
+            rows = np.asarray(vectors.detach().cpu().float(), dtype=np.float32)
+            marks = self._model.tokenizer.get_special_tokens_mask(
+                self._model.tokenizer(piece, truncation=True, max_length=len(rows))["input_ids"],
+                already_has_special_tokens=True,
+            )
+            parts.append(rows)
+            words.append(~np.asarray(marks, dtype=np.bool_)[: len(rows)])
+        rows = np.concatenate(parts)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        return rows, np.concatenate(words)
+
     def _encode_short(self, texts: list[str]) -> NDArray[np.float32]:
         # It sorts by length itself, so that little is padded.
         vectors = self._model.encode(texts, batch_size=BATCH, show_progress_bar=False, normalize_embeddings=True)

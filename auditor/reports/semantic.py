@@ -8,14 +8,15 @@ from itertools import combinations
 
 import numpy as np
 
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Purpose
 from auditor.metrics.bootstrap import holm
-from auditor.metrics.resampling import bootstrap_mean, paired_difference
+from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
 from auditor.reports.estimates import estimate, unmeasured
 from auditor.reports.measures import Estimate
 from auditor.reports.semantic_parts import (
     DifferenceRow,
     FoundationRow,
+    JudgedRow,
     NullPart,
     RivalRow,
     SemanticModelRow,
@@ -23,7 +24,7 @@ from auditor.reports.semantic_parts import (
 )
 from auditor.reports.semantic_worst import worst
 from auditor.reports.source import Floats, Source
-from auditor.semantic import FOUNDATIONS, NullScore, Question, QuestionScore, SemanticFacts
+from auditor.semantic import FOUNDATIONS, NullScore, PairVerdict, Question, QuestionScore, SemanticFacts
 from auditor.storage import moral
 from auditor.storage.database import Database
 
@@ -55,6 +56,7 @@ def semantic(db: Database, source: Source) -> SemanticPart | None:
         foundations=_foundations(models, table, source.seed),
         differences=_differences(models, table, source.seed),
         rivals=_rivals(models, table, source.seed),
+        judged=_judged(db, source, models),
         worst=worst(db, source, facts, models, questions, scores),
         rejected=_rejected(db, source),
     )
@@ -189,6 +191,34 @@ def _rivals(models: Sequence[str], table: _Table, seed: int) -> list[RivalRow]:
         for text, metric in order
         for model in models
     ]
+
+
+def _judged(db: Database, source: Source, models: Sequence[str]) -> list[JudgedRow]:
+    groups: dict[tuple[str, str], list[PairVerdict]] = defaultdict(list)
+    for verdict in moral.verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
+        groups[verdict.model, verdict.judge].append(verdict)
+    return [
+        _judged_row(model, judge, groups[model, judge], source.seed)
+        for model, judge in sorted(groups, key=lambda who: (models.index(who[0]), who[1]))
+    ]
+
+
+def _judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], seed: int) -> JudgedRow:
+    hits, totals = Counter[str](), Counter[str]()
+    for v in verdicts:
+        hits[v.question] += v.holds is True
+        totals[v.question] += v.holds is not None
+    ids = sorted(totals)
+    share = bootstrap_share([hits[q] for q in ids], [totals[q] for q in ids], seed=seed)
+    return JudgedRow(
+        model=model,
+        judge=judge,
+        score=estimate(share) if share.n else unmeasured(share.reason or ""),
+        questions=len(ids),
+        asked=len(verdicts),
+        consistent=hits.total(),
+        failed=len(verdicts) - totals.total(),
+    )
 
 
 def _rejected(db: Database, source: Source) -> dict[str, int]:

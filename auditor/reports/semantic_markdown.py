@@ -48,6 +48,16 @@ def section(
             ["Measure", "Of", "Model", "Mean over pairs"],
             [[said.METRICS[r.metric], said.OF[r.text], r.model, figure(r.value)] for r in part.rivals],
         )
+    if part.judged:
+        yield said.JUDGED
+        head = ["Model", "Judge", "Consistency score", "Consistent", "Asked", "Failed"]
+        yield table(
+            head,
+            [
+                [r.model, r.judge, figure(r.score), count(r.consistent), count(r.asked), count(r.failed)]
+                for r in part.judged
+            ],
+        )
     if told := said.rejected(part):
         yield escape(told)
     if part.worst:

@@ -72,6 +72,20 @@ class RivalRow(Part):
     value: Estimate
 
 
+class JudgedRow(Part):
+    """The consistency score of one model: pairs of sampled answers that the judge finds consistent, of those judged."""
+
+    model: str
+    judge: str
+    score: Estimate
+    """n counts judgements that are valid; the interval is over questions."""
+    questions: int
+    asked: int
+    consistent: int
+    failed: int
+    """Judgements that failed: in neither part of the share."""
+
+
 class SaidPart(Part):
     """One of the two answers that differ most."""
 
@@ -119,6 +133,8 @@ class SemanticPart(Part):
     foundations: list[FoundationRow]
     differences: list[DifferenceRow]
     rivals: list[RivalRow]
+    judged: list[JudgedRow]
+    """The consistency score, where a judge was asked."""
     worst: list[WorstRow]
     rejected: dict[str, int]
     """Paraphrases by a model that were not asked, by reason."""

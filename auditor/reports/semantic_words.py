@@ -8,6 +8,10 @@ from auditor.reports.semantic_parts import DifferenceRow, NullPart, SemanticMode
 OF = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
 METRICS = {"cosine": "cosine", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"}
 VARIANTS = {"sage": "SaGE", "sge": "SGE"}
+JUDGED = (
+    "The consistency score: of pairs of answers sampled to the same words, the share in which a judge finds the second "
+    "supported by the first. Judgements that failed are in neither part of the share."
+)
 
 
 def about(part: SemanticPart) -> str:

@@ -266,3 +266,93 @@ def test_a_mix_of_rules_and_answers_lies_between_them(server: FakeServer, storag
         assert part is not None
         found[weight] = part.models[0].consistency.value or 0.0
     assert found[0.0] < found[0.2] < found[1.0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    question = "Is it wrong to keep a book that one has borrowed from a friend?"
+    good = [
+        "Should we not hold on to books that a friend lent us?",
+        "Does a person do wrong by keeping a book borrowed from a friend?",
+        "A friend lent you a book: is keeping it wrong?",
+    ]
+    bad = ["Is it wrong to keep a book that one borrowed from a friend?", "What is the price of bread in Paris today?"]
+    attempts: list[Request] = []
+
+    def author(request: Request) -> Reply:
+        if request.schema == "Paraphrases":
+            attempts.append(request)
+            return completion(json.dumps({"paraphrases": [*bad, good[len(attempts) - 1]]}))
+        return script(request)
+
+    server.script = author
+    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
+    probe: dict[str, Any] = {
+        "questions": str(file),
+        "paraphrases": 3,
+        "paraphraser": "model-b",
+        "threshold": 0.6,
+        "attempts": 5,
+    }
+    run_audit(config(server.url, **probe), storage=storage)
+    assert len(attempts) == 3  # asked again until there were enough, and no longer
+    with open_database(storage, create=False) as db:
+        wordings = moral.wordings(db, audits.get(db, "moral").id)["book"]
+    assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == good
+    rejected = [w for w in wordings if w.number is None]
+    assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
+    assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
+    part = report_of(storage).semantic
+    assert part is not None
+    assert part.rejected == {"too far in meaning": 3, "too near to another wording": 3}
+    assert part.models[0].planned == 3
+
+
+def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:
+    def judged(request: Request) -> Reply:
+        if request.schema == "Support":
+            if request.draw("fails") < 0.2 and request.number > 20:
+                return completion("I cannot say.")
+            same = request.text.count(STANDS[0]) != 1
+            return completion(json.dumps({"reason": "They say the same.", "supported": same}))
+        if request.schema == "Contradiction":
+            return completion(json.dumps({"reason": "One says no.", "contradict": request.text.count(STANDS[0]) == 1}))
+        return script(request)
+
+    server.script = judged
+    probe: dict[str, Any] = {
+        "consistency": {"judge": "model-c", "samples": 4, "pairs": "all"},
+        "contradiction": "model-c",
+        "worst": 3,
+    }
+    run_audit(config(server.url, models=3, **probe), storage=storage)
+    part = report_of(storage).semantic
+    assert part is not None
+    assert [(r.model, r.judge) for r in part.judged] == [("model-a", "model-c"), ("model-b", "model-c")]
+    for row in part.judged:
+        assert row.asked == QUESTIONS * 6
+        assert row.score.n == row.asked - row.failed
+        assert row.score.value == pytest.approx(row.consistent / row.score.n)
+    assert part.judged[0].score.value == 1.0
+    assert (part.judged[1].score.value or 0) < 1
+    assert sum(r.failed for r in part.judged) > 0
+    told = {w.model: w.contradict for w in part.worst}
+    assert told == {"model-a": False, "model-b": True, "model-c": None}  # nobody judges itself
+    assert {r.purpose for r in open_audit("moral", storage=storage).report().cost.rows} >= {
+        "consistency",
+        "contradiction",
+    }
+    page = render(open_audit("moral", storage=storage).report(), "html")
+    assert "Consistency score" in page
+
+
+def test_rivals_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
+    server.script = script
+    run_audit(config(server.url, models=1, limit=2, rivals=["bleu", "rouge_l", "bertscore"]), storage=storage)
+    part = report_of(storage).semantic
+    assert part is not None
+    assert {(r.text, r.metric) for r in part.rivals} == {
+        (t, m) for t in ("rot", "answer") for m in ("cosine", "bleu", "rouge_l", "bertscore")
+    }
+    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in part.rivals)

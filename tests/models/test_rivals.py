@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.errors import ModelSetupError
+from auditor.models.embeddings import Encoder, load_encoder
+from auditor.models.rivals import bertscore, bleu, check_rivals, measures, rouge_l
+
+TEXTS = ("You should keep a promise that you gave.", "Keeping promises is right.", "Bread is cheap in the market.")
+
+
+@pytest.fixture(scope="module")
+def encoder(minilm: Path) -> Encoder:
+    del minilm
+    return load_encoder("all-MiniLM-L6-v2")
+
+
+def test_worked_values() -> None:
+    # Longest common subsequence "a b c" of three and four words: P = 1, R = 3/4, F = 6/7.
+    assert rouge_l("a b c", "a x b c") == pytest.approx(6 / 7)
+    assert bleu("the same words here", "the same words here") == pytest.approx(1.0)
+    assert bleu("one two three four", "five six seven eight") == pytest.approx(0.0, abs=1e-9)
+
+
+def test_bertscore_is_the_papers_greedy_match(encoder: Encoder) -> None:
+    (a, words_a), (b, words_b) = encoder.tokens(TEXTS[0]), encoder.tokens(TEXTS[1])
+    assert words_a.sum() == len(a) - 2  # the marks at both ends
+    recall = np.mean([max(float(x @ y) for x in a) for y in b[words_b]])
+    precision = np.mean([max(float(x @ y) for y in b) for x in a[words_a]])
+    f1 = 2 * precision * recall / (precision + recall)
+    assert bertscore(encoder)(TEXTS[0], TEXTS[1]) == pytest.approx(f1, abs=1e-6)
+
+
+def test_every_measure_is_symmetric_one_for_equal_texts_and_higher_for_likeness(encoder: Encoder) -> None:
+    for similarity in (bleu, rouge_l, bertscore(encoder)):
+        assert similarity(TEXTS[0], TEXTS[0]) == pytest.approx(1.0, abs=1e-5)
+        assert similarity(TEXTS[0], TEXTS[1]) == pytest.approx(similarity(TEXTS[1], TEXTS[0]))
+        assert similarity(TEXTS[0], TEXTS[0]) > similarity(TEXTS[0], TEXTS[1])
+    score = bertscore(encoder)
+    assert score(TEXTS[0], TEXTS[1]) > score(TEXTS[0], TEXTS[2])
+
+
+def test_a_question_is_the_mean_over_pairs_of_what_is_there(encoder: Encoder) -> None:
+    rouge = measures(["rouge_l"], encoder)["rouge_l"]
+    values = rouge([["a b", "a b", None], ["a b", None, None], ["a", "a", "b"]])
+    assert values[0] == 1.0
+    assert math.isnan(values[1])
+    assert values[2] == pytest.approx(1 / 3)
+
+
+def test_tokens_of_a_long_text_are_all_there(encoder: Encoder) -> None:
+    rows, words = encoder.tokens("promise " * 700)
+    assert words.sum() >= 700
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModelSetupError, match=r"auditor\[rivals\]"):
+        check_rivals(["bleu"])
+    check_rivals(["bertscore"])
