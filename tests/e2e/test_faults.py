@@ -132,6 +132,9 @@ class Raising:
     def entered(self, stage: str) -> None:
         """Nothing."""
 
+    def worked(self, stage: str, n: int) -> None:
+        """Nothing."""
+
     def noted(self, text: str) -> None:
         """Nothing."""
 
