@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.agents.logic.questions import asked, question_messages
 from auditor.domain import Cell, Choice, Conflict, ConflictKind, ItemSet, Message, Relation
 from auditor.errors import UsageError
-from auditor.metrics.preference import commutativity, human_agreement, transitivity
+from auditor.metrics.logic import Answered, human_agreement_over
+from auditor.metrics.preference import commutativity, transitivity
 from auditor.metrics.ranking import Repair, flip_noise, repair
 from auditor.storage import audits, comparisons, results
 from auditor.storage.comparisons import SetAnswers
@@ -48,7 +50,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         questions: answers to the standard question; flipped: those that the ranking reverses.
-        people: agreement with what people say, before and after, both orders averaged.
+        people: share of the answers that say what people say, before and after.
     """
 
     judge: str
@@ -132,11 +134,10 @@ def outcomes(mended: Sequence[Mended], k: int = 3, max_subsets: int = 1000) -> l
 def _outcome(judge: str, mine: Sequence[Mended], k: int, max_subsets: int) -> Outcome:
     before = [m.given.preferences for m in mine]
     after = [m.repair.preferences for m in mine]
-    truth = [m.given.people for m in mine]
     tran = [_mean([transitivity(p, k, max_subsets, calibrated=True).value for p in each]) for each in (before, after)]
     comm = [_mean([commutativity(p).value for p in each]) for each in (before, after)]
     said = [
-        _mean([human_agreement(p, t, calibrated=True).value for p, t in zip(each, truth, strict=True)])
+        human_agreement_over([_answered(m.given, p) for m, p in zip(mine, each, strict=True)]).value
         for each in (before, after)
     ]
     return Outcome(
@@ -148,6 +149,10 @@ def _outcome(judge: str, mine: Sequence[Mended], k: int, max_subsets: int) -> Ou
         commutativity=(comm[0], comm[1]),
         people=(said[0], said[1]),
     )
+
+
+def _answered(given: SetAnswers, preferences: NDArray[np.float64]) -> Answered:
+    return Answered(preferences, given.negated, given.asked, given.samples, given.people)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

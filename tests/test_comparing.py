@@ -67,7 +67,7 @@ def test_people_beside_judges(storage: str, tmp_path: Path) -> None:
     file = written(tmp_path / "x.csv", *rows)
     assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3
     row = next(r for r in section(storage).judges if r.judge == "j")
-    assert row.human_agreement.n == 1
+    assert (row.human_agreement.n, row.human_agreement_calibrated.n) == (2, 1)
     with pytest.raises(UsageError, match="Its judges are: ann, j"):
         import_comparisons(file, audit="judged", storage=storage, people="bob")
 

@@ -212,14 +212,28 @@ def self_agreement_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
 
 
 def human_agreement_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
-    """Share of the pairs that people decide on which the judge says the same; uncalibrated, in one order, drawn."""
-    parts = []
-    for one in sets:
-        known = one.asked[0] | one.asked[0].T
-        preferences = one.preferences if calibrated else _one_order(one.preferences, seed)
-        found = human_agreement(preferences, np.where(known, one.people, np.nan), calibrated)
-        parts.append(_part(found, found.n + found.lost))
-    return _pooled(parts, seed, "pairs")
+    """Share of the questions about pairs that people decide which the judge answers as they do; a tie is no agreement.
+
+    Calibrated, each pair counts once, by the mean of both orders.
+    """
+    if calibrated:
+        parts = []
+        for one in sets:
+            known = one.asked[0] | one.asked[0].T
+            found = human_agreement(one.preferences, np.where(known, one.people, np.nan), calibrated)
+            parts.append(_part(found, found.n + found.lost))
+        return _pooled(parts, seed, "pairs")
+    return _pooled([_answer_by_answer(one) for one in sets], seed, "questions")
+
+
+def _answer_by_answer(one: Answered) -> _Part:
+    judge, truth = one.preferences, one_answer_a_pair(one.people, calibrated=True)
+    decided = one.asked[0] & (np.abs(truth - 0.5) > _TIE)
+    np.fill_diagonal(decided, False)
+    measured = decided & ~np.isnan(judge)
+    same = (judge - 0.5) * (truth - 0.5) > _TIE
+    n = int(measured.sum())
+    return _Part(float((measured & same).sum()), n, int(decided.sum()) - n)
 
 
 class _Part(NamedTuple):

@@ -169,7 +169,7 @@ def _repair(judge: str, answers: Sequence[SetAnswers], seed: int) -> RepairRow:
         judge=judge,
         questions=sum(int((~np.isnan(a.preferences)).sum()) for a in answers),
         flipped=sum(len(m.flipped) for m in mended),
-        human_agreement=_figure(human_agreement_over(_answered(answers), seed, calibrated=True)),
+        human_agreement=_figure(human_agreement_over(_answered(answers), seed)),
         repaired_agreement=_figure(human_agreement_over(after, seed, calibrated=True)),
     )
 

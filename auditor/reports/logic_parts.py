@@ -49,7 +49,7 @@ class LogicRow(Part):
     self_agreement: LogicFigure
     """Mean share of repeated answers that agree with the most frequent one."""
     human_agreement: LogicFigure
-    """Share of the pairs that people decide on which the judge says the same."""
+    """Share of the questions about pairs that people decide which the judge answers as they do."""
     human_agreement_calibrated: LogicFigure
 
 
@@ -95,9 +95,9 @@ class RepairRow(Part):
     flipped: int
     """Answers to the standard question that the ranking reverses."""
     human_agreement: LogicFigure
-    """Of the answers as given, both orders averaged."""
+    """Of the answers as given, question by question."""
     repaired_agreement: LogicFigure
-    """Of what follows from the ranking."""
+    """Of what follows from the ranking, pair by pair."""
 
 
 class LinkRow(Part):

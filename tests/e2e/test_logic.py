@@ -174,7 +174,7 @@ def test_items_of_a_file(server: FakeServer, storage: str, tmp_path: Path) -> No
     run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
     assert all("Query: best fruit\nA: " in r.text for r in server.requests)
     row = judged(storage)
-    assert (row.human_agreement.n, row.questions) == (3, 12)
+    assert (row.human_agreement.n, row.questions) == (6, 12)
     file.write_text("context,item\nx,apple\nx,apple\n", encoding="utf-8")
     with pytest.raises(Exception, match="twice"):
         run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
