@@ -24,6 +24,7 @@ from auditor.agents.state import Batch, State
 from auditor.agents.weighing import find_measures
 from auditor.domain import Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
 from auditor.storage import audits, results
+from auditor.storage.consistency import with_weights
 
 BATCH_CELLS = 32
 """Cells in one branch of the fan-out: bounds what a branch holds in memory."""
@@ -151,7 +152,9 @@ async def resolve(state: State, runtime: Runtime[Context]) -> State:
     """Let the judges' verdicts on the two sides of each conflict vote."""
     context = runtime.context
     await enter(context, "resolve")
-    if context.config.panel.adaptive:
+    chosen = await asyncio.to_thread(with_weights, context.db, context.audit_id, context.config)
+    context = replace(context, config=chosen)
+    if chosen.panel.adaptive:
         await _hear_on(context)
     conflicts = await asyncio.to_thread(_resolve, context)
     return {"open": sum(c.state is ConflictState.OPEN for c in conflicts)}

@@ -236,6 +236,11 @@ class PanelSection(Section):
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """The weight of each judge's vote, for `weighted`: 0 benches it. `auditor export weights` makes them from what
     people decided."""
+    weights_from: Literal["logic"] | None = None
+    """`logic` makes the weights of this audit's own comparisons: the mean of a judge's transitivity, commutativity,
+    negation and self-agreement, as far as measured. Needs `vote = "weighted"` and the probe `logic`."""
+    bench_below: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """With `weights_from`: a judge whose consistency is below this has no vote."""
     adaptive: bool = False
     """Whether judges are asked one after another, and no more of them once no vote can change what a panel says."""
     exclude_family: bool = False
@@ -409,7 +414,9 @@ class AuditConfig(Section):
                     f"model '{model.name}' has no judge: a model never judges itself{self._nor_its_family(model)}. "
                     "Add another model or judge, or set judges = [] for no review."
                 )
-        _require_usable_weights(self.panel, [j.name for j in self.judge_models])
+        _require_source_of_weights(self.panel, self.probes)
+        if self.panel.weights_from is None:
+            _require_usable_weights(self.panel, [j.name for j in self.judge_models])
         _require_third_model(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
         return self
 
@@ -461,6 +468,19 @@ def _is_same_judge(judge: ModelSection, author: ModelSection) -> bool:
     """A judge listed apart is the author under another name when it is the same model, asked the same way."""
     identity = ("model", "api_base", "system", "temperature", "params")
     return all(getattr(judge, key) == getattr(author, key) for key in identity)
+
+
+def _require_source_of_weights(panel: PanelSection, probes: Probes) -> None:
+    if panel.weights_from is None:
+        if panel.bench_below:
+            raise ValueError('panel.bench_below: needs weights_from = "logic", by which judges are benched.')
+        return
+    if panel.vote != "weighted":
+        raise ValueError('panel.weights_from: needs vote = "weighted". Add it.')
+    if panel.weights:
+        raise ValueError("panel.weights_from: there are weights already. Leave out one of the two.")
+    if probes.logic is None:
+        raise ValueError("panel.weights_from: needs the probe 'logic', which asks judges. Add logic = {} to [probes].")
 
 
 def _require_usable_weights(panel: PanelSection, judges: list[str]) -> None:

@@ -26,6 +26,7 @@ from auditor.reports.logic_parts import (
     ArcRow,
     ContradictionRow,
     CycleRow,
+    JudgeLedgerRow,
     LinkRow,
     LogicFigure,
     LogicPart,
@@ -38,6 +39,7 @@ from auditor.reports.measures import Estimate
 from auditor.reports.source import Source
 from auditor.storage import comparisons
 from auditor.storage.comparisons import SetAnswers
+from auditor.storage.consistency import judge_consistencies
 from auditor.storage.database import Database
 
 ACCEPTABILITY = "acceptability"
@@ -70,6 +72,7 @@ def logic(db: Database, source: Source) -> LogicPart | None:
         wordings=apart,
         contradictions=[_contradiction(a) for a in first],
         repairs=[_repair(judge, [a for a in first if a.judge == judge], source.seed) for judge in judges],
+        ledger=_ledger(db, source),
         rankings=[
             row for judge in judges for row in rankings(judge, [a for a in first if a.judge == judge], source.seed)
         ],
@@ -111,6 +114,27 @@ def _row(
         human_agreement=_figure(human_agreement_over(sets, seed)),
         human_agreement_calibrated=_figure(human_agreement_over(sets, seed, calibrated=True)),
     )
+
+
+def _ledger(db: Database, source: Source) -> list[JudgeLedgerRow]:
+    """Judges, where there is a panel; whether its votes go by their consistency is the configuration's word."""
+    if source.config is None or not source.config.judge_models:
+        return []
+    weighed = source.config.panel.weights_from == "logic"
+    found = judge_consistencies(db, source.audit.id, source.config)
+    return [
+        JudgeLedgerRow(
+            judge=one.judge,
+            transitivity=one.transitivity,
+            commutativity=one.commutativity,
+            negation=one.negation,
+            self_agreement=one.self_agreement,
+            value=one.value,
+            weight=one.weight if weighed else None,
+            benched=weighed and one.benched,
+        )
+        for one in found
+    ]
 
 
 def _answered(answers: Iterable[SetAnswers]) -> list[Answered]:

@@ -46,6 +46,10 @@ def section(part: LogicPart | None, escape: Escape, table: Table, told: Told) ->
                 for r in part.rankings
             ],
         )
+    if part.ledger:
+        yield "### The judges’ ledger"
+        yield escape(said.ledger(part))
+        yield table(said.LEDGER_HEAD, [said.ledger_row(row) for row in part.ledger])
     yield "### Where they contradict themselves"
     for row in part.contradictions:
         yield f"**{escape(row.judge)}**, {escape(row.context)}: {escape(said.contradiction(row))}."

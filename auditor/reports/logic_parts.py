@@ -100,6 +100,21 @@ class RepairRow(Part):
     """Of what follows from the ranking, pair by pair."""
 
 
+class JudgeLedgerRow(Part):
+    """How consistent a judge of the panel is in its own comparisons, in [0, 1]; null where it was not measured."""
+
+    judge: str
+    transitivity: float | None
+    commutativity: float | None
+    negation: float | None
+    self_agreement: float | None
+    value: float | None
+    """Mean of the figures that were measured."""
+    weight: float | None
+    """Of its vote; null where votes are not weighed by this."""
+    benched: bool
+
+
 class LinkRow(Part):
     """A correlation between two figures over judges or wordings, as in figures 4 and 5 of the paper."""
 
@@ -138,5 +153,7 @@ class LogicPart(Part):
     contradictions: list[ContradictionRow]
     repairs: list[RepairRow]
     links: list[LinkRow]
+    ledger: list[JudgeLedgerRow]
+    """The judges of the panel; empty where there is none."""
     rankings: list[RankingRow]
     """PairS and its alternatives, where all pairs were asked in both orders."""

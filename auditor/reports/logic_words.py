@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.logic_parts import ContradictionRow, LogicFigure, LogicPart, LogicRow, RepairRow, TransitivityRow
+from auditor.reports.logic_parts import (
+    ContradictionRow,
+    JudgeLedgerRow,
+    LogicFigure,
+    LogicPart,
+    LogicRow,
+    RepairRow,
+    TransitivityRow,
+)
 from auditor.reports.measures import Estimate
 from auditor.reports.numbers import count, interval, number, plural, share, signed
 
@@ -128,6 +136,28 @@ def repaired(row: RepairRow) -> str:
         f"{count(before.n)}) to {number(after.value)} ({interval(after.ci_low, after.ci_high)}, n {count(after.n)}), "
         f"{signed(after.value - before.value)}"
     )
+
+
+def ledger(part: LogicPart) -> str:
+    """What the panel makes of its judges' consistency."""
+    if all(row.weight is None for row in part.ledger):
+        return (
+            "Each judge has one vote, or the weight that the configuration gives it: these figures have no part in it. "
+            'panel.weights_from = "logic" weighs votes by them.'
+        )
+    benched = [row.judge for row in part.ledger if row.benched]
+    told = "Votes on conflicts are weighed by these figures; what that changed is said with the conflicts."
+    return f"{told} Benched: {', '.join(benched)}." if benched else f"{told} No judge is benched."
+
+
+LEDGER_HEAD = ("Judge", "Transitivity", "Commutativity", "Negation", "Self-agreement", "Mean", "Weight")
+
+
+def ledger_row(row: JudgeLedgerRow) -> list[str]:
+    """One judge, in the order of `LEDGER_HEAD`."""
+    figures = (row.transitivity, row.commutativity, row.negation, row.self_agreement, row.value)
+    weight = "–" if row.weight is None else "0, benched" if row.benched else number(row.weight)
+    return [row.judge, *(number(figure) for figure in figures), weight]
 
 
 def over(part: LogicPart) -> str:

@@ -14,6 +14,7 @@ from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Ra
 from auditor.storage import audits, results, tallies, trials
 from auditor.storage.audits import Audit
 from auditor.storage.ballots import Ballot, ballots
+from auditor.storage.consistency import with_weights
 from auditor.storage.database import Database
 from auditor.storage.tallies import AttemptTally, CallTally, JudgeTally, OutcomeTally, RepairTally, RulingTally
 
@@ -149,9 +150,10 @@ def load(db: Database, name: str) -> Source:
         StorageError: there is no such audit.
     """
     audit = audits.get(db, name)
+    config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
     return Source(
         audit=audit,
-        config=None if audit.config is None else AuditConfig.model_validate_json(audit.config),
+        config=None if config is None else with_weights(db, audit.id, config),
         survey=audits.survey_of(db, audit),
         scores=results.scores(db, audit.id),
         traces=tallies.trace_tallies(db, audit.id),

@@ -188,3 +188,37 @@ def test_what_cannot_be_compared_is_refused_before_the_first_call(server: FakeSe
     with pytest.raises(ValueError, match="compared by preference"):
         comparing(server.url, relation="causal")
     assert not server.requests
+
+
+def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) -> None:
+    good, poor = scripted(TOPICS.index), scripted(TOPICS.index, noise=0.5)
+    server.script = lambda r: (good if r.body["model"] != "scripted-d" else poor)(r)
+    probes = {"direct": {"samples": 2}, "logic": {"samples": 0}}
+    panel = {"vote": "weighted", "weights_from": "logic", "bench_below": 0.8}
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS}
+    run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.logic is not None
+    ledger = {row.judge: row for row in report.logic.ledger}
+    assert [row.weight for row in ledger.values()] == [1.0, 1.0, 1.0, 0.0]
+    assert [row.benched for row in ledger.values()] == [False, False, False, True]
+    voting = report.conflicts.voting
+    assert voting is not None
+    assert voting.weights == {name: row.weight for name, row in ledger.items()}
+    assert voting.by_weight != voting.by_majority
+    assert "Benched: model-d." in render(report, "markdown")
+
+
+@pytest.mark.parametrize(
+    ("panel", "message"),
+    [
+        ({"weights_from": "logic"}, 'needs vote = "weighted"'),
+        ({"weights_from": "logic", "vote": "weighted", "weights": {"model-a": 1}}, "weights already"),
+        ({"bench_below": 0.5}, "needs weights_from"),
+    ],
+)
+def test_weights_that_cannot_be_had_are_refused(panel: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        config("http://x", 3, panel=panel, probes={"direct": {}, "logic": {}})
+    with pytest.raises(ValueError, match="needs the probe 'logic'"):
+        config("http://x", 3, panel={"weights_from": "logic", "vote": "weighted"})
