@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError
 from auditor.storage import audits, dump
@@ -20,6 +20,9 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.dump import Dump
 from auditor.storage.tables import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from auditor.reports.model import Report
 
 Form = Literal["parquet", "jsonl"]
 
@@ -81,6 +84,28 @@ def export_tables(db: Database, name: str, folder: Path, form: Form = "parquet",
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
         (temporary / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return found
+
+
+def export_paper(report: Report, folder: Path) -> list[Path]:
+    """Write the tables of the paper as CSV, and as one file of LaTeX; each file appears whole or not at all.
+
+    Returns:
+        The files; a table that has no rows in this audit has none.
+
+    Raises:
+        UsageError: the folder cannot be written to.
+    """
+    from auditor.reports.paper import paper_files
+    from auditor.reports.render import write_report
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made: {error.strerror}.", "Name a folder of yours.") from None
+    files = paper_files(report)
+    for name, text in files:
+        write_report(text, folder / name)
+    return [folder / name for name, _ in files]
 
 
 def verify_tables(folder: Path) -> list[str]:

@@ -116,3 +116,26 @@ def export_tables(
     if as_json:
         put_json({"folder": str(found.folder), "rows": found.rows, "files": found.files})
     say(f"{sum(found.rows.values())} rows in {len(found.rows)} tables: {found.folder.resolve()}")
+
+
+@export_app.command("paper")
+def export_paper(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-paper if not given.")
+    ] = None,
+    storage: Storage = None,
+) -> None:
+    """Write the tables of a paper: CSV in full precision, and one LaTeX file to include.
+
+    Agreement, direct and log-probability scores with their difference, tiers, peer agreement beside alignment, conflicts
+    by kind, regions and their gap, topics, countries.
+
+    Example: auditor export paper moral-alignment -o tables
+    """
+    from auditor.exporting import export_paper as export
+    from auditor.run import open_audit
+
+    files = export(open_audit(audit, storage=storage).report(), output or Path(f"{audit}-paper"))
+    for path in files:
+        say(str(path))

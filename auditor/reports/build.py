@@ -20,6 +20,7 @@ from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
 from auditor.reports.semantic import semantic
 from auditor.reports.source import Source, load
+from auditor.reports.tiers import tiers
 from auditor.storage import audits
 from auditor.storage.database import Database
 
@@ -55,6 +56,7 @@ def build_report(db: Database, audit_name: str) -> Report:
         refusals=refusals(source),
         repairs=repairs(source),
         methods=methods(source),
+        tiers=tiers(source),
         languages=languages(db, source),
         semantic=semantic(db, source),
         logic=logic(db, source),

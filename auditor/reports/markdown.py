@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from auditor.reports import logic_markdown, semantic_markdown, sentences, words
 from auditor.reports.measures import AlignmentRow, CoverageRow, Estimate, PlaceRow
 from auditor.reports.model import ConflictRow, Report, Side
-from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
+from auditor.reports.numbers import NONE, count, interval, number, p_value, share, signed, usd
 from auditor.reports.panel_tables import panel_tables
+from auditor.reports.tiers import TierRow, preference
 from auditor.reports.views import View
 from auditor.text import visible
 
@@ -22,6 +23,7 @@ def render_markdown(report: Report) -> str:
     view = View(report)
     parts = [
         *_answer(report, view),
+        *_preferences(report),
         *_worth(report, view),
         *_regions(report, view),
         *_methods(report),
@@ -101,6 +103,23 @@ def _alignment(row: AlignmentRow) -> list[str]:
         count(row.n),
         count(row.n_dropped),
     ]
+
+
+def _preferences(report: Report) -> Iterable[str]:
+    if report.tiers:
+        yield "## Which model to prefer, and where"
+        yield "\n".join(f"- {escape(preference(part))}" for part in report.tiers if part.by == "MAE")
+        for part in report.tiers:
+            yield escape(
+                f"{part.scope[0].upper()}{part.scope[1:]} ({part.method}), by {part.by}, {part.cells} shared cells."
+            )
+            yield _table(["Model", "Tier", part.by, "Rank (95%)", "First in"], map(_tier, part.rows))
+
+
+def _tier(row: TierRow) -> list[str]:
+    ranks = NONE if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
+    first = NONE if row.first is None else share(round(1000 * row.first), 1000)
+    return [row.model, NONE if row.tier is None else str(row.tier), number(row.value), ranks, first]
 
 
 def _worth(report: Report, view: View) -> Iterable[str]:

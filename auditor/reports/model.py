@@ -27,6 +27,7 @@ from auditor.reports.measures import (
 from auditor.reports.methods import MethodRow
 from auditor.reports.panel_measures import PanelPart
 from auditor.reports.semantic_parts import SemanticPart
+from auditor.reports.tiers import TiersPart
 
 # --- audit ------------------------------------------------------------------------------------------------------
 
@@ -284,5 +285,7 @@ class Report(Part):
     """Empty where every answer could be read at once, or none was asked for again."""
     methods: list[MethodRow]
     """Direct scores beside log-probabilities; empty where only one of them was asked for."""
+    tiers: list[TiersPart]
+    """Rankings of the models, over all countries and in each region; empty for one model."""
     languages: LanguagesPart | None
     """Null where no model was asked about countries."""

@@ -18,6 +18,7 @@ from auditor.reports.model import CellPart, Report
 from auditor.reports.numbers import interval, number, plural, signed, with_interval
 from auditor.reports.panel_tables import PanelTable, panel_tables
 from auditor.reports.words import Answer
+from auditor.reports.worldmap import World
 
 MAX_TIPS = 4000
 """Points of all scatter plots together that still get a tooltip each."""
@@ -31,12 +32,14 @@ MOST_REFUSED = 20
 """Topics and countries in the plots of refusals; the tables have all."""
 SECTIONS = {
     "answer": "Agreement with people",
+    "prefer": "Which to prefer",
     "worth": "What it is worth",
     "methods": "Asked or read",
     "where": "Differences",
     "scatter": "Cell by cell",
     "regions": "Regions",
     "languages": "Languages",
+    "map": "Map",
     "places": "Topics and countries",
     "consistency": "Consistency",
     "semantic": "Other words",
@@ -136,6 +139,11 @@ class View:
         """How a series of scores is called on the page."""
         return f"{model} ({method})" if self.several_methods else model
 
+    @cached_property
+    def world(self) -> World:
+        """The map of mean errors."""
+        return World(self.report)
+
     @property
     def contents(self) -> list[tuple[str, str]]:
         """The sections that the page has: id and title."""
@@ -145,6 +153,7 @@ class View:
             "semantic": report.semantic is not None,
             "conflicts": bool(report.audit.survey.title),
             "coverage": bool(report.coverage.total),
+            "prefer": bool(report.tiers),
             "worth": bool(self.columns),
             "methods": bool(report.methods),
             "refusals": report.refusals is not None,
@@ -152,6 +161,7 @@ class View:
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
             "languages": self.languages is not None,
+            "map": bool(self.world.svg),
             "places": bool(self.columns),
             "consistency": bool(report.self_consistency),
             "logic": report.logic is not None,

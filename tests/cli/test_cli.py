@@ -34,7 +34,7 @@ COMMANDS = [
     ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"], ["trust"], ["verify"],
     ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
     ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
-    ["experiment", "nonresponse"], ["compare"], ["check"], ["estimate"], ["export", "tables"],
+    ["experiment", "nonresponse"], ["compare"], ["check"], ["estimate"], ["export", "tables"], ["export", "paper"],
 ]  # fmt: skip
 
 

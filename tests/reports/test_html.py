@@ -22,7 +22,7 @@ ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "h4", "cite", "dl", "div", "dt",
     "dd", "nav", "ul", "li", "a", "main", "section", "strong", "bdi", "figure", "figcaption", "table", "caption",
     "thead", "tbody", "tfoot", "tr", "th", "td", "span", "details", "summary", "blockquote", "code", "footer", "i",
-    "svg", "desc", "text", "circle", "line", "rect",
+    "svg", "desc", "text", "circle", "line", "rect", "g",
 }  # fmt: skip
 
 

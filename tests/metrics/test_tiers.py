@@ -1,0 +1,74 @@
+"""Tiers: models that differ are told apart, equal ones share a tier, and ranks hold their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.metrics.bootstrap import MAE, PEARSON, paired_interval
+from auditor.metrics.tiers import model_tiers
+
+COUNTRIES, TOPICS = np.repeat(np.arange(25), 10), np.tile(np.arange(10), 25)
+
+
+def scores(rng: np.random.Generator, truth: np.ndarray, noise: float) -> np.ndarray:
+    return np.asarray(truth + rng.normal(0, noise, truth.size), dtype=np.float64)
+
+
+@pytest.mark.parametrize("statistic", [PEARSON, MAE], ids=["r", "mae"])
+def test_clear_differences_are_tiers_of_their_own(statistic: object) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(-1, 1, 250)
+    models = [scores(rng, truth, noise) for noise in (0.9, 0.1, 0.4)]
+    found = model_tiers(
+        PEARSON if statistic is PEARSON else MAE,
+        models, truth, COUNTRIES, TOPICS, larger_is_better=statistic is PEARSON, replicates=500,
+    )  # fmt: skip
+    assert found.tiers is not None
+    assert found.tiers.tolist() == [3, 1, 2]
+    assert found.rank_low is not None
+    assert found.rank_high is not None
+    assert (found.rank_low.tolist(), found.rank_high.tolist()) == ([3, 1, 2], [3, 1, 2])
+    assert found.first is not None
+    assert found.first[1] == 1.0
+
+
+def test_equal_models_seldom_get_tiers_of_their_own() -> None:
+    split = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        truth = rng.uniform(-1, 1, 250)
+        models = [scores(rng, truth, 0.3) for _ in range(4)]
+        found = model_tiers(MAE, models, truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=300, seed=seed)
+        assert found.tiers is not None
+        split += int(found.tiers.max() > 1)
+        assert found.first is not None
+        assert found.first.sum() == pytest.approx(1)
+    assert split <= 5  # the best of four is picked by luck, so a little above 5% is to be expected
+
+
+def test_of_two_models_it_is_the_paired_interval() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.uniform(-1, 1, 250)
+    for noise in (0.3, 0.33, 0.36, 0.45):
+        one, other = scores(rng, truth, 0.3), scores(rng, truth, noise)
+        p = paired_interval(MAE, one, other, truth, COUNTRIES, TOPICS, replicates=400, seed=5).p_value
+        found = model_tiers(MAE, [one, other], truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=400, seed=5)
+        assert p is not None
+        assert found.tiers is not None
+        assert (found.tiers.max() == 2) == (p < 0.05)
+
+
+def test_only_cells_that_all_have_count_and_want_is_named() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.uniform(-1, 1, 250)
+    one, other = scores(rng, truth, 0.1), scores(rng, truth, 0.2)
+    one[:30] = np.nan
+    found = model_tiers(MAE, [one, other], truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=200)
+    assert found.n_cells == 220
+    few = model_tiers(MAE, [one[:30], other[:30]], truth[:30], COUNTRIES[:30], TOPICS[:30], larger_is_better=False)
+    assert few.tiers is None
+    assert "no cell" in str(few.reason)
+    few = model_tiers(MAE, [one[30:60]], truth[30:60], COUNTRIES[30:60], TOPICS[30:60], larger_is_better=False)
+    assert "5 countries" in str(few.reason)
+    assert not np.isnan(few.values[0])

@@ -1,0 +1,58 @@
+"""The paper's tables: every one, CSV that reads back, LaTeX that a name cannot break."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from auditor.reports.model import Report
+from auditor.reports.paper import PaperTable, paper_csv, paper_files, paper_latex, paper_tables, tex
+
+
+def test_every_table_of_the_paper_is_there(report: Report) -> None:
+    names = {name for name, _ in paper_files(report)}
+    assert names >= {
+        "alignment.csv", "tiers.csv", "peer_agreement.csv", "conflicts.csv", "regions.csv", "regional_gap.csv",
+        "topics.csv", "countries.csv", "tables.tex",
+    }  # fmt: skip
+    assert "direct_and_logprob.csv" not in names  # one method only
+    assert all(re.fullmatch(r"[a-z_]+\.(csv|tex)", name) for name in names)
+
+
+def test_csv_reads_back_in_full_precision(report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(dict(paper_files(report))["alignment.csv"])))
+    assert [row["model"] for row in rows] == [row.model for row in report.alignment]
+    assert [float(row["r"]) for row in rows] == [row.pearson_r for row in report.alignment]
+
+
+def test_every_row_is_as_long_as_its_heading(report: Report) -> None:
+    for table in paper_tables(report):
+        assert {len(row) for row in table.rows} <= {len(table.columns)}
+
+
+def test_no_formula_and_no_command_comes_in_with_a_name() -> None:
+    name = "=HYPERLINK(1)\\input{x}$_%&#^~"
+    table = PaperTable(
+        "t", "A caption", ["model", "r", "r_low", "r_high"], [[name, -0.5, -0.61, None], ["b", 0.0, -0.1, 0.1]]
+    )
+    assert next(csv.reader(io.StringIO(paper_csv(table).split("\n", 1)[1])))[0].startswith("'=")
+    text = paper_latex([table])
+    assert r"\input{x}" not in text
+    assert r"\textbackslash{}input\{x\}\$\_\%\&\#" in text
+    assert "$0.00$ [$-0.10$, $0.10$]" in text
+    assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 1
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "--"), (0.0004, "$<0.001$"), (-0.0004, "$>-0.001$"), (0.004, "$0.004$"), (3, "3")]
+)
+def test_small_figures_are_never_zero(value: float | None, shown: str) -> None:
+    assert shown in paper_latex([PaperTable("t", "c", ["p"], [[value]])])
+
+
+def test_text_for_tex_is_one_line() -> None:
+    assert tex("a\nb  c") == "a b c"

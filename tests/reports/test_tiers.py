@@ -1,0 +1,63 @@
+"""Which model to prefer: in words no stronger than the tiers, over all countries and in each region."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from auditor.reports.html import render_html
+from auditor.reports.tiers import ALL, TiersPart, preference
+from auditor.storage.database import Database
+from tests.population import COUNTRIES, TOPICS
+from tests.reports.conftest import import_scores
+
+CELLS = [(c, t) for c in COUNTRIES[:24] for t in TOPICS[:8]]
+WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "Cyprus", "France")
+
+
+def ranked(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[TiersPart]:
+    """Two models: `fair` errs alike everywhere, `local` less outside some countries and much more in them."""
+    rng = np.random.default_rng(0)
+    truth = {cell: float(rng.uniform(-0.6, 0.6)) for cell in CELLS}
+    scores: dict[tuple[str, str, str], float | None] = {}
+    for i, (cell, people) in enumerate(truth.items()):
+        wide = 0.7 if cell[0] in worse_in else 0.05
+        scores["fair", *cell] = float(np.clip(people + rng.normal(0, 0.25), -1, 1))
+        kept = i < share * len(CELLS)
+        scores["local", *cell] = float(np.clip(people + rng.normal(0, wide), -1, 1)) if kept else None
+    report = import_scores(db, dict(truth), scores)
+    assert "Which model to prefer" in render_html(report)
+    return report.tiers
+
+
+def test_each_region_may_prefer_another_model(db: Database) -> None:
+    parts = {(p.scope, p.by): p for p in ranked(db, WEST)}
+    assert set(parts) == {(ALL, "r"), (ALL, "MAE"), ("Western", "MAE"), ("Non-Western", "MAE")}
+    assert "For Western countries prefer fair" in preference(parts["Western", "MAE"])
+    assert "For Non-Western countries prefer local" in preference(parts["Non-Western", "MAE"])
+    assert parts["Western", "MAE"].rows[0].model == "fair"
+    assert [row.tier for row in parts["Western", "MAE"].rows] == [1, 2]
+
+
+def test_what_cannot_be_told_apart_is_said_so(db: Database) -> None:
+    truth = {cell: float(np.random.default_rng(3).uniform(-0.6, 0.6)) for cell in CELLS}
+    rng = np.random.default_rng(4)
+    scores: dict[tuple[str, str, str], float | None] = {
+        (model, *cell): float(np.clip(people + rng.normal(0, 0.2), -1, 1))
+        for model in ("one", "other")
+        for cell, people in truth.items()
+    }
+    report = import_scores(db, dict(truth), scores)
+    said = preference(next(p for p in report.tiers if p.scope == ALL and p.by == "MAE"))
+    assert "cannot be told apart from" in said
+    assert "prefer" not in said
+
+
+def test_a_model_with_few_scores_is_not_ranked(db: Database) -> None:
+    part = next(p for p in ranked(db, WEST, share=0.5) if p.scope == ALL and p.by == "MAE")
+    assert list(part.left_out) == ["local"]
+    assert [row.model for row in part.rows] == ["fair"]
+
+
+def test_one_model_has_no_tiers(db: Database) -> None:
+    report = import_scores(db, dict.fromkeys(CELLS, 0.1), {("one", *cell): 0.2 for cell in CELLS})
+    assert report.tiers == []

@@ -1,0 +1,44 @@
+"""The map: one square a country, neighbours near, and nobody lost without a word."""
+
+from __future__ import annotations
+
+import itertools
+from xml.etree import ElementTree
+
+from auditor.reports.worldmap import error_map, shade, tiles
+from auditor.surveys.countries import known_codes
+from auditor.surveys.loading import load_survey
+from tests.population import COUNTRIES
+
+
+def test_no_two_countries_share_a_square_and_directions_hold() -> None:
+    found, lost = tiles(COUNTRIES)
+    assert lost == []
+    assert len({(t.row, t.column) for t in found}) == len(found) == len(COUNTRIES)
+    at = {t.country: t for t in found}
+    for west, east in itertools.pairwise(["Mexico", "Nigeria", "Iran", "Japan"]):
+        assert at[west].column < at[east].column
+    for north, south in itertools.pairwise(["Canada", "Mexico", "Peru", "Argentina"]):
+        assert at[north].row < at[south].row
+
+
+def test_the_layout_does_not_depend_on_order_and_names_what_has_no_place() -> None:
+    one, _ = tiles(["Germany", "Japan", "Kenya"])
+    other, lost = tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
+    assert one == other
+    assert lost == ["Middle-earth"]
+    assert tiles(["Middle-earth"]) == ([], ["Middle-earth"])
+
+
+def test_every_country_of_the_built_in_surveys_has_a_place() -> None:
+    for name in ("wvs7-sample", "pew2013-sample"):
+        assert tiles(list(load_survey(name).countries))[1] == []
+    assert len(known_codes()) >= 150
+
+
+def test_the_picture_names_each_country_with_its_figure() -> None:
+    svg = error_map({"Germany": 0.12, "Japan": 0.5}, "a <title>", "and more")
+    root = ElementTree.fromstring(str(svg))
+    assert [e.text for e in root.iter("title")] == ["a <title>", "Germany: 0.12", "Japan: 0.50"]
+    assert [shade(v) for v in (0.0, 0.1, 0.25, 0.39, 0.4, 2.0)] == [0, 1, 2, 3, 4, 4]
+    assert error_map({}, "", "") == ""
