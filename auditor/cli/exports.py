@@ -128,8 +128,8 @@ def export_paper(
 ) -> None:
     """Write the tables of a paper: CSV in full precision, and one LaTeX file to include.
 
-    Agreement, direct and log-probability scores with their difference, tiers, peer agreement beside alignment, conflicts
-    by kind, regions and their gap, topics, countries.
+    Agreement, direct and log-probability scores with their difference, tiers, peer agreement beside alignment,
+    conflicts by kind, regions and their gap, topics, countries.
 
     Example: auditor export paper moral-alignment -o tables
     """

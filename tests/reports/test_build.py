@@ -22,7 +22,7 @@ from tests.reports.conftest import import_scores, survey_of
 KEYS = [
     "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
     "peer_agreement", "conflicts", "semantic", "logic", "cost", "environment",
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "languages",
+    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "tiers", "languages",
 ]  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def test_needs_no_network_and_no_script(html: str, page: Page) -> None:
 def test_contents_lead_to_sections(page: Page) -> None:
     targets = [a["href"] for a in page.all("a")]
     assert targets == [f"#{s['id']}" for s in page.all("section")]
-    assert len(targets) == 13
+    assert len(targets) == 15
 
 
 def test_tables_have_captions_and_scopes(html: str, page: Page) -> None:
