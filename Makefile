@@ -10,6 +10,7 @@ MODELS := smollm2-135m all-MiniLM-L6-v2
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
 	@echo "make test    format, lint, types, import contracts, tests"
+	@echo "make faults  kill a run at every place where something could be lost"
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make clean   remove the virtual environment and the demo's results"
 

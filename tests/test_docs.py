@@ -87,3 +87,13 @@ def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
     settings = load_settings(tmp_path)
     assert settings.keys == {"conflict.left": "h", "conflict.history": "H"}
     assert settings.filters == {"wide": "gap:>1 is:todo"}
+
+
+def test_every_promise_has_its_test() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"))
+    assert len(named) > 40
+    for path, test in named:
+        assert re.search(rf"^(?:async )?def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
+            path,
+            test,
+        )

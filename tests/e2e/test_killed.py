@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.domain import canonical_json
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from auditor.verification import verify
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.dying import run_until
 from tests.e2e.test_run import question, stored
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, answer
 
 CALLS = 54
 EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
@@ -77,3 +79,23 @@ def test_killed_anywhere_and_run_again_is_as_if_never_killed(
         assert set(asked) <= {question(r) for r in server.requests}
         with open_database(storage) as db:
             assert verify(db, "scripted").holds, number
+
+
+def test_the_same_answers_in_any_order_give_the_same_report(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    made = []
+    for concurrency, slowest in ((1, 0.0), (8, 0.05)):
+        server.script = lambda r, slowest=slowest: replace(answer(r), delay_s=slowest * r.draw("delay"))  # type: ignore[misc]
+        audit = small(server)
+        models = [m.model_copy(update={"concurrency": concurrency}) for m in audit.models]
+        storage = f"sqlite:///{tmp_path / f'{concurrency}.db'}"
+        report = (
+            run_audit(audit.model_copy(update={"models": models}), storage=storage).report().model_dump(mode="json")
+        )
+        for key in ("created_at", "finished_at", "config_hash"):
+            del report["audit"][key]
+        made.append(canonical_json(report))
+    server.script = answer
+    assert made[0] == made[1]

@@ -1,0 +1,75 @@
+"""Threats that no single module answers for."""
+
+from __future__ import annotations
+
+import ast
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.test_run import config_file
+from tests.fake_server import FakeServer
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [p for f in ("auditor", "agents", "prompts", "storage", "tui") for p in (ROOT / f).rglob("*.py")]
+CODE_IN_DATA = {"pickle", "cloudpickle", "joblib", "shelve", "dill", "marshal", "jsonpickle"}
+EVALUATING = {"eval", "exec", "compile", "__import__"}
+
+WATCHED = """
+import runpy, socket, sys
+asked = []
+known = socket.getaddrinfo
+def watched(host, *rest, **more):
+    asked.append(host if isinstance(host, str) else (host or b"").decode())
+    if asked[-1] not in ("127.0.0.1", "localhost", "::1", ""):
+        raise socket.gaierror(f"nobody may look up {asked[-1]}")
+    return known(host, *rest, **more)
+socket.getaddrinfo = watched
+sys.argv = ["auditor", *sys.argv[1:]]
+try:
+    runpy.run_module("auditor", run_name="__main__", alter_sys=False)
+finally:
+    print("LOOKED UP", sorted(set(asked)), file=sys.stderr)
+"""
+
+
+def test_nothing_on_disk_can_name_code() -> None:
+    assert len(SOURCES) > 100
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name.split(".")[0] for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [(node.module or "").split(".")[0]]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in EVALUATING:
+                pytest.fail(f"{path}:{node.lineno}: {node.func.id} runs what it is given")
+            elif isinstance(node, ast.Call):
+                assert ast.unparse(node.func) != "torch.load", f"{path}:{node.lineno}"
+            assert not CODE_IN_DATA.intersection(names), f"{path}:{getattr(node, 'lineno', 0)}"
+
+
+def test_an_audit_looks_up_no_host_but_its_own(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    assert socket.gethostbyname("localhost")
+    file = config_file(tmp_path, config(server.url, models=2))
+    words = [
+        sys.executable,
+        "-c",
+        WATCHED,
+        "run",
+        str(file),
+        "--storage",
+        storage,
+        "--report",
+        str(tmp_path / "r.html"),
+    ]
+    environment = {**os.environ, KEY_VARIABLE: KEY, "HTTPS_PROXY": "", "HTTP_PROXY": ""}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "LOOKED UP ['127.0.0.1']" in done.stderr or "LOOKED UP []" in done.stderr, done.stderr
+    assert (tmp_path / "r.html").is_file()
