@@ -169,8 +169,9 @@ class LogicProbe(Section):
     """Whether each question is also put in its negated form, "which is less …"."""
     both_orders: bool = True
     """Whether each pair is shown in both orders."""
-    answer: Literal["structured"] = "structured"
-    """`structured` asks for A, B or TIE as JSON."""
+    answer: Literal["structured", "probability"] = "structured"
+    """`structured` asks for A, B or TIE as JSON; `probability` reads how probable A and B are as the next token, where
+    a provider offers that: a pair is decided for what is at least as probable, and no question is repeated."""
     cot: bool = False
     """Whether the judge reasons before it answers."""
     max_words: Annotated[int, Field(ge=5)] = 60
@@ -390,6 +391,8 @@ class AuditConfig(Section):
         logic = self.probes.logic
         if logic is None:
             return self
+        if logic.cot and logic.answer == "probability":
+            raise ValueError("probes.logic.cot: the next token is no chain of thought. Leave out one of the two.")
         if logic.items == "topics" and self.survey is None:
             raise ValueError("the key 'survey' is missing. Add it; the probe 'logic' compares its topics.")
         if logic.items == "traces" and not self.probes.direct:

@@ -178,7 +178,7 @@ async def _answers(
     answers = await asking.ask(context, "rank", calls)
     context.raise_if_stopped()
     read = [
-        asked.read_comparison(answers[call.key], judge.name, one, question)
+        asked.read_comparison(answers[call.key], judge.name, one, question, letters=probe.answer == "probability")
         for call, question in zip(calls, wanted, strict=True)
     ]
     return [comparisons.value_of(comparison) for comparison in read]

@@ -224,7 +224,7 @@ def _compared(config: AuditConfig, folders: list[str]) -> list[object]:
     probe = config.probes.logic
     if probe is None:
         return []
-    template = "logic.cot" if probe.cot else "logic.structured"
+    template = "logic.letter" if probe.answer == "probability" else f"logic.{'cot' if probe.cot else 'structured'}"
     prompts = [load_prompt(template, f) for f in folders]
     told = [[p.system, p.user, load_comparing(p.language).model_dump(mode="json")] for p in prompts]
     file = Path(probe.items)

@@ -82,7 +82,7 @@ async def compare(state: PairBatch, runtime: Runtime[Context]) -> LogicState:
     ]
     answers = await ask(context, STAGE, [call for call, _, _ in asked])
     found = [
-        read_comparison(answers[call.key], judge, sets[question.of], question)
+        read_comparison(answers[call.key], judge, sets[question.of], question, letters=probe.answer == "probability")
         for call, judge, question in asked
         if call.key in answers
     ]

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from auditor.agents.contrasts import letters_apart
 from auditor.config import AuditConfig, LogicProbe, ModelSection
-from auditor.domain import Answer, Call, Choice, Comparison, ItemSet, Message, Outcome, Purpose, Relation, derive_seed
+from auditor.domain import (
+    Answer,
+    Call,
+    Choice,
+    Comparison,
+    ItemSet,
+    Measure,
+    Message,
+    Outcome,
+    Purpose,
+    Relation,
+    derive_seed,
+)
+from auditor.models.likelihood import params_of
 from auditor.models.structured import Preference, ReasonedPreference, read
 from auditor.prompts import fill, load_prompt
 from auditor.prompts.comparing import load_comparing
@@ -71,7 +86,8 @@ def questions_on(pair: Pair, probe: LogicProbe) -> Iterator[Question]:
         for first, second in shown:
             for relation in relations:
                 yield Question(pair.of, first, second, relation, paraphrase)
-        for sample in range(1, probe.samples + 1) if pair.repeated else ():
+        repeats = probe.samples if pair.repeated and probe.answer == "structured" else 0
+        for sample in range(1, repeats + 1):
             yield Question(pair.of, pair.first, pair.second, Relation.STANDARD, paraphrase, sample)
 
 
@@ -79,6 +95,8 @@ def comparison_call(
     config: AuditConfig, probe: LogicProbe, judge: ModelSection, one: ItemSet, question: Question
 ) -> Call:
     """One question to one judge; its seed does not depend on the judge, so that renaming one changes no call."""
+    if probe.answer == "probability":
+        return _letter_call(judge, one, question)
     template = "logic.cot" if probe.cot else "logic.structured"
     words = {"max_words": str(probe.max_words)} if probe.cot else {}
     messages = _messages(template, judge.system, one, question, words)
@@ -96,6 +114,19 @@ def comparison_call(
         params=params,
         schema=(ReasonedPreference if probe.cot else Preference).__name__,
         max_words=probe.max_words if probe.cot else None,
+    )
+
+
+def _letter_call(judge: ModelSection, one: ItemSet, question: Question) -> Call:
+    """The same question, answered by how probable either letter is as the next token."""
+    return Call(
+        name=judge.name,
+        model=judge.model,
+        server=judge.api_base,
+        messages=_messages("logic.letter", judge.system, one, question, {}),
+        purpose=Purpose.LOGIC,
+        params={**params_of(Measure.CHOICE), **judge.params},
+        measure=Measure.CHOICE,
     )
 
 
@@ -136,10 +167,26 @@ def _shown(text: str) -> str:
     return f"\n{fence}\n{text}\n{fence}"
 
 
-def read_comparison(answer: Answer, judge: str, one: ItemSet, question: Question) -> Comparison:
-    """What a judge's answer says; a failed one says nothing, and why."""
-    outcome, decision = answer.outcome, None
-    if outcome is Outcome.OK:
+def read_comparison(
+    answer: Answer, judge: str, one: ItemSet, question: Question, *, letters: bool = False
+) -> Comparison:
+    """What a judge's answer says; a failed one says nothing, and why.
+
+    Args:
+        answer: what came back.
+        judge: who was asked.
+        one, question: what was asked.
+        letters: whether the answer is the probabilities of the next token (P(i ≻ j) of Algorithm 1).
+    """
+    outcome, decision, probability = answer.outcome, None, None
+    if outcome is Outcome.OK and letters:
+        apart = letters_apart(answer.text or "[]")
+        # Without either letter among the likeliest tokens its probability is small, but unknown.
+        outcome = Outcome.NOT_MEASURABLE if apart is None else Outcome.OK
+        if apart is not None:
+            probability = 1 / (1 + math.exp(-apart))
+            decision = Choice.FIRST if probability > 0.5 else Choice.SECOND if probability < 0.5 else Choice.TIE
+    elif outcome is Outcome.OK:
         decision = _decision(answer.text or "")
         outcome = Outcome.OK if decision else Outcome.UNPARSED
     return Comparison(
@@ -152,6 +199,7 @@ def read_comparison(answer: Answer, judge: str, one: ItemSet, question: Question
         sample=question.sample,
         outcome=outcome,
         decision=decision,
+        probability=probability,
         key=answer.key,
     )
 

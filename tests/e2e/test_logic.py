@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.comparing import TOPICS, read_question, scripted
-from tests.fake_server import FakeServer, Request, completion, error
+from tests.fake_server import FakeServer, Reply, Request, completion, error
 
 PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
 
@@ -222,3 +223,34 @@ def test_weights_that_cannot_be_had_are_refused(panel: dict[str, Any], message: 
         config("http://x", 3, panel=panel, probes={"direct": {}, "logic": {}})
     with pytest.raises(ValueError, match="needs the probe 'logic'"):
         config("http://x", 3, panel={"weights_from": "logic", "vote": "weighted"})
+
+
+def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str) -> None:
+    def letters(request: Request) -> Reply:
+        """Leans to the first letter, but knows the order of the topics."""
+        asked = read_question(request)
+        better = (TOPICS.index(asked.first) > TOPICS.index(asked.second)) != asked.negated
+        p = 0.9 if better else 0.6
+        top = [{"token": "A", "logprob": math.log(p)}, {"token": " B", "logprob": math.log(1 - p)}]
+        if asked.first == TOPICS[0]:
+            top = top[:1]
+        reply = completion("A")
+        reply.body["choices"][0]["logprobs"] = {
+            "content": [{"token": "A", "logprob": math.log(p), "top_logprobs": top}]
+        }
+        return reply
+
+    server.script = letters
+    run_audit(comparing(server.url, answer="probability", samples=10), storage=storage)
+    assert len(server.requests) == 4 * PAIRS
+    assert all(r.body["max_tokens"] == 1 and r.body["top_logprobs"] for r in server.requests)
+    found = stored(storage)
+    assert {round(c.probability, 3) for c in found if c.probability is not None} == {0.9, 0.6}
+    unknown = [c for c in found if c.item_a == TOPICS[0]]
+    assert {c.outcome for c in unknown} == {Outcome.NOT_MEASURABLE}
+    row = judged(storage)
+    assert row.commutativity.value == 0.0
+    # Of the nine pairs with one topic only one order has an answer: there nothing can be averaged.
+    assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(TOPICS) + 1) / PAIRS)
+    with pytest.raises(ValueError, match="no chain of thought"):
+        comparing(server.url, answer="probability", cot=True)
