@@ -79,7 +79,7 @@ def export_tables(db: Database, name: str, folder: Path, form: Form = "parquet",
         (temporary / CARD).write_text(_card(db, audit, found, form, names), encoding="utf-8")
         found.files = {path.name: _sha256(path) for path in sorted(temporary.iterdir())}
         files = [{"file": f, "sha256": h, "bytes": (temporary / f).stat().st_size} for f, h in found.files.items()]
-        left_out = [{"table": t, "why": why} for t, why in dump.NOT_AN_AUDITS.items()]
+        left_out = [{"table": t, "why": why} for t, why in dump.left_out().items()]
         manifest = {**facts, "raters": "named" if names else "pseudonyms", "tables": told, "files": files}
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
         (temporary / MANIFEST).write_text(text + "\n", encoding="utf-8")

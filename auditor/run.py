@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from auditor import bootstrap
 from auditor.changes import change_note
@@ -55,6 +55,19 @@ class AuditHandle:
 
         with open_database(self.storage, create=False) as db:
             return build_report(db, self.name)
+
+    def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A table as a data frame: `scores`, `traces`, `verdicts`, `conflicts`, … as stored, or one of the report."""
+        from auditor.notebook import frame
+
+        with open_database(self.storage, create=False) as db:
+            return frame(db, self.name, table, library)
+
+    def _repr_html_(self) -> str:
+        from auditor.notebook import audit_html
+
+        with open_database(self.storage, create=False) as db:
+            return audit_html(db, self.name)
 
     def check(self, **changes: float | bool | None) -> CheckResult:
         """Whether the audit meets thresholds: those of its config, with changes such as `min_pearson=0.6`.

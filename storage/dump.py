@@ -14,11 +14,10 @@ from auditor.storage.database import Database, table_of
 
 Kind = Literal["integer", "number", "boolean", "text"]
 
-NOT_AN_AUDITS = {
+_ABOUT_THE_DATABASE = {
     "meta": "facts about the database",
     "link": "the chain of hashes over all audits of the database",
 }
-"""Tables that belong to the database and not to one audit."""
 BY_KEY = ("answer", "attempt")
 """Tables that audits share, of which the rows behind this one's are taken."""
 
@@ -53,13 +52,25 @@ def dump_rows(db: Database, audit_id: int, name: str, size: int = 10_000) -> Ite
             yield [dict(row) for row in part]
 
 
-def _rows() -> dict[str, type[SQLModel]]:
-    found = {
+def left_out() -> dict[str, str]:
+    """Tables that belong to the database and not to one audit, and what they are."""
+    others = {name: row for name, row in _all().items() if name not in _rows()}
+    return {name: _ABOUT_THE_DATABASE.get(name) or (inspect.getdoc(row) or "") for name, row in others.items()}
+
+
+def _all() -> dict[str, type[SQLModel]]:
+    return {
         str(row.__tablename__): row
         for row in vars(tables).values()
         if inspect.isclass(row) and issubclass(row, SQLModel) and hasattr(row, "__table__")
     }
-    return {name: row for name, row in found.items() if name not in NOT_AN_AUDITS}
+
+
+def _rows() -> dict[str, type[SQLModel]]:
+    """Those with rows of an audit: its own, and those that audits share by key."""
+    return {
+        name: row for name, row in _all().items() if name == "audit" or name in BY_KEY or "audit_id" in table_of(row).c
+    }
 
 
 def _query(table: Table, audit_id: int) -> Select[Any]:

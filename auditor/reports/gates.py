@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from html import escape
 from typing import Literal
 
 import pydantic
@@ -15,6 +16,7 @@ from auditor.reports.gate_figures import Rows, gaps, mae, pearson, series_name, 
 from auditor.reports.measures import CoverageRow, Estimate, Part
 from auditor.reports.model import Report
 from auditor.reports.numbers import interval, number, share
+from auditor.text import visible
 
 Side = Literal["min", "max"]
 
@@ -66,6 +68,11 @@ class CheckResult(Part):
     def exit_code(self) -> int:
         """0 passed, 3 a gate failed, 4 coverage too low for a verdict."""
         return {Verdict.PASSED: 0, Verdict.FAILED: 3, Verdict.UNDECIDED: 4}[self.verdict]
+
+    def _repr_html_(self) -> str:
+        cells = [[g.verdict, g.name, g.subject, g.message] for g in self.gates]
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(visible(c))}</td>' for c in row)}</tr>" for row in cells)
+        return f"<table><caption>{escape(self.audit)}: {self.verdict}</caption><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
         bad = [f"{g.name} {g.subject}: {g.message}" for g in self.gates if g.verdict is not Verdict.PASSED]
