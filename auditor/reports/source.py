@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey, Trial
-from auditor.storage import audits, results, tallies, trials
+from auditor.storage import audits, moral, results, tallies, trials
 from auditor.storage.audits import Audit
 from auditor.storage.ballots import Ballot, ballots
 from auditor.storage.consistency import with_weights
@@ -52,6 +52,9 @@ class Source:
     contests: Sequence[Contest] = field(default=(), repr=False)
     repairs: Sequence[RepairTally] = ()
 
+    answering: Sequence[str] = ()
+    """Models that answered moral questions."""
+
     @property
     def seed(self) -> int:
         """Of all resampling."""
@@ -61,7 +64,7 @@ class Source:
     def models(self) -> list[str]:
         """Audited models: in the config's order, then by name."""
         configured = [m.name for m in self.config.models] if self.config else []
-        seen = {s.model for s in self.scores} | {t.model for t in self.traces}
+        seen = {s.model for s in self.scores} | {t.model for t in self.traces} | set(self.answering)
         return [*configured, *sorted(seen.difference(configured))]
 
     @cached_property
@@ -168,6 +171,7 @@ def load(db: Database, name: str) -> Source:
         lost=tallies.lost_tallies(db, audit.id),
         conflicts=results.conflicts(db, audit.id),
         ratings=results.ratings(db, audit.id),
+        answering=moral.answering_models(db, audit.id),
         ballots=ballots(db, audit.id),
         guesses=trials.guesses(db, audit.id),
         trials=trials.trials(db, audit.id),
