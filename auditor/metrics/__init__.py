@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from auditor.metrics.error import bias as bias
     from auditor.metrics.error import mae as mae
     from auditor.metrics.error import rmse as rmse
+    from auditor.metrics.jackknife import crossed_jackknife as crossed_jackknife
+    from auditor.metrics.jackknife import gap_jackknife as gap_jackknife
+    from auditor.metrics.jackknife import paired_jackknife as paired_jackknife
     from auditor.metrics.preference import commutativity as commutativity
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
+    "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
     "bootstrap": ("BIAS", "MAE", "PEARSON", "RMSE", "crossed_interval", "gap_interval", "holm", "paired_interval"),
     "calibration": ("calibrate",),
     "conflict": ("find_conflicts", "judge_vote", "settle", "third_quartile"),

@@ -103,7 +103,7 @@ def crossed_interval(
     Cells of one country, or of one topic, go up and down together, so the n cells are worth fewer than n. Countries and
     topics are each resampled with replacement, and a cell counts as often as its country times its topic was drawn.
     With many countries and few topics it is somewhat narrow: of nominal 95% intervals for an MAE over 90 x 10, 89% held
-    the truth, over 55 x 19 92% (`benchmarks/bench_coverage.py`).
+    the truth, over 55 x 19 92% (`benchmarks/bench_coverage.py`): reports use `auditor.metrics.jackknife`.
 
     Args:
         statistic: PEARSON, MAE, RMSE, BIAS or one like them.

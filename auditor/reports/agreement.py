@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, crossed_interval, gap_interval
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE
 from auditor.metrics.correlation import Correlation, pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
+from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
 from auditor.metrics.widest import widest_gap
 from auditor.reports.estimates import estimate, resampled, unmeasured
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
@@ -59,9 +60,7 @@ def _alignment(source: Source, column: int, ceiling: float | None) -> AlignmentR
 
 def _crossed(source: Source, column: int) -> CrossedPart:
     table = (source.matrix[column], source.truth, source.country_index, source.topic_index)
-    r, error, root, lean = (
-        crossed_interval(statistic, *table, seed=source.seed) for statistic in (PEARSON, MAE, RMSE, BIAS)
-    )
+    r, error, root, lean = (crossed_jackknife(statistic, *table) for statistic in (PEARSON, MAE, RMSE, BIAS))
     return CrossedPart(
         countries=error.n_countries,
         topics=error.n_topics,
@@ -124,7 +123,7 @@ def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.st
     withheld = _withheld(source, column, names, place)
     asked = ~np.isnan(source.truth) & (place != "")
     table = (source.matrix[column], source.truth, source.country_index, source.topic_index, place == names[1])
-    gap = withheld or resampled(gap_interval(MAE, *(part[asked] for part in table), seed=source.seed))
+    gap = withheld or resampled(gap_jackknife(MAE, *(part[asked] for part in table)))
     return GapRow(model=model, method=method, first=names[0], second=names[1], compared=2, left_out=[], mae_gap=gap)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.errors import AuditorError
-from auditor.metrics.bootstrap import MAE, PEARSON, crossed_interval, paired_interval
+from auditor.metrics.bootstrap import MAE, PEARSON
 from auditor.metrics.correlation import pearson
+from auditor.metrics.jackknife import crossed_jackknife, paired_jackknife
 from auditor.reports.estimates import resampled, unmeasured
 from auditor.reports.measures import BaselineRow, CeilingRow, Estimate, GainRow
 from auditor.reports.source import Floats, Source
@@ -57,7 +58,7 @@ def _baseline(source: Source, column: int, name: str, predicted: Floats) -> Base
     method, model = source.columns[column]
     same_cells = np.where(np.isnan(source.matrix[column]), np.nan, predicted)
     table = (same_cells, source.truth, source.country_index, source.topic_index)
-    r, error = (resampled(crossed_interval(statistic, *table, seed=source.seed)) for statistic in (PEARSON, MAE))
+    r, error = (resampled(crossed_jackknife(statistic, *table)) for statistic in (PEARSON, MAE))
     return BaselineRow(model=model, method=method, baseline=name, pearson_r=r, mae=error)
 
 
@@ -71,9 +72,7 @@ def _gain(source: Source, column: int, predicted: Floats) -> GainRow:
     method, model = source.columns[column]
     scores, truth = source.matrix[column], source.truth
     there = ~np.isnan(scores) & ~np.isnan(truth) & ~np.isnan(predicted)
-    more = paired_interval(
-        PEARSON, scores, predicted, truth, source.country_index, source.topic_index, seed=source.seed
-    )
+    more = paired_jackknife(PEARSON, scores, predicted, truth, source.country_index, source.topic_index)
     return GainRow(
         model=model,
         method=method,

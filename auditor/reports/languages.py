@@ -9,7 +9,8 @@ import numpy as np
 
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, NATIVE, Outcome
-from auditor.metrics.bootstrap import BIAS, paired_interval
+from auditor.metrics.bootstrap import BIAS
+from auditor.metrics.jackknife import paired_jackknife
 from auditor.reports.estimates import resampled
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.source import Floats, Source
@@ -80,7 +81,7 @@ def _differences(db: Database, source: Source, config: AuditConfig) -> list[Lang
             model=model,
             first=names[0],
             second=names[slot],
-            difference=resampled(paired_interval(BIAS, means[slot, i], means[0, i], *table, seed=source.seed)),
+            difference=resampled(paired_jackknife(BIAS, means[slot, i], means[0, i], *table)),
         )
         for slot in range(1, len(names))
         for i, model in enumerate(source.models)

@@ -69,7 +69,7 @@ class CoveragePart(Part):
 
 
 class CrossedPart(Part):
-    """The same figures with intervals over other countries and other topics: bootstrap of both as crossed clusters."""
+    """The same figures with intervals over other countries and other topics: jackknife of both as crossed clusters."""
 
     countries: int
     topics: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.domain import Measure, Method
-from auditor.metrics.bootstrap import PEARSON, paired_interval
+from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.correlation import pearson
+from auditor.metrics.jackknife import paired_jackknife
 from auditor.reports.estimates import resampled, unmeasured
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.source import Source
@@ -41,7 +42,7 @@ def _row(source: Source, model: str, direct: int, logprob: int) -> MethodRow:
     there = ~(np.isnan(asked) | np.isnan(read) | np.isnan(source.truth))
     place = (source.country_index, source.topic_index)
     r = [pearson(x[there], source.truth[there]) for x in (asked, read)]
-    found = resampled(paired_interval(PEARSON, asked, read, source.truth, *place, seed=source.seed))
+    found = resampled(paired_jackknife(PEARSON, asked, read, source.truth, *place))
     used = {s.measure for s in source.scores if (s.method, s.model) == (Method.LOGPROB.value, model) and s.measure}
     if not used:
         found = unmeasured("the model's log-probabilities cannot be measured")
