@@ -34,6 +34,8 @@ BYTES_PER_TOKEN = (4.6, 4.0, 3.0)
 WORDS_PER_TOKEN = 0.75
 USABLE = (0.6, 0.95, 1.0)
 """Share of traces that can be read, and so go before judges."""
+GUESS_WORDS = 10
+"""Of an answer that names three lines by number."""
 FRAME = 25
 """Tokens of an answer beside its words: keys, a score, a verdict."""
 
@@ -152,7 +154,22 @@ def _reviews(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iter
         if judge.name in seats:
             traces_ = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _spread(cells)[:5]]
             examples = [review_call(config, survey, judge, trace, text) for trace in traces_]
-            yield Planned(judge, Purpose.REVIEW, seats[judge.name], examples, 0.7 * config.probes.review.max_words)
+            asked = seats[judge.name]
+            if config.probes.review.rewrite == "neutral" and judge.name != config.probes.review.rewriter:
+                asked += asked  # each trace once more, restated
+            yield Planned(judge, Purpose.REVIEW, asked, examples, 0.7 * config.probes.review.max_words)
+            if config.probes.review.guess:
+                authors = sum(judge.name in {j.name for j in config.judges_of(m.name)} for m in config.models)
+                yield Planned(judge, Purpose.GUESS, Range.of(authors * len(cells)), examples, GUESS_WORDS)
+    if config.probes.review.rewrite == "neutral":
+        rewriter = config.model(config.probes.review.rewriter or "")
+        others = sum(m.name != rewriter.name for m in config.models)
+        traces_ = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _spread(cells)[:5]]
+        examples = [review_call(config, survey, rewriter, trace, text) for trace in traces_]
+        taken = [samples_of(config, c.country) for c in cells]
+        traces = others * sum(k if limit == "all" else min(k, limit) for k in taken)
+        expected = Range.of(*(share * traces for share in USABLE))
+        yield Planned(rewriter, Purpose.REWRITE, expected, examples, config.direct.max_words)
 
 
 def _seat(config: AuditConfig, traces: int, seats: int) -> Range:

@@ -131,13 +131,14 @@ def _left_out(v: Floats, g: Floats, s: Floats, t: Floats) -> tuple[Held, Held, H
         slope = ((a - a.mean()) * (b - b.mean())).sum() / spread if spread > 1e-12 else 0.0
         line[i] = abs(b.mean() + slope * (x[i] - a.mean()) - y[i])
         mean[i] = abs(b.mean() - y[i])
-    return _mean(line), _mean(mean), _mean(mean - line)
+    return _mean(line, 0.0), _mean(mean, 0.0), _mean(mean - line)
 
 
-def _mean(values: Floats) -> Held:
+def _mean(values: Floats, least: float = -np.inf) -> Held:
+    """Student's interval, cut at the least value that there can be."""
     n, value = len(values), float(values.mean())
     error = float(values.std(ddof=1)) / sqrt(n)
     if error == 0:
         return Held(value, n, reason="the same for every model: no interval")
     half = float(stdtrit(n - 1, 0.975)) * error
-    return Held(value, n, value - half, value + half)
+    return Held(value, n, max(value - half, least), value + half)

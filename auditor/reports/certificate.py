@@ -134,6 +134,7 @@ def _blinding(panel: PanelPart) -> str:
 
 
 def _leanings(judges: Sequence[JudgeRow]) -> Iterator[str]:
+    told = []
     for name, words in LEANINGS.items():
         found = []
         for judge in judges:
@@ -146,7 +147,10 @@ def _leanings(judges: Sequence[JudgeRow]) -> Iterator[str]:
             points = f"{signed(100 * e.value, 0)} points, {interval(100 * e.ci_low, 100 * e.ci_high, 0)}"
             found.append(f"{judge.judge} {how} ({points})")
         if found:
-            yield f"Beyond chance, {'; '.join(found)}. One such finding in twenty is chance."
+            told.append(f"Beyond chance, {'; '.join(found)}.")
+    if told:
+        yield from told[:-1]
+        yield f"{told[-1]} One in twenty of such findings is chance."
 
 
 def _rules(panel: PanelPart) -> Iterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from auditor.domain import Cell, Contest, Guess, Outcome, Ruling, Trial
-from auditor.metrics.judges import difference_of_shares, drift, preference
+from auditor.metrics.judges import difference_of_paired_shares, drift, preference
 from auditor.reports.ballots import Table
 from auditor.reports.estimates import estimate, share_of
 from auditor.reports.panel_measures import FaultRow, GuessRow, PositionRow, SelfRow, ShiftRow
@@ -72,15 +72,16 @@ def fault_rows(judges: Sequence[str], trials: Sequence[Trial]) -> list[FaultRow]
         for judge in judges:
             both = [k for k in altered.get(judge, {}) if k in plain.get(judge, {})]
             if both:
-                caught = sum(1 - altered[judge][k] for k in both)
-                alarms = sum(1 - plain[judge][k] for k in both)
+                pairs = Counter((1 - altered[judge][k], 1 - plain[judge][k]) for k in both)
+                caught, alarms = pairs[1, 1] + pairs[1, 0], pairs[1, 1] + pairs[0, 1]
+                counts = (pairs[1, 1], pairs[1, 0], pairs[0, 1], pairs[0, 0])
                 rows.append(
                     FaultRow(
                         judge=judge,
                         fault=fault,
                         detected=share_of(caught, len(both)),
                         false_alarms=share_of(alarms, len(both)),
-                        difference=estimate(difference_of_shares(caught, len(both), alarms, len(both))),
+                        difference=estimate(difference_of_paired_shares(*counts)),
                     )
                 )
     return rows

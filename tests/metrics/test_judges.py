@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.judges import difference_of_shares, drift, leniency, order_effect, preference, verbosity
+from auditor.metrics.judges import (
+    difference_of_paired_shares,
+    difference_of_shares,
+    drift,
+    leniency,
+    order_effect,
+    preference,
+    verbosity,
+)
 
 NAN = float("nan")
 
@@ -22,6 +30,32 @@ def test_newcombes_own_examples() -> None:
         found = difference_of_shares(*counts)
         assert found.ci_low == pytest.approx(low, abs=5e-5)
         assert found.ci_high == pytest.approx(high, abs=5e-5)
+
+
+def test_paired_shares_that_are_unrelated_have_the_interval_of_unpaired_ones() -> None:
+    paired, unpaired = difference_of_paired_shares(12, 18, 8, 12), difference_of_shares(30, 50, 20, 50)
+    assert (paired.value, paired.ci_low, paired.ci_high) == (unpaired.value, unpaired.ci_low, unpaired.ci_high)
+    related = difference_of_paired_shares(20, 10, 0, 20)
+    assert related.value == pytest.approx(0.2)
+    assert related.ci_low is not None
+    assert unpaired.ci_low is not None
+    assert related.ci_low > unpaired.ci_low
+
+
+def test_the_paired_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(6)
+    held, runs, n = 0, 600, 40
+    for _ in range(runs):
+        shared = rng.random(n) < 0.4
+        first, second = (np.where(shared, rng.random(n) < 0.9, rng.random(n) < p) for p in (0.5, 0.2))
+        cases = [
+            int((a & b).sum()) for a, b in ((first, second), (first, ~second), (~first, second), (~first, ~second))
+        ]
+        found = difference_of_paired_shares(*cases)
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        held += found.ci_low <= 0.6 * 0.3 <= found.ci_high
+    assert 0.93 <= held / runs <= 0.99
 
 
 def test_leniency_is_the_paired_difference_from_the_others() -> None:

@@ -178,3 +178,21 @@ def test_malformed_input_raises() -> None:
         dawid_skene([1.0, 2.0])
     with pytest.raises(ValueError, match="smoothing"):
         dawid_skene([[1.0]], smoothing=0)
+
+
+def test_dawid_and_skene_as_crowd_kit_estimates_them() -> None:
+    """The probabilities are those of crowd-kit 1.4.2 on the same table, which smooths by other means."""
+    rng = np.random.default_rng(11)
+    truth = rng.random(30) < 0.6
+    ratings = np.full((5, 30), NAN)
+    for j, (hits, rejects) in enumerate([(0.9, 0.8), (0.7, 0.85), (0.6, 0.6), (0.95, 0.5), (0.5, 0.5)]):
+        for i, is_true in enumerate(truth):
+            if rng.random() < 0.85:
+                ratings[j, i] = (rng.random() < hits) if is_true else (rng.random() >= rejects)
+    theirs = [
+        0.9986, 0.9998, 0.0003, 0.9986, 0.9593, 0.0024, 0.9997, 0.0262, 0.0005, 0.0053, 0.8263, 0.9957, 0.0007, 0.9998,
+        0.9999, 0.0003, 0.9986, 0.9998, 0.0095, 0.9998, 0.0296, 0.9998, 0.9996, 0.9996, 0.999, 0.9726, 0.9994, 0.9988,
+        0.4121, 0.9996,
+    ]  # fmt: skip
+    found = dawid_skene(ratings, smoothing=0.01)
+    np.testing.assert_allclose(found.posterior[:, 1], theirs, atol=0.01)
