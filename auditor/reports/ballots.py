@@ -25,7 +25,6 @@ class Table:
 
     Attributes:
         judges, authors: names; `traces` in order.
-        said: all verdicts; `fair` those that were asked whatever other judges said, which statistics rest on.
     """
 
     config: AuditConfig | None
@@ -48,14 +47,17 @@ class Table:
 
     @cached_property
     def said(self) -> Floats:
+        """All verdicts."""
         return self._laid_out([float(b.valid) for b in self.ballots])
 
     @cached_property
     def fair(self) -> Floats:
+        """Those that were asked whatever other judges said, which statistics rest on."""
         return self._laid_out([float(b.valid) if b.always else np.nan for b in self.ballots])
 
     @cached_property
     def confidence(self) -> Floats:
+        """How sure judges say they are, in [0, 1]."""
         return self._laid_out([np.nan if b.confidence is None else b.confidence for b in self.ballots])
 
     @cached_property
@@ -89,14 +91,6 @@ class Table:
         return np.array([[k is not None and k == a for a in authors] for k in kin], dtype=np.bool_).reshape(
             len(self.judges), len(self.traces)
         )
-
-    @cached_property
-    def seats(self) -> NDArray[np.intp]:
-        """Judges that each trace was assigned to, shape (traces,); those who ruled on it where there is no config."""
-        if self.config is None:
-            return np.asarray((~np.isnan(self.said)).sum(axis=0))
-        panels = {name: len(self.config.judges_of(name)) for name in self.authors}
-        return np.array([panels[key[0]] for key in self.traces], dtype=np.intp)
 
 
 def family(config: AuditConfig | None, name: str) -> str | None:

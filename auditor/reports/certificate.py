@@ -78,6 +78,8 @@ def _lopsided(panel: PanelPart) -> Iterator[str]:
 
 
 def _majority(panel: PanelPart) -> str:
+    if not panel.votes:
+        return "No verdict was given, so no trace is upheld or refused; all are for people."
     row = panel.votes[0]
     total = row.valid + row.invalid + row.open
     return (

@@ -173,13 +173,13 @@ def _by_weight(ballots: Table, weights: Floats) -> Floats:
 
 
 def _assigned(ballots: Table, weights: Floats) -> Floats:
-    """The weight of all judges that a trace was assigned to, shape (traces,)."""
+    """The weight of all judges that a trace was assigned to, shape (traces,); of those who ruled, where imported."""
+    ruled: Floats = (weights[:, None] * ~np.isnan(ballots.said)).sum(axis=0)
     if ballots.config is None:
-        whole: Floats = (weights[:, None] * ~np.isnan(ballots.said)).sum(axis=0)
-        return whole
+        return ruled
     of = dict(zip(ballots.judges, weights.tolist(), strict=True))
-    panels = {name: sum(of[j.name] for j in ballots.config.judges_of(name)) for name in ballots.authors}
-    return np.array([panels[key[0]] for key in ballots.traces])
+    panels = {m.name: sum(of[j.name] for j in ballots.config.judges_of(m.name)) for m in ballots.config.models}
+    return np.array([panels.get(key[0], own) for key, own in zip(ballots.traces, ruled, strict=True)])
 
 
 def _vote_row(

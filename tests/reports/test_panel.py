@@ -117,6 +117,17 @@ def _of(value: float) -> Estimate:
     return Estimate(value=float(value), n=10, ci_low=0.0, ci_high=1.0)
 
 
+def test_a_panel_that_gave_no_verdict_at_all_vouches_for_nothing(db: Database) -> None:
+    audit = populate(db, name="silent")
+    failed = [Verdict(v.judge, v.model, v.cell, v.sample, Outcome.TIMEOUT) for v in results.verdicts(db, audit.id)]
+    results.save_verdicts(db, audit.id, failed)
+    report = build_report(db, "silent")
+    assert report.panel.votes == []
+    assert all(row.given == 0 and row.valid.value is None and row.leniency.value is None for row in report.panel.judges)
+    assert "vouches for nothing" in report.panel.certificate[0]
+    assert "No verdict was given" in render_html(report)
+
+
 # --- conflicts ---------------------------------------------------------------------------------------------------
 
 
