@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit faults bench clean
+.PHONY: help demo test install dev models check unit faults soak bench clean
 
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make faults  kill a run at every place where something could be lost"
+	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make clean   remove the virtual environment and the demo's results"
 
@@ -74,6 +75,9 @@ unit: dev
 
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py
+
+soak: dev
+	$(BIN)/python benchmarks/soak.py
 
 bench: dev models
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

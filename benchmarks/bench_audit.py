@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10)
     samples = parser.parse_args().samples
     os.environ[KEY] = "none"
+    os.environ["AUDITOR_TRUST"] = f"{KEY}@127.0.0.1"
     from auditor.models import door
     from auditor.run import run_audit
 
