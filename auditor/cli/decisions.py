@@ -53,7 +53,7 @@ def compare(
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
-    form = _form_of(output)
+    form = form_of(output)
     with open_database(storage_url(storage), create=False) as db:
         found = compare_(
             db,
@@ -152,7 +152,7 @@ def estimate(
     from auditor.errors import UsageError
 
     bootstrap.prepare()
-    form = _form_of(output)
+    form = form_of(output)
     if (config is None) == (compare is None):
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
     from auditor.reports.forecast import page_of
@@ -191,7 +191,12 @@ def _estimate_of(audit: str, storage: str | None) -> Forecast:
         return estimate_of_audit(db, audit)
 
 
-def _form_of(output: Path | None) -> str | None:
+def form_of(output: Path | None) -> str | None:
+    """The form of a page that a file's suffix names; None without a file.
+
+    Raises:
+        UsageError: the suffix names none.
+    """
     from auditor.errors import UsageError
 
     if output is None:

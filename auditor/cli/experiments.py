@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -11,7 +13,9 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
+    from auditor.config import AuditConfig
     from auditor.reports.measures import NonresponsePart
+    from auditor.reports.sampling import Settings
 
 app = typer.Typer(name="experiment", help="Would another choice give another result?", no_args_is_help=True)
 
@@ -47,6 +51,105 @@ def nonresponse(
         put_json(part.model_dump(mode="json"))
     else:
         _print(part)
+
+
+Ask: TypeAlias = Annotated[bool, typer.Option("--ask", help="Ask models for what is missing; this may cost money.")]
+Output: TypeAlias = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
+]
+
+
+@app.command("samples")
+def samples(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    k: Annotated[list[int] | None, typer.Option("--k", min=1, help="Samples a cell; 3, 5 and 10 if not given.")] = None,
+    ask: Ask = False,
+    output: Output = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """What more or fewer samples a cell buy: accuracy, stability and cost on one plot.
+
+    Fewer samples are random subsets of the recorded ones. More are only asked for with --ask, as an audit of their own
+    named AUDIT.kN, and of these only what is not recorded yet.
+
+    Example: auditor experiment samples my-audit --k 3 --k 5 --k 10 -o samples.html
+    """
+    from auditor.experimenting import experiment_samples, variant
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    sizes, url = sorted(set(k or [3, 5, 10])), storage_url(storage)
+    if ask:
+        _ask(
+            audit,
+            url,
+            lambda config: [variant(config, samples=max(sizes))] if max(sizes) > config.direct.samples else [],
+        )
+    with open_database(url, create=False) as db:
+        found = experiment_samples(db, audit, sizes)
+    _show(found, output, as_json)
+
+
+@app.command("temperature")
+def temperature(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    at: Annotated[
+        list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; 0, 0.7 and 1 if not given.")
+    ] = None,
+    ask: Ask = False,
+    output: Output = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the temperature does to accuracy, stability and cost, on one plot.
+
+    Other temperatures than the audit's own are only asked with --ask, each as an audit of its own named AUDIT.tT.
+
+    Example: auditor experiment temperature my-audit --at 0 --at 0.7 --at 1 --ask
+    """
+    from auditor.experimenting import experiment_temperature, is_own, variant
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    wanted, url = sorted(set([0.0, 0.7, 1.0] if at is None else at)), storage_url(storage)
+    if ask:
+        _ask(audit, url, lambda config: [variant(config, temperature=t) for t in wanted if not is_own(config, t)])
+    with open_database(url, create=False) as db:
+        found = experiment_temperature(db, audit, wanted)
+    _show(found, output, as_json)
+
+
+def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
+    """Run the audits that an experiment needs."""
+    from auditor.cli.progress import RunProgress
+    from auditor.errors import UsageError
+    from auditor.run import run_audit
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    with open_database(url, create=False) as db:
+        stored = audits.get(db, audit).config
+    if stored is None:
+        raise UsageError(f"audit '{audit}' was imported: there is nothing to ask.", "Name one that was run.")
+    from auditor.config import AuditConfig
+
+    for config in variants(AuditConfig.model_validate_json(stored)):
+        with RunProgress(judged=0) as progress:
+            run_audit(config, storage=url, progress=progress, signals=True)
+
+
+def _show(found: Settings, output: Path | None, as_json: bool) -> None:
+    from auditor.cli.decisions import form_of, show_page, write_page
+    from auditor.reports.sampling_page import page_of
+
+    form = form_of(output)
+    if as_json:
+        put_json(found.model_dump(mode="json"))
+    if output is not None and form:
+        write_page(page_of(found), output, form)
+    elif not as_json:
+        show_page(page_of(found))
 
 
 def _print(part: NonresponsePart) -> None:

@@ -35,6 +35,7 @@ COMMANDS = [
     ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
     ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
     ["experiment", "nonresponse"], ["compare"], ["check"], ["estimate"], ["export", "tables"], ["export", "paper"],
+    ["experiment", "samples"],    ["experiment", "temperature"],
 ]  # fmt: skip
 
 
