@@ -80,6 +80,38 @@ def repair(
         say(f"{sent} pairs with flipped verdicts are in the queue: auditor review {audit}")
 
 
+@logic_app.command("convert")
+def convert(
+    form: Annotated[
+        str,
+        typer.Argument(metavar="FORM", help="summeval, novel-eval, ms-marco, caters or summarize-from-feedback."),
+    ],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Its file, or folder, as published.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Write here (.jsonl).")],
+    wanted: Annotated[
+        str, typer.Option("--as", help="items, or comparisons: people's own (caters, summarize-from-feedback).")
+    ] = "items",
+    aspect: Annotated[
+        str, typer.Option("--aspect", help="summeval: coherence, consistency, …; caters: temporal or causal.")
+    ] = "",
+) -> None:
+    """Turn a published data set into a file of items for the probe logic, or of people's comparisons.
+
+    Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
+    """
+    from auditor.errors import UsageError
+    from auditor.published import PEOPLE, read_published, write_published
+
+    if wanted not in ("items", "comparisons"):
+        raise UsageError(f"'{wanted}' is nothing that can be made.", "Known are items and comparisons.")
+    n = write_published(read_published(form, source, aspect), output, wanted)
+    say(f"{n} {wanted}: {output.resolve()}")
+    if wanted == "items":
+        say(f'Next: logic = {{ items = "{output}", relation = "…" }} under [probes]')
+    else:
+        say(f"Next: auditor import comparisons {output} --audit NAME --people {PEOPLE}")
+
+
 @logic_app.command("rank")
 def rank(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A config with the probe logic.")],
