@@ -19,7 +19,7 @@ from auditor.agents.languages import samples_of
 from auditor.agents.probing import guess_traces, restate_traces
 from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
-from auditor.agents.settling import conflicts_on, marked, settled, threshold_of
+from auditor.agents.settling import conflicts_of_methods, conflicts_on, marked, settled, threshold_of
 from auditor.agents.stages import enter, note
 from auditor.agents.state import Batch, State
 from auditor.agents.weighing import find_measures
@@ -145,6 +145,8 @@ def _detect(context: Context) -> list[Conflict]:
     pairs = zip(context.cells, table, strict=True)
     found = [c for cell, values in pairs for c in conflicts_on(cell, list(column), values, threshold)]
     found = marked(found, [s for s in scores if s.method == Method.DIRECT])
+    if context.config.conflicts.methods:
+        found += conflicts_of_methods(scores, threshold)
     results.replace_conflicts(context.db, context.audit_id, found)
     return found
 
@@ -174,6 +176,7 @@ async def _hear_on(context: Context) -> None:
 def _resolve(context: Context) -> list[Conflict]:
     verdicts = results.verdicts(context.db, context.audit_id)
     conflicts = settled(context.config, results.scored_conflicts(context.db, context.audit_id), verdicts)
+    conflicts += results.method_conflicts(context.db, context.audit_id)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import Cell, CellScore, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
+from auditor.domain import (
+    Cell,
+    CellScore,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Method,
+    Outcome,
+    Ruling,
+    Verdict,
+    side_by_method,
+)
 from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile, within_noise
 from auditor.metrics.votes import can_still_change, weighted_majority
 
@@ -47,6 +59,27 @@ def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], 
             kind=ConflictKind(pair.kind),
         )
         for pair in find_conflicts(scores, threshold)
+    ]
+
+
+def conflicts_of_methods(scores: Iterable[CellScore], threshold: float) -> list[Conflict]:
+    """The cells on which two methods of one model differ by at least the threshold, in order."""
+    found: dict[tuple[Cell, str], dict[str, float]] = defaultdict(dict)
+    for s in scores:
+        if s.score is not None:
+            found[s.cell, s.model][s.method] = s.score
+    return [
+        Conflict(
+            cell=cell,
+            left=side_by_method(model, first),
+            right=side_by_method(model, second),
+            score_left=by[first],
+            score_right=by[second],
+            kind=ConflictKind.METHODS,
+        )
+        for (cell, model), by in sorted(found.items())
+        for first, second in combinations([m.value for m in Method if m.value in by], 2)
+        if find_conflicts([by[first], by[second]], threshold)
     ]
 
 

@@ -226,6 +226,8 @@ class ConflictSection(Section):
 
     threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
     """Least absolute difference of scores; `auto` is the third quartile of this audit's own differences."""
+    methods: bool = True
+    """Whether cells on which a model's two methods of scoring differ so much are put before people too."""
 
 
 class PanelSection(Section):

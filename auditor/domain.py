@@ -98,6 +98,8 @@ class ConflictKind(StrEnum):
     """One of the two stands alone against the agreement of all the other models on the cell."""
     GRADIENT = "gradient"
     """The same direction, or one exactly neutral, but different strength."""
+    METHODS = "methods"
+    """One model contradicts itself: its scores by two methods differ so much. No judge has a vote."""
     LOGIC = "logic"
     """A judge's verdict on a pair of items, against what follows from all its verdicts; sent to the queue by hand."""
 
@@ -662,6 +664,17 @@ class Survey:
 
 
 # --- identity ---------------------------------------------------------------------------------------------------
+
+
+def side_by_method(model: str, method: str) -> str:
+    """What one side of a conflict between two methods of a model is called."""
+    return f"{model} ({method})"
+
+
+def model_of_side(side: str) -> tuple[str, str]:
+    """The model and the method behind one side of a conflict between two methods of a model."""
+    model, _, method = side.removesuffix(")").rpartition(" (")
+    return model, method
 
 
 def canonical_json(value: Any) -> str:

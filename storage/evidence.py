@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, func, select
 
-from auditor.domain import Cell, Outcome, Ruling, SurveyCell, Verdict
+from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, model_of_side
 from auditor.storage.database import Database, table_of
 from auditor.storage.standing import ConflictKey
 from auditor.storage.tables import ClaimRow, SurveyCellRow, TraceRow, VerdictRow
@@ -61,7 +61,13 @@ def _samples(connection: Connection, audit_id: int, key: ConflictKey, model: str
     where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
     query = select(c.sample, c.outcome, c.score, c.text).where(*where).order_by(c.sample)
     found = tuple(Sample(n, Outcome(outcome), score, text) for n, outcome, score, text in connection.execute(query))
-    return found or _claim(connection, audit_id, key, model)
+    return found or _claim(connection, audit_id, key, model) or _by_method(connection, audit_id, key, model)
+
+
+def _by_method(connection: Connection, audit_id: int, key: ConflictKey, side: str) -> tuple[Sample, ...]:
+    """What a side of a conflict between two methods of one model says: its samples, where it was asked for them."""
+    model, method = model_of_side(side)
+    return _samples(connection, audit_id, key, model) if method == Method.DIRECT else ()
 
 
 def _claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:

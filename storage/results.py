@@ -142,8 +142,13 @@ def conflicts(db: Database, audit_id: int) -> list[Conflict]:
 
 
 def scored_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """An audit's conflicts of scores, which judges can settle."""
-    return [c for c in conflicts(db, audit_id) if c.kind is not ConflictKind.LOGIC]
+    """An audit's conflicts between models, which judges can settle."""
+    return [c for c in conflicts(db, audit_id) if c.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)]
+
+
+def method_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """An audit's conflicts between two methods of one model, which only people can settle."""
+    return [c for c in conflicts(db, audit_id) if c.kind is ConflictKind.METHODS]
 
 
 def ratings(db: Database, audit_id: int) -> list[Rating]:

@@ -44,7 +44,7 @@ def conflicts(db: Database, source: Source) -> ConflictsPart:
         states=_states(found),
         voting=_voting(source.config.panel, scored) if source.config else None,
         kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in _kinds(found)],
-        pairs=_pairs([s for s in found if not _of_logic(s)], source.models),
+        pairs=_pairs([s for s in found if s.conflict.kind in SCORED], source.models),
         largest=[_row(db, source.audit.id, people, s) for s in largest],
         not_listed=len(found) - len(largest),
     )
@@ -56,7 +56,8 @@ def _of_logic(item: Settled) -> bool:
 
 def _kinds(found: Sequence[Settled]) -> list[ConflictKind]:
     """Kinds of conflicts of scores, and that of verdicts on pairs where there are any."""
-    return [*SCORED, *([ConflictKind.LOGIC] if any(map(_of_logic, found)) else [])]
+    there = {s.conflict.kind for s in found}
+    return [kind for kind in ConflictKind if kind in SCORED or kind in there]
 
 
 def _names(item: Settled) -> tuple[str, ...]:

@@ -6,9 +6,19 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.settling import settled
+from auditor.agents.settling import conflicts_of_methods, settled
 from auditor.config import AuditConfig
-from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
+from auditor.domain import (
+    Cell,
+    CellScore,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Outcome,
+    Ruling,
+    Verdict,
+    model_of_side,
+)
 
 CELL = Cell("Japan", "divorce")
 CONFLICT = Conflict(CELL, "m", "n", 0.5, -0.5, ConflictKind.BINARY)
@@ -73,3 +83,17 @@ def test_a_pair_that_only_benched_judges_may_judge_stays_open() -> None:
     config = config.model_copy(update={"judges": [*config.judge_models[1:], config.model("m")]})
     (found,) = settled(config, [CONFLICT], verdicts(q="left", r="left"))
     assert (found.winner, found.state, found.seats) == (None, ConflictState.OPEN, 2)
+
+
+def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
+    cells = [Cell("Japan", topic) for topic in ("abortion", "divorce", "suicide")]
+    by_method = {"direct": (0.5, 0.1, 0.2), "logprob": (0.12, 0.3, None)}
+    scores = [
+        CellScore("alder", cell, method, value)
+        for method, values in by_method.items()
+        for cell, value in zip(cells, values, strict=True)
+    ]
+    [found] = conflicts_of_methods([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
+    assert (found.cell, found.left, found.right) == (cells[0], "alder (direct)", "alder (logprob)")
+    assert (found.kind, found.seats, found.state) == (ConflictKind.METHODS, 0, ConflictState.OPEN)
+    assert model_of_side(found.left) == ("alder", "direct")

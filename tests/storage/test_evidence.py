@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Conflict, ConflictKind, Outcome
+from auditor.review.desk import Desk
+from auditor.storage import evidence, results
+from auditor.storage.database import Database, open_database
+from auditor.storage.standing import ConflictKey, QueueFilter
+from tests.population import populate
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        yield db
+
+
+def test_a_conflict_between_methods_shows_what_was_said_and_comes_up_in_the_queue(db: Database) -> None:
+    audit = populate(db)
+    trace = next(t for t in results.traces(db, audit.id) if t.outcome is Outcome.OK)
+    conflict = Conflict(
+        trace.cell, f"{trace.model} (direct)", f"{trace.model} (logprob)", 0.9, -0.9, ConflictKind.METHODS
+    )
+    results.replace_conflicts(db, audit.id, [*results.scored_conflicts(db, audit.id), conflict])
+    key = ConflictKey(*trace.cell, conflict.left, conflict.right)
+    said, read_off = evidence.sides(db, audit.id, key)
+    assert trace.text in {s.text for s in said}
+    assert read_off == ()
+    assert results.method_conflicts(db, audit.id) == [conflict]
+    assert conflict not in results.scored_conflicts(db, audit.id)
+    desk = Desk(db, audit, "ada")
+    assert desk.keys(QueueFilter(kinds=(ConflictKind.METHODS,))) == [key]
+    assert trace.model not in str([s.text for s in (*desk.item(key).left.samples, *desk.item(key).right.samples)])
