@@ -34,6 +34,7 @@ def families() -> tuple[Family, ...]:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def family_of(model: str) -> str:
     """The family of a model's id.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._pairs import Floats
 from auditor.metrics.proportion import Proportion, proportion
@@ -170,19 +170,30 @@ def _refusal(marks: Floats) -> str | None:
 
 
 def _em(marks: Floats, smoothing: float, max_iterations: int, tolerance: float) -> tuple[Floats, int, bool]:
-    """The items' probabilities, the steps taken, and whether they came to rest."""
-    posterior = marks.sum(axis=0) / marks.sum(axis=(0, 2))[:, None]
+    """The items' probabilities, the steps taken, and whether they came to rest.
+
+    Items that were rated alike have the same probabilities, so that each pattern of ratings is worked on once.
+    """
+    flat = np.ascontiguousarray(marks.transpose(1, 0, 2).astype(np.int8)).reshape(marks.shape[1], -1)
+    rows = flat.view(np.dtype((np.void, flat.shape[1]))).ravel()
+    _, first, where, weights = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
+    kept = marks[:, first]
+    posterior = kept.sum(axis=0) / kept.sum(axis=(0, 2))[:, None]
     for step in range(max_iterations):
-        before, posterior = posterior, _items(marks, *_raters(marks, posterior, smoothing))
+        before, posterior = posterior, _items(kept, *_raters(kept, posterior, smoothing, weights))
         if np.abs(posterior - before).max() <= tolerance:
-            return posterior, step + 1, True
-    return posterior, max_iterations, False
+            return posterior[where], step + 1, True
+    return posterior[where], max_iterations, False
 
 
-def _raters(marks: Floats, posterior: Floats, smoothing: float) -> tuple[Floats, Floats]:
-    """M step (eqs. 2.3 and 2.4): prevalence of the categories, and each rater's confusion."""
-    counts = np.einsum("ic,rik->rck", posterior, marks, optimize=True) + smoothing
-    return posterior.mean(axis=0), counts / counts.sum(axis=2, keepdims=True)
+def _raters(
+    marks: Floats, posterior: Floats, smoothing: float, weights: NDArray[np.intp] | None = None
+) -> tuple[Floats, Floats]:
+    """M step (eqs. 2.3 and 2.4): prevalence of the categories, and each rater's confusion; `weights` counts items."""
+    counted = posterior if weights is None else posterior * weights[:, None]
+    counts = np.einsum("ic,rik->rck", counted, marks, optimize=True) + smoothing
+    n = len(posterior) if weights is None else weights.sum()
+    return counted.sum(axis=0) / n, counts / counts.sum(axis=2, keepdims=True)
 
 
 def _items(marks: Floats, prevalence: Floats, confusion: Floats) -> Floats:
