@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE
 from auditor.metrics.correlation import Correlation, pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
+from auditor.metrics.missing import gap_bounds, mae_bounds
 from auditor.metrics.widest import widest_gap
 from auditor.reports.estimates import estimate, resampled, unmeasured
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
@@ -120,11 +122,18 @@ def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], c
 
 def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> GapRow:
     method, model = source.columns[column]
-    withheld = _withheld(source, column, names, place)
     asked = ~np.isnan(source.truth) & (place != "")
     table = (source.matrix[column], source.truth, source.country_index, source.topic_index, place == names[1])
-    gap = withheld or resampled(gap_jackknife(MAE, *(part[asked] for part in table)))
-    return GapRow(model=model, method=method, first=names[0], second=names[1], compared=2, left_out=[], mae_gap=gap)
+    gap = resampled(gap_jackknife(MAE, *(part[asked] for part in table)))
+    return GapRow(
+        model=model,
+        method=method,
+        first=names[0],
+        second=names[1],
+        compared=2,
+        left_out=[],
+        **_bounded(source, column, names, place, gap),
+    )
 
 
 def _widest(source: Source, column: int, place: NDArray[np.str_]) -> Iterator[GapRow]:
@@ -141,19 +150,33 @@ def _widest(source: Source, column: int, place: NDArray[np.str_]) -> Iterator[Ga
             second=pair[1],
             compared=found.compared,
             left_out=list(found.left_out),
-            mae_gap=_withheld(source, column, pair, place) or resampled(found.interval),
+            **_bounded(source, column, pair, place, resampled(found.interval)),
         )
 
 
-def _withheld(source: Source, column: int, names: Sequence[str], place: NDArray[np.str_]) -> Estimate | None:
-    """Why two regions are not compared: where they differ in coverage, what is missing may be what differs."""
-    asked = ~np.isnan(source.truth) & np.isin(place, names)
-    scored = asked & ~np.isnan(source.matrix[column])
+def _bounded(
+    source: Source, column: int, names: Sequence[str], place: NDArray[np.str_], gap: Estimate
+) -> dict[str, Any]:
+    """The gap, with bounds where two regions differ in coverage: what is missing may be what differs.
+
+    It is withheld where the bounds cross zero, so that not even its sign is known.
+    """
+    scores, truth = source.matrix[column], source.truth
+    asked = ~np.isnan(truth) & np.isin(place, names)
+    scored = asked & ~np.isnan(scores)
     shares = [scored[place == name].sum() / max(1, asked[place == name].sum()) for name in names]
     if abs(shares[0] - shares[1]) <= MAX_COVERAGE_GAP:
-        return None
+        return {"mae_gap": gap}
+    ends = [mae_bounds(scores[place == name], truth[place == name]) for name in names]
+    low, high = gap_bounds(*ends)
+    found = {"bound_low": low, "bound_high": high}
+    if low is not None and high is not None and (low > 0 or high < 0):
+        return {"mae_gap": gap, **found}
     told = " and ".join(f"{100 * share:.0f}%" for share in shares)
-    return unmeasured(f"withheld: coverage differs ({told} of the cells have a score)", int(scored.sum()))
+    why = f"withheld: coverage differs ({told} of the cells have a score)"
+    if low is not None and high is not None:
+        why += f", so that the gap may be anything from {low:+.2f} to {high:+.2f}"
+    return {"mae_gap": unmeasured(why, int(scored.sum())), **found}
 
 
 def by_topic(source: Source) -> list[PlaceRow]:

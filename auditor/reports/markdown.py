@@ -165,7 +165,10 @@ def _regions(report: Report, view: View) -> Iterable[str]:
         yield escape(sentences.regions(report))
         yield _table(
             ["Model", "Between", "Gap in MAE"],
-            [[view.label(g.method, g.model), sentences.gap(g), _estimate(g.mae_gap)] for g in report.regions.gaps],
+            [
+                [view.label(g.method, g.model), sentences.gap(g), f"{_estimate(g.mae_gap)}{sentences.bounds(g)}"]
+                for g in report.regions.gaps
+            ],
         )
     if report.regions.ungrouped:
         yield f"Not grouped, and in no row above: {escape(', '.join(report.regions.ungrouped))}."

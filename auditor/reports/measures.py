@@ -134,7 +134,8 @@ class RegionRow(Part):
 
 
 class GapRow(Part):
-    """The difference between two regions for one model; withheld where their coverage differs too much."""
+    """The difference between two regions for one model; bounded where their coverage differs much, and
+    withheld where the bounds cross zero."""
 
     model: str
     method: str
@@ -142,6 +143,10 @@ class GapRow(Part):
     second: str
     mae_gap: Estimate
     """MAE in the second less MAE in the first: positive is worse in the second. Interval over countries and topics."""
+    bound_low: float | None = None
+    """Where coverage differs too much: the gap if all missing scores suited the second region best and the first worst,
+    and the other way round. With zero between them the gap is withheld."""
+    bound_high: float | None = None
     compared: int
     """Regions there were to choose from. Of more than two these are the ones furthest apart for this model, and the
     interval allows for the choice: it holds for all pairs at once."""

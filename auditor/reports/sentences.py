@@ -305,6 +305,14 @@ def regions(report: Report) -> str:
     )
 
 
+def bounds(row: GapRow) -> str:
+    """What a gap lies between for certain, where its regions differ in coverage and it is given all the same."""
+    if row.mae_gap.value is None or row.bound_low is None or row.bound_high is None:
+        return ""
+    between = f"{signed(row.bound_low)} and {signed(row.bound_high)}"
+    return f" (coverage differs: whatever is missing, the gap lies between {between})"
+
+
 def gap(row: GapRow) -> str:
     """Which regions a gap is between."""
     return f"{row.second} less {row.first}"

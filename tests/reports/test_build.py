@@ -287,4 +287,14 @@ def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
         scores["m", "Egypt", str(i)] = None
     gap = import_scores(db, truth, scores).regions.gaps[0].mae_gap
     assert gap.value is None
-    assert gap.reason == "withheld: coverage differs (100% and 90% of the cells have a score)"
+    assert (gap.reason or "").startswith("withheld: coverage differs (100% and 90% of the cells have a score)")
+
+
+def test_the_gap_is_given_with_bounds_where_no_missing_score_could_turn_it(db: Database) -> None:
+    truth = {(c, str(i)): -0.9 for c in ("Germany", "Egypt") for i in range(20)}
+    scores: dict[tuple[str, str, str], float | None] = {("m", c, t): 0.9 if c == "Egypt" else -0.85 for c, t in truth}
+    for i in (1, 5):
+        scores["m", "Egypt", str(i)] = None
+    gap = import_scores(db, truth, scores).regions.gaps[0]
+    assert gap.mae_gap.value == pytest.approx(1.75)
+    assert (gap.bound_low, gap.bound_high) == (pytest.approx(0.9 * 1.8 - 0.05), pytest.approx(0.9 * 1.8 + 0.19 - 0.05))
