@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, variance
 from typing import NamedTuple
 
+from auditor.agents.reading import read_trace
+from auditor.agents.scoring import cell_score
 from auditor.config import require_name
-from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, CellScore, Survey, canonical_hash
+from auditor.domain import (
+    SCORE_MAX,
+    SCORE_MIN,
+    Answer,
+    Cell,
+    CellScore,
+    Outcome,
+    Ruling,
+    Survey,
+    Trace,
+    Verdict,
+    canonical_hash,
+)
 from auditor.errors import ImportFileError, UsageError
 from auditor.run import environment, storage_url
 from auditor.storage import audits, results
@@ -18,7 +33,17 @@ from auditor.storage.database import Database, open_database
 from auditor.surveys import country_code, grouped, load_survey
 from auditor.surveys.tables import Row, read_rows
 
+TRACE_COLUMNS = ("model", "country", "topic", "sample", "text")
+VERDICT_COLUMNS = ("judge", "model", "country", "topic", "verdict")
 SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
+
+
+class ImportedVerdicts(NamedTuple):
+    """What came of a file of verdicts; `empty` rows have none."""
+
+    rows: int
+    judges: int
+    empty: int
 
 
 class Imported(NamedTuple):
@@ -82,13 +107,127 @@ def import_scores(
     return Imported(rows, len({s.model for s in scores}), len(usable), empty, outside, replaced)
 
 
-def _save(db: Database, name: str, survey: Survey, scores: list[CellScore]) -> bool:
+def import_traces(
+    file: Path, *, survey: str, audit: str, storage: str | None = None, regions: str = "western"
+) -> Imported:
+    """Make an audit of recorded answers; the same name again replaces what it held, verdicts included.
+
+    Args:
+        file: CSV, JSONL or Parquet with `model,country,topic,sample,text[,score]`. A row without a score is read as
+            an answer in the form of the paper: "SCORE = x" at its end, or a refusal. An empty text is a failed sample.
+        survey, audit, storage, regions: as `import_scores`.
+
+    Raises:
+        ImportFileError, UsageError: as `import_scores`.
+    """
+    require_name(audit)
+    truth = grouped(load_survey(survey), regions)
+    spell = _speller(truth)
+    found: dict[tuple[str, Cell, int], Trace] = {}
+    outside = 0
+    for row in read_rows(file, TRACE_COLUMNS, ["score"]):
+        cell = Cell(spell(_text(row, "country")), _text(row, "topic"))
+        outside += cell not in truth.scores
+        trace = _trace(row, _text(row, "model"), cell)
+        if (trace.model, cell, trace.sample) in found:
+            raise ImportFileError(f"{row.where}: this model, cell and sample is there twice.", "Number samples.")
+        found[trace.model, cell, trace.sample] = trace
+    if not found:
+        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+    groups: dict[tuple[str, Cell], list[Trace]] = defaultdict(list)
+    for trace in found.values():
+        groups[trace.model, trace.cell].append(trace)
+    scores = [cell_score(*who, traces, len(traces), None, "") for who, traces in groups.items()]
+    with open_database(storage_url(storage)) as db:
+        replaced = _save(db, audit, truth, scores, list(found.values()))
+    usable = [s for s in scores if s.score is not None]
+    empty = sum(t.outcome is not Outcome.OK for t in found.values())
+    return Imported(len(found), len({s.model for s in scores}), len(usable), empty, outside, replaced)
+
+
+def _trace(row: Row, model: str, cell: Cell) -> Trace:
+    sample, text, score = _sample(row), row.cells["text"], _score(row)
+    if score is not None:
+        return Trace(model, cell, sample, Outcome.OK, score, text or None)
+    outcome = Outcome.OK if text else Outcome.CLIENT_ERROR
+    return replace(read_trace(Answer("", outcome, text or None), model, cell, sample, "text"), key=None)
+
+
+def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> ImportedVerdicts:
+    """Add recorded verdicts to an audit that was imported; a judge's verdict on the same trace is replaced.
+
+    Args:
+        file: CSV, JSONL or Parquet with `judge,model,country,topic,verdict[,justification][,sample]`; a verdict is
+            VALID or INVALID, or empty where the judge gave none.
+        audit: the audit's name, made by `import_traces` or `import_scores`.
+        storage: database URL.
+
+    Raises:
+        ImportFileError: a row that cannot be used, or is about nothing in the audit. Nothing is stored then.
+        UsageError: the audit was run.
+        StorageError: there is no such audit.
+    """
+    with open_database(storage_url(storage), create=False) as db:
+        known = audits.get(db, audit)
+        if known.config is not None:
+            raise UsageError(f"audit '{audit}' was run, not imported.", "Its judges are those of its configuration.")
+        spell = _speller(audits.survey_of(db, known))
+        judged = {(t.model, t.cell, t.sample): t.outcome for t in results.traces(db, known.id)}
+        scored = {(s.model, s.cell) for s in results.scores(db, known.id)}
+        found: dict[tuple[str, str, Cell, int], Verdict] = {}
+        for row in read_rows(file, VERDICT_COLUMNS, ["justification", "sample"]):
+            verdict = _verdict(row, Cell(spell(_text(row, "country")), _text(row, "topic")))
+            where = (verdict.model, verdict.cell, verdict.sample)
+            if where not in judged if judged else where[:2] not in scored:
+                raise ImportFileError(
+                    f"{row.where}: audit '{audit}' has no trace of {verdict.model} on {verdict.cell.country}, "
+                    f"{verdict.cell.topic}, sample {verdict.sample}.",
+                    "Import the traces first, or mend the row.",
+                )
+            if (verdict.judge, *where) in found:
+                raise ImportFileError(f"{row.where}: this judge's verdict on this trace is there twice.", "Keep one.")
+            found[verdict.judge, *where] = verdict
+        if not found:
+            raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+        results.save_verdicts(db, known.id, list(found.values()))
+    empty = sum(v.ruling is None for v in found.values())
+    return ImportedVerdicts(len(found), len({v.judge for v in found.values()}), empty)
+
+
+def _verdict(row: Row, cell: Cell) -> Verdict:
+    told = row.cells["verdict"].upper()
+    if told and told not in tuple(Ruling):
+        raise ImportFileError(
+            f"{row.where}, column 'verdict': '{row.cells['verdict']}' is neither VALID nor INVALID.",
+            "Leave it empty where the judge gave none.",
+        )
+    return Verdict(
+        judge=_text(row, "judge"),
+        model=_text(row, "model"),
+        cell=cell,
+        sample=_sample(row),
+        outcome=Outcome.OK if told else Outcome.UNPARSED,
+        ruling=Ruling(told) if told else None,
+        justification=row.cells["justification"] or None,
+    )
+
+
+def _sample(row: Row) -> int:
+    text = row.cells["sample"] or "0"
+    if not text.isdecimal():
+        raise ImportFileError(f"{row.where}, column 'sample': '{text}' is no whole number.", "Count from 0.")
+    return int(text)
+
+
+def _save(db: Database, name: str, survey: Survey, scores: list[CellScore], traces: Sequence[Trace] = ()) -> bool:
     """Whether there was an import of this name, which this one replaces."""
     old = audits.find(db, name)
     if old is not None and old.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
-    digest = canonical_hash([[s.model, *s.cell, s.method, s.score, s.n_ok, s.n_planned] for s in scores])
+    told = [[s.model, *s.cell, s.method, s.score, s.n_ok, s.n_planned] for s in scores]
+    digest = canonical_hash([*told, *([t.model, *t.cell, t.sample, t.outcome, t.score, t.text] for t in traces)])
     saved = audits.save(db, name=name, config=None, config_hash=digest, survey=survey, environment=environment())
+    results.save_traces(db, saved.id, traces)
     results.save_scores(db, saved.id, scores)
     audits.set_stage(db, saved.id, audits.DONE)
     return old is not None

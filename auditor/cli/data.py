@@ -49,6 +49,57 @@ def import_scores(
     say(f"Next: auditor report {audit}")
 
 
+@import_app.command("traces")
+def import_traces(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]")],
+    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    regions: Annotated[
+        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+    ] = "western",
+    storage: Storage = None,
+) -> None:
+    """Make an audit of answers that were recorded elsewhere, with no call to any model.
+
+    A row without a score is read for the line "SCORE = x", or as a refusal; an empty text is a sample that failed.
+
+    Example: auditor import traces answers.csv --survey wvs7-sample --audit published
+    """
+    from auditor.imports import import_traces as import_
+
+    counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
+    say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a readable score: counted by cause, see the report's coverage.")
+    if counts.not_in_survey:
+        say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
+    say(f"Next: auditor report {audit}, or auditor import verdicts FILE --audit {audit}")
+
+
+@import_app.command("verdicts")
+def import_verdicts(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="judge,model,country,topic,verdict[,justification][,sample]")
+    ],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="An audit of imported traces or scores.")],
+    storage: Storage = None,
+) -> None:
+    """Add verdicts that judges gave elsewhere to an audit that was imported.
+
+    A verdict is VALID or INVALID, or empty where the judge gave none.
+
+    Example: auditor import verdicts verdicts.csv --audit published
+    """
+    from auditor.imports import import_verdicts as import_
+
+    counts = import_(file, audit=audit, storage=storage)
+    say(f"{_plural(counts.rows, 'row')} of {_plural(counts.judges, 'judge')} in audit '{audit}'.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a verdict: counted as not given.")
+    say(f"Next: auditor report {audit}")
+
+
 @import_app.command("comparisons")
 def import_comparisons(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="judge,context,item_a,item_b,relation,decision")],

@@ -32,7 +32,8 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
 
 COMMANDS = [
     ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"], ["trust"], ["verify"],
-    ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"], ["export", "ratings"],
+    ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"],
+    ["import", "traces"], ["import", "verdicts"], ["export", "ratings"],
     ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
     ["experiment", "nonresponse"], ["compare"], ["check"], ["estimate"], ["export", "tables"], ["export", "paper"],
     ["experiment", "samples"],    ["experiment", "temperature"],
