@@ -19,6 +19,7 @@ from auditor.models.endpoint import price_of
 from auditor.models.likelihood import measures
 from auditor.models.structured import SCHEMAS, response_format
 from auditor.reports.forecast import ActualPart, Forecast, ForecastRow, Range, total_of
+from auditor.semantic_config import SemanticProbe
 from auditor.storage import audits, ledger, tallies
 from auditor.storage.database import Database
 from auditor.storage.tallies import AnswerMean
@@ -32,6 +33,7 @@ ENOUGH = 20
 BYTES_PER_TOKEN = (4.6, 4.0, 3.0)
 """Of prompts: at most, expected, at least."""
 WORDS_PER_TOKEN = 0.75
+ESTIMATED = ("direct", "review", "logprob", "logic", "semantic")
 USABLE = (0.6, 0.95, 1.0)
 """Share of traces that can be read, and so go before judges."""
 GUESS_WORDS = 10
@@ -113,13 +115,17 @@ def _planned(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iter
         yield from _logprob(config, cells)
     if config.probes.logic and config.probes.logic.items != "traces":
         yield from _logic(config, survey, cells)
+    if config.probes.semantic:
+        yield from _semantic(config, config.probes.semantic)
 
 
 def _left_out(config: AuditConfig) -> Iterator[str]:
     """Every probe is estimated or named: what is silently left out would look free."""
     for name in type(config.probes).model_fields:
-        if getattr(config.probes, name) is not None and name not in ("direct", "review", "logprob", "logic"):
+        if getattr(config.probes, name) is not None and name not in ESTIMATED:
             yield f"The probe '{name}' is not in this estimate."
+    if config.probes.semantic and config.probes.semantic.helpers.keys() - {"rot_model"}:
+        yield "The probe 'semantic': what its paraphraser and its judge are asked is not in this estimate."
     if config.probes.logic and config.probes.logic.items == "traces":
         yield "The probe 'logic' over traces is not in this estimate: it depends on the answers."
 
@@ -208,6 +214,29 @@ def _logic(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterat
         examples = [comparison_call(config, probe, judge, sets[q.of], q) for q in some]
         words = probe.max_words if probe.cot else 0
         yield Planned(judge, Purpose.LOGIC, Range.of(len(asked)), examples, words)
+
+
+def _semantic(config: AuditConfig, probe: SemanticProbe) -> Iterator[Planned]:
+    """Answers to every wording, and to the samples of a consistency score; a rule of thumb for each usable answer."""
+    from auditor.agents.semantic.calls import answer_call, rule_call
+    from auditor.agents.semantic.questions import planned_questions
+
+    questions = planned_questions(probe)
+    some = questions[:: max(1, len(questions) // SAMPLED)][:SAMPLED]
+    worded = len(questions) * probe.paraphrases
+    asked = worded + len(questions) * (probe.consistency.samples if probe.consistency else 0)
+    for model in config.models:
+        examples = [answer_call(config, model, text) for q in some for text in q.paraphrases or (q.text,)]
+        yield Planned(model, Purpose.MORAL, Range.of(asked), examples, probe.max_words)
+    if not probe.rot:
+        return
+    text = " ".join(["word"] * probe.max_words)
+    rules = Range.of(*(share * worded for share in USABLE))
+    authors = [config.model(probe.rot_model)] * len(config.models) if probe.rot_model else config.models
+    for author in dict.fromkeys(m.name for m in authors):
+        times = Range.of(sum(m.name == author for m in authors))
+        examples = [rule_call(config, config.model(author), q.text, text) for q in some]
+        yield Planned(config.model(author), Purpose.RULE, _times(rules, times), examples, probe.rot_words)
 
 
 # --- tokens and money -------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli import judges
+from auditor.cli import judges, moral
 from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
@@ -26,6 +26,7 @@ def group() -> None:
 
 
 judges.register(app)
+moral.register(app)
 
 
 @app.command("nonresponse")

@@ -1,0 +1,137 @@
+"""The papers' experiments on consistency, against a scripted server and with the real encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import ImportFileError, UsageError
+from auditor.estimating import estimate
+from auditor.models import weights
+from auditor.moral_trials import people_trial, rule_trial, temperature_trial
+from auditor.reports.measures import Estimate
+from auditor.run import NO_SURVEY, open_audit, run_audit
+from auditor.storage import audits, moral
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE
+from tests.e2e.test_semantic import RULES, STANDS, config, write
+from tests.fake_server import FakeServer, Reply, Request, completion
+
+
+@pytest.fixture(autouse=True, scope="module")
+def encoder() -> Path:
+    return weights.pull("all-MiniLM-L6-v2")
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def value(e: Estimate) -> float:
+    assert e.value is not None
+    return e.value
+
+
+def script(request: Request) -> Reply:
+    """Takes the stand of the rule it is given; else, with a temperature, any, and with none one by the wording."""
+    if request.schema == "RuleOfThumb":
+        return completion(json.dumps({"rule": RULES[next(i for i in (0, 1) if STANDS[i] in request.text)]}))
+    if "Rule of thumb:" in request.text:
+        side = RULES.index(next(r for r in RULES if r in request.text))
+    else:
+        side = int(request.draw("side") < 0.5)
+    return completion(json.dumps({"answer": STANDS[side]}))
+
+
+def test_other_words_are_compared_with_the_same_words(server: FakeServer, storage: str) -> None:
+    server.script = script
+    run_audit(config(server.url, models=1, limit=6), storage=storage)
+    before = len(server.requests)
+    [cold, warm] = temperature_trial("moral", [0.0, 1.0], storage=storage)
+    assert (cold.temperature, warm.temperature) == (0.0, 1.0)
+    assert cold.same_words.n == cold.other_words.n == 6
+    part = open_audit("moral", storage=storage).report().semantic
+    assert part is not None
+    # At the audit's own temperature the wordings are those of the audit, and asked of nobody again.
+    assert value(cold.other_words) == pytest.approx(value(part.models[0].consistency))
+    assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
+    asked = len(server.requests) - before
+    assert asked <= 6 * 5 * 3 * 2
+    temperature_trial("moral", [0.0, 1.0], storage=storage)
+    assert len(server.requests) - before == asked
+
+
+def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage: str) -> None:
+    server.script = script
+    run_audit(config(server.url, models=1, limit=8), storage=storage)
+    [row] = rule_trial("moral", storage=storage)
+    assert value(row.after) == pytest.approx(1.0, abs=1e-6)
+    assert value(row.before) < 0.9
+    assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
+    assert row.p_value is not None
+    assert row.p_value < 0.05
+
+
+def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = script
+    run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
+    with open_database(storage, create=False) as db:
+        answers = moral.answers(db, audits.get(db, "moral").id)
+    said = {(a.model, a.question, a.wording): a.text for a in answers}
+    rows: list[list[object]] = [
+        [rater, model, question, i, i + 1, "Y" if said[model, question, i] == said[model, question, i + 1] else "N"]
+        for rater in ("ann", "bob")
+        for (model, question, i) in said
+        if i < 5
+    ]
+    rows[0][-1] = "NA"
+    file = write(tmp_path / "people.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
+    part = people_trial("moral", file, storage=storage)
+    assert (part.questions, part.judgements) == (24, len(rows))
+    assert part.alpha.value == pytest.approx(1.0)
+    found = {(c.text, c.metric): c for c in part.correlations}
+    sage = found["rot", "sage"]
+    assert sage.n == 24
+    assert sage.r is not None
+    assert sage.r > 0.5
+    assert {(d.text, d.metric) for d in part.differences} == set(found) - {("rot", "sage")}
+    rival = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
+    other = found["answer", "rouge_l"].r
+    assert other is not None
+    assert rival.difference is None or rival.difference == pytest.approx(sage.r - other)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["a", "m", "q", 1, 2, "maybe"]], "'maybe' is none of Y, N and NA"),
+        ([["a", "m", "q", 1, 2, "Y"], ["a", "m", "q", 2, 1, "N"]], "line 3: this rater has judged this pair"),
+        ([["", "m", "q", 1, 2, "Y"]], "line 2: a cell is empty"),
+    ],
+)
+def test_judgements_that_cannot_be_used_say_where(
+    rows: list[list[object]], message: str, storage: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "p.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
+    with pytest.raises(ImportFileError, match=message):
+        people_trial("x", file, storage=storage)
+
+
+def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    from auditor.imported_answers import import_answers
+
+    file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
+    import_answers(file, audit="given", storage=storage)
+    with pytest.raises(UsageError, match="has asked no moral questions"):
+        rule_trial("given", storage=storage)
+
+
+def test_the_estimate_counts_answers_and_rules(server: FakeServer) -> None:
+    forecast = estimate(config(server.url, limit=8), NO_SURVEY, [])
+    by_stage = {(r.name, r.stage): r.calls.expected for r in forecast.rows}
+    assert by_stage["model-a", "moral"] == by_stage["model-b", "moral"] == 40
+    assert by_stage["model-a", "rule"] == pytest.approx(0.95 * 40)
+    assert forecast.not_estimated == []
