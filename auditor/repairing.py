@@ -18,7 +18,7 @@ from auditor.domain import Cell, Choice, Conflict, ConflictKind, ItemSet, Messag
 from auditor.errors import UsageError
 from auditor.metrics.logic import Answered, human_agreement_over
 from auditor.metrics.preference import commutativity, transitivity
-from auditor.metrics.ranking import Repair, flip_noise, repair
+from auditor.metrics.ranking import Repair, bradley_terry, comparisons_of, elo, flip_noise, repair
 from auditor.storage import audits, comparisons, results
 from auditor.storage.comparisons import SetAnswers
 from auditor.storage.database import Database
@@ -158,6 +158,45 @@ def _answered(given: SetAnswers, preferences: NDArray[np.float64]) -> Answered:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
+
+
+class Rating(NamedTuple):
+    """One item by three ratings; nan where it has no comparison, or no estimate.
+
+    Attributes:
+        win_loss: (wins - losses) / comparisons, in [-1, 1].
+        strength, std_error: Bradley and Terry's, on the logit scale.
+        elo, elo_low, elo_high: mean and 95% range over a hundred orders of the comparisons.
+    """
+
+    judge: str
+    context: str
+    item: str
+    win_loss: float
+    strength: float
+    std_error: float
+    elo: float
+    elo_low: float
+    elo_high: float
+
+
+def ratings(mended: Sequence[Mended], seed: int = 0) -> tuple[list[Rating], list[str]]:
+    """Every item by win-loss rate, Bradley and Terry's model and Elo, best first in each set; and what is to be said.
+
+    Said are items without a comparison, and sets that comparisons do not connect: their ratings share no scale.
+    """
+    rows, notes = [], []
+    for m in mended:
+        n, one = len(m.given.items.items), m.given.items
+        compared = comparisons_of(m.given.preferences)
+        strength, by_elo = bradley_terry(compared, n), elo(compared, n, seed=seed)
+        if strength.reason:
+            notes.append(f"{m.given.judge}, {one.context}: {strength.reason}")
+        columns = (m.repair.rating, strength.strength, strength.std_error, by_elo.rating, by_elo.low, by_elo.high)
+        rest = [i for i in range(n) if i not in m.repair.order]
+        for i in [*m.repair.order, *rest]:
+            rows.append(Rating(m.given.judge, one.context, one.items[i].id, *(float(c[i]) for c in columns)))
+    return rows, notes
 
 
 def training_rows(mended: Sequence[Mended]) -> list[TrainingRow]:

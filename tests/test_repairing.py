@@ -14,7 +14,7 @@ from auditor.comparing import import_comparisons
 from auditor.domain import Relation
 from auditor.errors import UsageError
 from auditor.metrics.preference import commutativity, negation_invariance, transitivity
-from auditor.repairing import flips, mend, outcomes, send_to_review, training_rows
+from auditor.repairing import flips, mend, outcomes, ratings, send_to_review, training_rows
 from auditor.run import open_audit
 from auditor.storage import audits, evidence, results
 from auditor.storage.database import Database, open_database
@@ -131,3 +131,22 @@ def test_the_report_lists_what_was_sent(db: Database, storage: str) -> None:
 def test_what_is_not_there_is_said(db: Database) -> None:
     with db, pytest.raises(UsageError, match="It has: j"):
         mend(db, "judged", "k")
+
+
+def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) -> None:
+    with db:
+        rows, notes = ratings(mend(db, "judged"))
+    assert notes == []
+    assert [r.win_loss for r in rows] == sorted((r.win_loss for r in rows), reverse=True)
+    assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
+    assert rows[0].strength > rows[-1].strength
+    assert rows[0].elo_low <= rows[0].elo <= rows[0].elo_high
+    apart = written(
+        tmp_path / "apart.csv",
+        "j,c,a,b,standard,A",
+        "j,c,x,y,standard,A",
+        head="judge,context,item_a,item_b,relation,decision",
+    )
+    import_comparisons(apart, audit="apart", storage=storage)
+    with open_database(storage, create=False) as again:
+        assert "not compared with each other" in ratings(mend(again, "apart"))[1][0]

@@ -12,7 +12,7 @@ from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
     from auditor.ranking import Ranked
-    from auditor.repairing import Flip, Outcome
+    from auditor.repairing import Flip, Mended, Outcome
 
 logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
 
@@ -37,6 +37,9 @@ def repair(
     noise: Annotated[
         float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
     ] = 0.0,
+    rated: Annotated[
+        bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
+    ] = False,
     to_review: Annotated[
         bool, typer.Option("--to-review", help="Put exactly the flipped verdicts into the review queue.")
     ] = False,
@@ -71,6 +74,8 @@ def repair(
         put_json({"judges": [o._asdict() for o in found], "flips": [_flip(f) for f in flipped]})
     else:
         _show(found, flipped if diff else [])
+    if rated and not as_json:
+        _show_ratings(mended)
     if output is not None:
         rows = training_rows(mended)
         write_training(rows, output, kind)
@@ -183,6 +188,29 @@ def _show(found: list[Outcome], flipped: list[Flip]) -> None:
     if flipped:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
         table(columns, [list(_flip(flip).values()) for flip in flipped])
+
+
+def _show_ratings(mended: list[Mended]) -> None:
+    from auditor.repairing import ratings
+
+    rows, notes = ratings(mended)
+    columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]
+    table(
+        columns,
+        [
+            [
+                r.judge,
+                r.context,
+                r.item,
+                f"{r.win_loss:+.2f}",
+                f"{r.strength:+.2f} ({r.std_error:.2f})",
+                f"{r.elo:.0f} ({r.elo_low:.0f} to {r.elo_high:.0f})",
+            ]
+            for r in rows
+        ],
+    )
+    for note in notes:
+        say(f"{note}: their ratings share no scale.")
 
 
 def _change(pair: tuple[float | None, float | None]) -> str:

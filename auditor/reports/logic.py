@@ -43,8 +43,8 @@ from auditor.storage.consistency import judge_consistencies
 from auditor.storage.database import Database
 
 ACCEPTABILITY = "acceptability"
-EXACT_UP_TO = 12
-"""Items of a knot whose fewest reversals are proved: larger ones may take the solver minutes."""
+EXACT_UP_TO = 20
+"""Items of a knot whose fewest reversals are proved: larger ones may take the solver long."""
 MAX_CYCLES = 5
 
 
