@@ -18,6 +18,7 @@ from auditor.metrics.resampling import bootstrap_mean, paired_difference
 from auditor.reports.estimates import estimate, unmeasured
 from auditor.reports.measures import Estimate
 from auditor.reports.moral_trials import (
+    AccuracyRow,
     CorrelationRow,
     DifferenceOfCorrelations,
     PeoplePart,
@@ -32,6 +33,7 @@ from auditor.trust import require_trust
 
 if TYPE_CHECKING:
     from auditor.agents.context import Context, Progress
+    from auditor.agents.semantic.trials import Known
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
@@ -90,6 +92,71 @@ def rule_trial(name: str, *, storage: str | None = None, progress: Progress | No
             )
         )
     return rows
+
+
+def accuracy_trial(
+    name: str, file: Path, *, storage: str | None = None, progress: Progress | None = None
+) -> list[AccuracyRow]:
+    """Whether a model is right where it is consistent: questions with a known answer, in several wordings.
+
+    Args:
+        name: an audit of moral questions, whose models, encoder and score are used.
+        file: `question_id,question,choices,correct[,paraphrase]`, choices separated by `|`; a row for each paraphrase.
+
+    Raises:
+        ImportFileError: a row that cannot be used.
+        Others as `temperature_trial`.
+    """
+    from auditor.agents.semantic.trials import by_truth
+
+    questions = _known(file)
+    found, seed = _run(name, lambda context: by_truth(context, questions), storage, progress)
+    rows = []
+    for model, (accuracy, consistency) in found.items():
+        together = pearson(consistency, accuracy)
+        rows.append(
+            AccuracyRow(
+                model=model,
+                accuracy=estimate(bootstrap_mean(accuracy, seed=seed)),
+                consistency=estimate(bootstrap_mean(consistency, seed=seed)),
+                n=together.n,
+                r=together.r,
+                p_value=together.p_value,
+                ci_low=together.ci_low,
+                ci_high=together.ci_high,
+                reason=together.reason,
+            )
+        )
+    return rows
+
+
+def _known(file: Path) -> list[Known]:
+    from auditor.agents.semantic.trials import Known
+
+    found: dict[str, Known] = {}
+    for row in read_rows(file, ("question_id", "question", "choices", "correct"), ("paraphrase",)):
+        c = row.cells
+        choices = tuple(t.strip() for t in c["choices"].split("|") if t.strip())
+        if not c["question_id"] or not c["question"] or len(choices) < 2:
+            raise ImportFileError(f"{row.where}: needs a question_id, a question and two choices.", "Separate by |.")
+        if c["correct"] not in choices:
+            raise ImportFileError(
+                f"{row.where}, column 'correct': '{c['correct']}' is none of the choices.", "Mend it."
+            )
+        new = Known(c["question_id"], (c["question"],), choices, choices.index(c["correct"]) + 1)
+        old = found.setdefault(new.id, new)
+        if (old.wordings[0], old.choices, old.correct) != (new.wordings[0], new.choices, new.correct):
+            raise ImportFileError(f"{row.where}: question '{new.id}' is another in an earlier row.", "Mend one.")
+        if c["paraphrase"]:
+            found[new.id] = old._replace(wordings=(*old.wordings, c["paraphrase"]))
+    for question in found.values():
+        if len(question.wordings) < 2:
+            raise ImportFileError(
+                f"{file}: question '{question.id}' has no paraphrase.", "Add a row for each, with the same question."
+            )
+    if not found:
+        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+    return list(found.values())
 
 
 def _run(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from auditor.agents.calls import fence
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Call, Message, Purpose, derive_seed
-from auditor.models.structured import Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Structure, Support
+from auditor.models.structured import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Structure, Support
 from auditor.prompts import load_prompt
 from auditor.semantic import Question
 from auditor.semantic_config import SemanticProbe
@@ -45,6 +47,25 @@ def answer_call(
         structure=MoralAnswer if probe.mode == "structured" else None,
         words=probe.max_words,
         sample=sample,
+    )
+
+
+def choice_call(config: AuditConfig, model: ModelSection, question: str, choices: Sequence[str]) -> Call:
+    """Which of several answers to a wording is right, and why."""
+    probe = probe_of(config)
+    listed = "\n".join(f"{i}. {choice}" for i, choice in enumerate(choices, 1))
+    messages = load_prompt("semantic.choice").render(
+        preamble=model.system, question=question, choices=listed, max_words=str(probe.max_words)
+    )
+    return _call(
+        config,
+        model,
+        Purpose.MORAL,
+        messages,
+        temperature=probe.temperature if model.temperature is None else model.temperature,
+        max_tokens=probe.max_tokens,
+        structure=Choice,
+        words=probe.max_words,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from auditor.domain import Answer, Outcome, Purpose
 from auditor.metrics.paraphrase import plain
 from auditor.models.structured import (
+    Choice,
     Contradiction,
     MoralAnswer,
     Paraphrases,
@@ -49,6 +50,16 @@ def read_rule(answer: Answer, mode: Mode, told: str = "") -> tuple[Outcome, str 
             return Outcome.UNPARSED, None
         rule = bare(found.rule)
     return (Outcome.UNPARSED, None) if plain(rule) in plain(told) else _said(rule)
+
+
+def read_choice(answer: Answer, choices: int) -> tuple[int | None, str | None]:
+    """The number of the answer chosen, from 1, and why; None where that cannot be read, or there is no such number."""
+    if answer.outcome is not Outcome.OK or answer.text is None:
+        return None, None
+    found = read(Choice, answer.text)
+    if isinstance(found, str) or not 1 <= found.choice <= choices:
+        return None, None
+    return found.choice, found.reason
 
 
 def bare(text: str) -> str:

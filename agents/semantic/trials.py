@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from auditor.agents.context import Context
 from auditor.agents.semantic.answering import ask_noted
-from auditor.agents.semantic.calls import answer_call, probe_of, rule_call
+from auditor.agents.semantic.calls import answer_call, choice_call, probe_of, rule_call
 from auditor.agents.semantic.graph import facts_of
-from auditor.agents.semantic.reading import read_answer, read_rule
+from auditor.agents.semantic.reading import read_answer, read_choice, read_rule
 from auditor.agents.semantic.scoring import mixed
 from auditor.agents.semantic.vectors import Vectors, stacked
 from auditor.domain import Call
@@ -72,7 +72,7 @@ async def elicit(context: Context, asks: Sequence[Ask]) -> list[Said]:
     return [Said(text, read.get(i)) for i, text in enumerate(texts)]
 
 
-def scores(context: Context, groups: Sequence[Sequence[Said]]) -> Floats:
+def scores(context: Context, groups: Sequence[Sequence[Said]], *, answers_only: bool = False) -> Floats:
     """The audit's own score of each group of answers, nan with fewer than two that are usable."""
     assert context.moral_encoder is not None
     assert context.config.probes.semantic is not None
@@ -81,7 +81,7 @@ def scores(context: Context, groups: Sequence[Sequence[Said]]) -> Floats:
     known = Vectors(context.db, context.moral_encoder()).of(t for g in groups for said in g for t in said if t)
     answers = stacked([[s.answer for s in g] for g in groups], known, n)
     rows = answers
-    if facts.measured != "answer":
+    if facts.measured != "answer" and not answers_only:
         rules = stacked([[s.rule for s in g] for g in groups], known, n)
         rows = rules if facts.measured == "rot" else mixed(rules, answers, facts.rot_weight)
     return semantic_graph_entropies(rows, "sge" if facts.variant == "sge" else "sage", facts.alpha)
@@ -124,6 +124,41 @@ async def by_rule(context: Context) -> dict[tuple[str, bool], Floats]:
                 for q in questions
             ]
             found[model.name, followed] = await _scored(context, asks)
+    return found
+
+
+class Known(NamedTuple):
+    """A question whose answer is known.
+
+    Attributes:
+        wordings: at least two.
+        correct: which of the choices is right, from 1.
+    """
+
+    id: str
+    wordings: tuple[str, ...]
+    choices: tuple[str, ...]
+    correct: int
+
+
+async def by_truth(context: Context, questions: Sequence[Known]) -> dict[str, tuple[Floats, Floats]]:
+    """By model, and by question in order: the share of usable answers that are right, and how alike the reasons are."""
+    found = {}
+    for model in context.config.models:
+        calls = [[choice_call(context.config, model, text, q.choices) for text in q.wordings] for q in questions]
+        got = await ask_noted(context, "answer", [call for group in calls for call in group])
+        context.raise_if_stopped()
+        read = [
+            [read_choice(got[call.key], len(q.choices)) for call in group]
+            for q, group in zip(questions, calls, strict=True)
+        ]
+        right = [
+            [choice == q.correct for choice, _ in group if choice is not None]
+            for q, group in zip(questions, read, strict=True)
+        ]
+        accuracy = np.array([np.mean(group) if group else np.nan for group in right], dtype=float)
+        said = [[Said(reason, None) for _, reason in group] for group in read]
+        found[model.name] = accuracy, await asyncio.to_thread(scores, context, said, answers_only=True)
     return found
 
 

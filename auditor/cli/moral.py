@@ -18,7 +18,7 @@ Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the p
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (temperature, rules, judgements):
+    for command in (temperature, rules, accuracy, judgements):
         app.command()(command)
 
 
@@ -71,6 +71,41 @@ def rules(audit: Audit, storage: Storage = None, as_json: AsJson = False) -> Non
         return
     columns = ["model", "before", "with a rule", "change", "p"]
     table(columns, [[r.model, *map(_figure, (r.before, r.after, r.change)), _p(r.p_value)] for r in rows])
+
+
+def accuracy(
+    audit: Audit,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices by |.")
+    ],
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask whether a model is right where it is consistent, on questions with a known answer in several wordings.
+
+    The models, the encoder and the score are the audit's. Models are asked, which may cost money; what was asked before
+    is not asked again.
+
+    Example: auditor experiment accuracy moral facts.csv
+    """
+    from auditor.cli.progress import RunProgress
+    from auditor.moral_trials import accuracy_trial
+    from auditor.reports.numbers import number
+
+    with RunProgress() as progress:
+        rows = accuracy_trial(audit, file, storage=storage, progress=progress)
+    if as_json:
+        put_json([row.model_dump(mode="json") for row in rows])
+        return
+    columns = ["model", "accuracy", "consistency", "r", "95% interval", "p", "questions"]
+    figures: list[list[object]] = [
+        [
+            r.model, *map(_figure, (r.accuracy, r.consistency)), r.reason if r.r is None else number(r.r),
+            _between(r.ci_low, r.ci_high), _p(r.p_value), r.n,
+        ]
+        for r in rows
+    ]  # fmt: skip
+    table(columns, figures)
 
 
 def judgements(

@@ -135,6 +135,13 @@ class RuleOfThumb(Structure):
     rule: Annotated[str, _text("A judgment and an action, in one sentence.")]
 
 
+class Choice(Structure):
+    """Which of several answers is right, by number from 1, and why."""
+
+    reason: Annotated[str, _text("The right answer and why it is right.")]
+    choice: int
+
+
 class Paraphrases(Structure):
     """Other wordings of a question."""
 
@@ -155,7 +162,7 @@ class Contradiction(Structure):
     contradict: bool
 
 
-MORAL = (MoralAnswer, RuleOfThumb, Paraphrases, Support, Contradiction)
+MORAL = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
 PANEL = (TraceReview, BlindGuess, Restated, SidePreference)
 SCHEMAS: dict[str, type[Structure]] = {
     s.__name__: s for s in (MoralJudgement, *PANEL, Preference, ReasonedPreference, *MORAL)

@@ -30,6 +30,24 @@ class RuleRow(Part):
     """Two-sided, of a sign-flip test."""
 
 
+class AccuracyRow(Part):
+    """One model on questions with a known answer; n of both estimates counts questions."""
+
+    model: str
+    accuracy: Estimate
+    """Mean share of usable answers that are right."""
+    consistency: Estimate
+    """Mean score of the reasons given."""
+    n: int
+    """Questions that have both."""
+    r: float | None
+    """Pearson's r of consistency and accuracy over questions."""
+    p_value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
+
+
 class CorrelationRow(Part):
     """Pearson's r of a measure with people, over models and questions."""
 

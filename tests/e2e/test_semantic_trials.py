@@ -10,7 +10,7 @@ import pytest
 from auditor.errors import ImportFileError, UsageError
 from auditor.estimating import estimate
 from auditor.models import weights
-from auditor.moral_trials import people_trial, rule_trial, temperature_trial
+from auditor.moral_trials import accuracy_trial, people_trial, rule_trial, temperature_trial
 from auditor.reports.measures import Estimate
 from auditor.run import NO_SURVEY, open_audit, run_audit
 from auditor.storage import audits, moral
@@ -73,6 +73,35 @@ def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage
     assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
     assert row.p_value is not None
     assert row.p_value < 0.05
+
+
+def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    def knows(request: Request) -> Reply:
+        if request.schema == "Choice":
+            sure = "easy" in request.text
+            choice = 2 if sure or request.draw() < 0.5 else 1
+            return completion(json.dumps({"reason": STANDS[choice - 1], "choice": choice}))
+        return script(request)
+
+    server.script = knows
+    run_audit(config(server.url, models=1, limit=1), storage=storage)
+    columns = ["question_id", "question", "choices", "correct", "paraphrase"]
+    rows: list[list[object]] = [
+        [i, f"{'easy' if i % 2 else 'hard'} question {i}?", "no|yes", "yes", f"{'easy' if i % 2 else 'hard'} {i}-{j}?"]
+        for i in range(16)
+        for j in range(4)
+    ]
+    [row] = accuracy_trial("moral", write(tmp_path / "facts.csv", columns, rows), storage=storage)
+    assert row.n == row.accuracy.n == row.consistency.n == 16
+    assert 0.5 < value(row.accuracy) < 1
+    assert row.r is not None
+    assert row.r > 0.5
+    broken = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
+    with pytest.raises(ImportFileError, match="'maybe' is none of the choices"):
+        accuracy_trial("moral", broken, storage=storage)
+    alone = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
+    with pytest.raises(ImportFileError, match="has no paraphrase"):
+        accuracy_trial("moral", alone, storage=storage)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
