@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, and_, case, func, select
 
 from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, model_of_side
 from auditor.storage.database import Database, table_of
 from auditor.storage.standing import ConflictKey
-from auditor.storage.tables import ClaimRow, SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,23 @@ def _by_method(connection: Connection, audit_id: int, key: ConflictKey, side: st
 
 
 def _claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:
-    """What a side without samples says: that of a conflict of kind `logic`."""
-    c = table_of(ClaimRow).c
-    where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
-    return tuple(Sample(0, Outcome.OK, None, text) for (text,) in connection.execute(select(c.text).where(*where)))
+    """What a side without samples says, with the side's score: that of a conflict of kind `logic`."""
+    claim, conflict = table_of(ClaimRow), table_of(ConflictRow)
+    score = conflict.c.score_left if model == key.left else conflict.c.score_right
+    shared = [claim.c[name] == conflict.c[name] for name in ("audit_id", "country", "topic")]
+    query = (
+        select(claim.c.text, score)
+        .select_from(claim.join(conflict, and_(*shared)))
+        .where(
+            claim.c.audit_id == audit_id,
+            claim.c.model == model,
+            claim.c.country == key.country,
+            claim.c.topic == key.topic,
+            conflict.c.left == key.left,
+            conflict.c.right == key.right,
+        )
+    )
+    return tuple(Sample(0, Outcome.OK, score, text) for text, score in connection.execute(query))
 
 
 def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:

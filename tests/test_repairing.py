@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from itertools import permutations
 from pathlib import Path
@@ -19,8 +20,9 @@ from auditor.run import open_audit
 from auditor.storage import audits, evidence, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.reviews import Queue
-from auditor.storage.standing import ConflictKey
+from auditor.storage.standing import ConflictKey, Standing
 from auditor.training_files import data_card, write_training
+from auditor.tui.plain import run_plain
 from tests.test_comparing import written
 
 NAMES = list("abcdefghijkl")
@@ -150,3 +152,14 @@ def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) 
     import_comparisons(apart, audit="apart", storage=storage)
     with open_database(storage, create=False) as again:
         assert "not compared with each other" in ratings(mend(again, "apart"))[1][0]
+
+
+def test_a_person_can_settle_what_was_sent(db: Database, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with db:
+        n = send_to_review(db, "judged", flips(mend(db, "judged")))
+    said = io.StringIO()
+    run_plain(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=said)
+    assert "Which of the two is better?" in said.getvalue()
+    with open_database(storage, create=False) as again:
+        counts = Queue(again, audits.get(again, "judged").id, rater="ann").counts()
+    assert (counts[Standing.PERSON], sum(counts.values())) == (1, n)

@@ -150,7 +150,7 @@ class Dot(NamedTuple):
 
 def calls_plot(dots: Sequence[Dot], label: str, title: str) -> Markup:
     """Calls across, on a logarithmic axis, and accuracy up; every point bears its number in the list beside it."""
-    plot, height = WIDTH / 2 - MARGIN, SQUARE
+    left, plot, height = 2 * MARGIN, WIDTH / 2 - 2 * MARGIN, SQUARE
     most = max((dot.calls for dot in dots), default=1.0)
     least = min((dot.calls for dot in dots), default=1.0)
     low = min(0.0, *(dot.rho for dot in dots)) if dots else 0.0
@@ -158,15 +158,15 @@ def calls_plot(dots: Sequence[Dot], label: str, title: str) -> Markup:
     parts = []
     for tick in (low, (low + 1) / 2, 1.0):
         y = TOP + (height - TOP - AXIS) * (1 - (tick - low) / (1 - low))
-        parts += [_line(MARGIN, y, MARGIN + plot, y, "grid"), _text(MARGIN - 6, y + 4, number(tick), "tick end")]
+        parts += [_line(left, y, left + plot, y, "grid"), _text(left - 6, y + 4, number(tick), "tick end")]
     for i, dot in enumerate(dots):
-        x = MARGIN + 10 + (plot - 20) * math.log(dot.calls / least) / span
+        x = left + 10 + (plot - 20) * math.log(dot.calls / least) / span
         y = TOP + (height - TOP - AXIS) * (1 - (dot.rho - low) / (1 - low))
         parts.append(Markup('<circle class="dot" cx="{}" cy="{}" r="4.5"/>').format(_at(x), _at(y)))
-        parts.append(_text(x, y - 8 if i % 2 else y + 16, str(i + 1), "tick middle"))
+        parts.append(_text(x, y - 8, str(i + 1), "tick middle"))
         told = f"{i + 1}  {dot.label}: {dot.calls:.0f} calls, {number(dot.rho)}"
-        parts.append(_whole_text(MARGIN + plot + 24, TOP + 12 + 18 * i, told))
-    parts.append(_whole_text(MARGIN, height - 8, f"{least:.0f} calls to {most:.0f}, logarithmic; up: {label}"))
+        parts.append(_whole_text(left + plot + 24, TOP + 12 + 18 * i, told))
+    parts.append(_whole_text(left, height - 8, f"{least:.0f} calls to {most:.0f}, logarithmic; up: {label}"))
     said = "; ".join(f"{dot.label}: {dot.calls:.0f} calls, {number(dot.rho)}" for dot in dots)
     return _svg(WIDTH, height, "interval calls", title, said, parts)
 

@@ -12,6 +12,7 @@ from auditor.reports import charts
 from auditor.reports.charts import Dot
 from auditor.reports.estimates import mean_of
 from auditor.reports.logic_parts import RankingRow
+from auditor.reports.measures import Estimate
 from auditor.storage.comparisons import SetAnswers
 
 LEAST_ITEMS, MOST_ITEMS = 4, 60
@@ -42,9 +43,14 @@ def _row(judge: str, method: str, points: Sequence[RankPoint]) -> RankingRow:
         method=method,
         calls=float(np.mean([p.calls for p in points])),
         failed=float(np.mean([p.failed for p in points])),
-        all_pairs=mean_of(np.array([p.rho_all for p in points]), "the judge decides nothing"),
-        people=mean_of(np.array([p.rho_people for p in points]), "people's order, or the judge's, is not known"),
+        all_pairs=_over_sets([p.rho_all for p in points], "the judge decides nothing"),
+        people=_over_sets([p.rho_people for p in points], "people's order, or the judge's, is not known"),
     )
+
+
+def _over_sets(values: Sequence[float], none: str) -> Estimate:
+    found = mean_of(np.array(values), none)
+    return found.model_copy(update={"reason": "one set: no interval"}) if found.n == 1 else found
 
 
 def ranking_plot(rows: Sequence[RankingRow]) -> Markup:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from auditor.domain import ENGLISH, Act, Decision, Rating
+from auditor.domain import ENGLISH, Act, ConflictKind, Decision, Rating
 from auditor.errors import StorageError
 from auditor.review.item import Item, Side
 from auditor.review.words import storable
@@ -29,6 +29,10 @@ SHOWN = "authors,survey,verdicts"
 SECOND_SHARE = 0.2
 MIRROR: dict[Any, Any] = {Decision.LEFT: Decision.RIGHT, Decision.RIGHT: Decision.LEFT}
 D = TypeVar("D", Decision, Decision | None)
+
+
+PAIR = "Two items of a set were compared. Which side names the right one?"
+"""Asked of a verdict on a pair, about which the survey says nothing."""
 
 
 class Desk:
@@ -133,7 +137,7 @@ class Desk:
         return Item(
             key=key,
             row=self._turned(row),
-            question=self._question(key),
+            question=PAIR if row.kind is ConflictKind.LOGIC else self._question(key),
             left=right if swapped else left,
             right=left if swapped else right,
             swapped=swapped,
