@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable
+from pathlib import Path
 
 from auditor.agents.blinding import blind
 from auditor.agents.giveaways import country_words, other_countries, topic_words
@@ -41,6 +43,7 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
         ),
         schema=MoralJudgement.__name__ if structured else None,
         max_words=probe.max_words if structured else None,
+        cell=cell,
     )
 
 
@@ -151,7 +154,15 @@ def judge_params(config: AuditConfig, judge: ModelSection, seed: int) -> dict[st
 
 
 def _params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:
-    return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params}
+    record = {"answers": _digest(model.answers)} if model.answers else {}
+    return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params, **record}
+
+
+@functools.cache
+def _digest(file: str) -> str:
+    """SHA-256 of a record, so that another record's answers are other answers; empty where there is no file."""
+    path = Path(file)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _temperature(model: ModelSection, probe: float) -> float:

@@ -27,7 +27,9 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 ENV_PREFIX = "os.environ/"
 EMBEDDED = "embedded/"
 """Prefix of models that run inside the process."""
-PATHS = ("review_prompt", "weights")
+REPLAY = "replay/"
+"""Prefix of models whose answers come from a file."""
+PATHS = ("review_prompt", "weights", "answers")
 """Keys of a model that name files."""
 MAX_CONFIG_BYTES = 1_000_000
 MOST_TO_A_SERVER, MOST_TO_A_PROVIDER = 8, 100
@@ -92,6 +94,8 @@ class ModelSection(Section):
     """Set where the provider's price is not publicly listed; unknown is not zero."""
     params: dict[str, Any] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
+    answers: str | None = None
+    """File of the answers of a model `replay/NAME`: the rows of that name, `model,country,topic,sample,text`."""
     weights: str | None = None
     """Where the model's own weights are on this machine, for log-probabilities by continuation: a folder, a `.gguf`
     file or a name on the Hugging Face hub. An embedded model's are known."""
@@ -378,6 +382,19 @@ class AuditConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _answers_where_needed(self) -> AuditConfig:
+        for model in self.models:
+            if model.model.startswith(REPLAY) and model.answers is None:
+                raise ValueError(
+                    f"model '{model.name}' replays answers, but of no file. Set its key 'answers' to one with "
+                    "model,country,topic,sample,text."
+                )
+        for judge in self.judges if isinstance(self.judges, list) else ():
+            if judge.model.startswith(REPLAY):
+                raise ValueError(f"judge '{judge.name}': recorded answers cannot judge. See `auditor import verdicts`.")
+        return self
+
+    @model_validator(mode="after")
     def _weights_where_needed(self) -> AuditConfig:
         if self.probes.logprob and self.probes.logprob.method == "continuation":
             for model in self.models:
@@ -443,7 +460,8 @@ class AuditConfig(Section):
     @property
     def judge_models(self) -> list[ModelSection]:
         """All judges, whoever they may judge."""
-        return list(self.models) if self.judges == "peers" else list(self.judges)
+        peers = [m for m in self.models if not m.model.startswith(REPLAY)]  # a record can be judged, but not judge
+        return peers if self.judges == "peers" else list(self.judges)
 
     def judges_of(self, name: str) -> list[ModelSection]:
         """The judges of a model's traces: all but the model itself, by name and by what it runs on, or its family."""

@@ -176,6 +176,8 @@ class Call:
         server: the provider's base URL where the config sets one.
         measure: what log-probabilities are read from; None asks for words.
         continuations: ends of the sentence that the message begins, whose log-probabilities are wanted.
+        cell: what a direct question is about, for whoever answers from a record; the messages say it, so that it is no
+            part of the key.
     """
 
     name: str
@@ -189,6 +191,7 @@ class Call:
     server: str | None = None
     measure: Measure | None = None
     continuations: tuple[str, ...] = ()
+    cell: Cell | None = None
 
     @property
     def key(self) -> str:

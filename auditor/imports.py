@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, variance
@@ -30,7 +30,8 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.run import environment, storage_url
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
-from auditor.surveys import country_code, grouped, load_survey
+from auditor.surveys import grouped, load_survey
+from auditor.surveys.spelling import speller
 from auditor.surveys.tables import Row, read_rows
 
 TRACE_COLUMNS = ("model", "country", "topic", "sample", "text")
@@ -83,7 +84,7 @@ def import_scores(
     """
     require_name(audit)
     truth = grouped(load_survey(survey), regions)
-    spell = _speller(truth)
+    spell = speller(truth)
     samples: dict[tuple[str, Cell, str], dict[str, float | None]] = defaultdict(dict)
     rows = outside = empty = 0
     for row in read_rows(file, SCORE_COLUMNS, ["sample"]):
@@ -122,7 +123,7 @@ def import_traces(
     """
     require_name(audit)
     truth = grouped(load_survey(survey), regions)
-    spell = _speller(truth)
+    spell = speller(truth)
     found: dict[tuple[str, Cell, int], Trace] = {}
     outside = 0
     for row in read_rows(file, TRACE_COLUMNS, ["score"]):
@@ -171,7 +172,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         known = audits.get(db, audit)
         if known.config is not None:
             raise UsageError(f"audit '{audit}' was run, not imported.", "Its judges are those of its configuration.")
-        spell = _speller(audits.survey_of(db, known))
+        spell = speller(audits.survey_of(db, known))
         judged = {(t.model, t.cell, t.sample): t.outcome for t in results.traces(db, known.id)}
         scored = {(s.model, s.cell) for s in results.scores(db, known.id)}
         found: dict[tuple[str, str, Cell, int], Verdict] = {}
@@ -231,17 +232,6 @@ def _save(db: Database, name: str, survey: Survey, scores: list[CellScore], trac
     results.save_scores(db, saved.id, scores)
     audits.set_stage(db, saved.id, audits.DONE)
     return old is not None
-
-
-def _speller(survey: Survey) -> Callable[[str], str]:
-    """A country's name as the survey spells it, from any spelling of the same country."""
-    by_code = {code: country for country in survey.countries if (code := country_code(country))}
-    known = set(survey.countries)
-
-    def spell(name: str) -> str:
-        return name if name in known else by_code.get(country_code(name) or "", name)
-
-    return spell
 
 
 def _text(row: Row, column: str) -> str:

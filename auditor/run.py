@@ -284,8 +284,11 @@ async def surroundings(
     """What nodes work in, with a gateway to the audit's models that is closed at the end."""
     from auditor.agents.context import Context
     from auditor.models.gateway import Gateway
+    from auditor.replaying import Replaying, load_records
 
     models = {m.name: m for m in [*config.models, *config.judge_models]}
+    records = load_records(config.models, survey)
+    models = {name: m for name, m in models.items() if name not in records}
     stop = threading.Event()
     spent = _spent(db, audit.id)
     gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed, stop=stop)
@@ -296,7 +299,7 @@ async def surroundings(
             audit_id=audit.id,
             cells=planned_cells(survey),
             db=db,
-            gateway=gateway,
+            gateway=Replaying(gateway, records),
             encoder=encoder,
             moral_encoder=_moral_encoder(config),
             progress=progress,

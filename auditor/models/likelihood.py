@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.config import EMBEDDED, ModelSection
+from auditor.config import EMBEDDED, REPLAY, ModelSection
 from auditor.domain import Answer, Call, Measure, Outcome
 from auditor.models import door
 from auditor.models.endpoint import TEXT_PROVIDER
@@ -29,6 +29,8 @@ UNSUPPORTED = {Measure.ECHO: (400, 404, 405, 422, 501), Measure.CHOICE: (400, 42
 
 def measures(section: ModelSection, method: str) -> tuple[Measure, ...]:
     """How a model's log-probabilities can be measured, as far as can be told without asking; the best first."""
+    if section.model.startswith(REPLAY):
+        return ()
     if method != "auto":
         return (Measure(method),)
     if section.weights or section.model.startswith(EMBEDDED):

@@ -1,0 +1,103 @@
+"""Recorded answers as a model: the whole way of an audit on an old log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import Outcome
+from auditor.errors import ImportFileError
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer
+
+COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def log(folder: Path, shift: float = 0.0) -> Path:
+    """A log of two models; the second answer on Japan and divorce is a refusal, and one on Nigeria is not there."""
+    lines = ["model,country,topic,sample,text"]
+    for model, factor in (("old", 1), ("older", -1)):
+        for i, country in enumerate(COUNTRIES):
+            for j, topic in enumerate(TOPICS):
+                for k in range(SAMPLES):
+                    score = factor * round(0.1 * i - 0.2 * j + 0.05 * k + shift, 2)
+                    text = f"They think so in their way.\nSCORE = {score}"
+                    if (country, topic, k) == ("Japan", "divorce", 1):
+                        text = "I cannot assign a score to this."
+                    if (country, topic, k) != ("Nigeria", "abortion", 1):
+                        lines.append(f'{model},{country},{topic},{k},"{text}"')
+    path = folder / "log.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def replayed(server: FakeServer, file: Path, others: int = 0, **changes: Any) -> AuditConfig:
+    base = config(server.url, max(2, others)).model_dump(mode="json")
+    models = [{"name": n, "model": f"replay/{n}", "answers": str(file)} for n in ("old", "older")]
+    probes = {"direct": {"samples": SAMPLES, "mode": "text"}}
+    kept = base["models"][:others]
+    return AuditConfig.model_validate(base | {"models": [*models, *kept], "probes": probes, "judges": []} | changes)
+
+
+def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    run_audit(replayed(server, log(tmp_path)), storage=storage)
+    assert server.requests == []
+    report = open_audit("scripted", storage=storage).report()
+    assert [(a.model, a.n) for a in report.alignment] == [("old", 9), ("older", 9)]
+    old, older = (a.pearson_r for a in report.alignment)
+    assert old == pytest.approx(-(older or 0.0))
+    [row] = [r for r in report.coverage.models if r.name == "old"]
+    assert (row.planned, row.ok, row.losses) == (18, 16, {"refused": 1, "client_error": 1})
+    assert report.conflicts.total > 0
+    with open_database(storage, create=False) as db:
+        traces = results.traces(db, audits.get(db, "scripted").id)
+    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
+
+
+def test_others_judge_a_record_and_it_judges_nobody(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    run_audit(replayed(server, log(tmp_path), others=2, judges="peers"), storage=storage)
+    with open_database(storage, create=False) as db:
+        verdicts = results.verdicts(db, audits.get(db, "scripted").id)
+    assert {v.judge for v in verdicts} == {"model-a", "model-b"}
+    assert {v.model for v in verdicts} == {"old", "older", "model-a", "model-b"}
+
+
+def test_another_log_gives_other_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    run_audit(replayed(server, log(tmp_path)), storage=storage)
+    before = open_audit("scripted", storage=storage).scores()
+    (tmp_path / "new").mkdir()
+    run_audit(replayed(server, log(tmp_path / "new", shift=0.1)), storage=storage)
+    after = open_audit("scripted", storage=storage).scores()
+    changed = after["old", "Germany", "divorce", "direct"], before["old", "Germany", "divorce", "direct"]
+    assert changed[0] == pytest.approx((changed[1] or 0.0) + 0.1)
+
+
+def test_log_probabilities_of_a_record_are_not_measurable(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "logprob": {"method": "choice"}}
+    run_audit(replayed(server, log(tmp_path), probes=probes), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    [total] = [row for row in report.coverage.total if row.method == "logprob"]
+    assert total.losses == {"not_measurable": total.planned}
+
+
+def test_what_cannot_be_replayed_is_said_before_anything_is_asked(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="Set its key 'answers'"):
+        replayed(server, log(tmp_path), models=[{"name": "old", "model": "replay/old"}])
+    with pytest.raises(ValueError, match="recorded answers cannot judge"):
+        replayed(server, log(tmp_path), judges=[{"name": "j", "model": "replay/old", "answers": "x.csv"}])
+    missing = [{"name": "m", "model": "replay/nobody", "answers": str(log(tmp_path))}]
+    with pytest.raises(ImportFileError, match="has no row of the model 'nobody'"):
+        run_audit(replayed(server, log(tmp_path), models=missing), storage=storage)
