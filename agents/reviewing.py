@@ -6,7 +6,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from auditor.agents.asking import ask
 from auditor.agents.calls import blinded, review_call
@@ -15,7 +14,7 @@ from auditor.agents.settling import conflict_votes, still_open
 from auditor.agents.verdicts import read_verdict, shorter_call
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Cell, Conflict, Ruling, Trace, Verdict, derive_seed
-from auditor.metrics.votes import least_majority
+from auditor.metrics.votes import can_still_change, least_majority
 from auditor.storage import results
 
 STAGE = "review"
@@ -44,16 +43,12 @@ class Panel:
         turn = next(i for i, j in enumerate(self.judges) if j.name == judge.name)
         return Seat(self.trace, judge, turn, turn < least_majority(len(self.judges)))
 
-    def next(self, config: AuditConfig) -> Seat | None:
-        """Who is asked now; None once no vote can change what the panel says."""
+    def next(self) -> Seat | None:
+        """Who is asked now; None once no vote can change what a majority says of the trace."""
         waiting = [j for j in self.judges if j.name not in self.votes]
-        if not waiting:
-            return None
-        sides: dict[str, Literal["left", "right"] | None] = {
-            name: None if ruling is None else "left" if ruling is Ruling.VALID else "right"
-            for name, ruling in self.votes.items()
-        }
-        return self.seat(waiting[0]) if still_open(config, [j.name for j in self.judges], sides) else None
+        said = list(self.votes.values())
+        counts = (said.count(Ruling.VALID), said.count(Ruling.INVALID))
+        return self.seat(waiting[0]) if can_still_change(*counts, len(said), len(self.judges)) else None
 
 
 def panel_of(config: AuditConfig, trace: Trace) -> Panel:
@@ -78,7 +73,7 @@ async def review_traces(context: Context, traces: Iterable[Trace]) -> None:
         return
     first = [p.seat(judge) for p in panels for judge in p.judges[: least_majority(len(p.judges))]]
     _count(panels, await hear(context, first))
-    while seats := [seat for panel in panels if (seat := panel.next(config)) is not None]:
+    while seats := [seat for panel in panels if (seat := panel.next()) is not None]:
         said = await hear(context, seats)
         if context.stop.is_set() or not said:
             return

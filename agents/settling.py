@@ -25,9 +25,10 @@ from auditor.domain import (
     side_by_method,
 )
 from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile, within_noise
-from auditor.metrics.votes import can_still_change, weighted_majority
+from auditor.metrics.votes import can_still_change, dawid_skene, weighted_majority
 
 MAX_THRESHOLD = 2.0
+HALF = 0.5
 Side = Literal["left", "right"]
 
 
@@ -101,9 +102,29 @@ def settled(config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterab
 
     Every judge that is the author of neither side has one seat, and votes for the side of whose traces it found the
     larger share VALID. A strict majority of the seats settles, or, where the config asks for it, more than half of
-    their weight; what fails or abstains stays in the denominator.
+    their weight; what fails or abstains stays in the denominator. By Dawid and Skene's model, the side is upheld whose
+    traces are more likely VALID than not where the other's are less.
     """
-    return [_settle(config, conflict, votes) for conflict, votes in conflict_votes(config, conflicts, verdicts)]
+    said = list(verdicts)
+    sound = soundness(said) if config.panel.vote == "dawid_skene" else None
+    return [_settle(config, conflict, votes, sound) for conflict, votes in conflict_votes(config, conflicts, said)]
+
+
+def soundness(verdicts: Iterable[Verdict]) -> dict[tuple[str, Cell], float]:
+    """How likely a model's traces on a cell are VALID, on average, by Dawid and Skene; empty where nothing fits."""
+    given = [v for v in verdicts if v.outcome is Outcome.OK and v.ruling is not None]
+    judges = {name: i for i, name in enumerate(sorted({v.judge for v in given}))}
+    traces = {key: i for i, key in enumerate(sorted({(v.model, v.cell, v.sample) for v in given}))}
+    table = np.full((len(judges), len(traces)), np.nan)
+    for v in given:
+        table[judges[v.judge], traces[v.model, v.cell, v.sample]] = v.ruling is Ruling.VALID
+    fitted = dawid_skene(table)
+    if fitted.reason is not None:
+        return {}
+    found: dict[tuple[str, Cell], list[float]] = defaultdict(list)
+    for (model, cell, _), i in traces.items():
+        found[model, cell].append(float(fitted.posterior[i, -1]))  # VALID is the larger of both categories
+    return {key: sum(values) / len(values) for key, values in found.items()}
 
 
 def conflict_votes(
@@ -133,9 +154,14 @@ def conflict_votes(
         )
 
 
-def _settle(config: AuditConfig, conflict: Conflict, votes: Mapping[str, Side | None]) -> Conflict:
+def _settle(
+    config: AuditConfig,
+    conflict: Conflict,
+    votes: Mapping[str, Side | None],
+    sound: Mapping[tuple[str, Cell], float] | None,
+) -> Conflict:
     said = list(votes.values())
-    side = _upheld(config, list(votes), said)
+    side = _upheld(config, list(votes), said) if sound is None else _sounder(conflict, sound)
     winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
     return replace(
         conflict,
@@ -157,6 +183,13 @@ def still_open(config: AuditConfig, judges: Sequence[str], cast: Mapping[str, Si
     weights = config.panel.weights if config.panel.vote == "weighted" else dict.fromkeys(judges, 1.0)
     left, right = (sum(weights[j] for j, vote in cast.items() if vote == side) for side in ("left", "right"))
     return can_still_change(left, right, sum(weights[j] for j in cast), sum(weights[j] for j in judges))
+
+
+def _sounder(conflict: Conflict, sound: Mapping[tuple[str, Cell], float]) -> Side | None:
+    left, right = (sound.get((name, conflict.cell)) for name in (conflict.left, conflict.right))
+    if left is None or right is None or (left > HALF) == (right > HALF) or HALF in (left, right):
+        return None
+    return "left" if left > HALF else "right"
 
 
 def _upheld(config: AuditConfig, judges: Sequence[str], votes: Sequence[Side | None]) -> Side | None:

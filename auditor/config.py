@@ -237,9 +237,10 @@ class ConflictSection(Section):
 class PanelSection(Section):
     """How the judges' votes on a conflict are counted."""
 
-    vote: Literal["majority", "weighted"] = "majority"
+    vote: Literal["majority", "weighted", "dawid_skene"] = "majority"
     """`majority` gives each judge one vote; `weighted` gives it its weight. What settles is more than half of all that
-    was assigned, votes that were not cast included."""
+    was assigned, votes that were not cast included. `dawid_skene` estimates from all verdicts how far each judge can be
+    trusted, and upholds a side whose traces are then more likely VALID than not, and the other's not."""
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """The weight of each judge's vote, for `weighted`: 0 benches it. `auditor export weights` makes them from what
     people decided."""
@@ -512,7 +513,9 @@ def _require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
             near = difflib.get_close_matches(name, judges, n=1, cutoff=0.5)
             hint = f"Did you mean '{near[0]}'?" if near else f"Judges: {', '.join(judges) or 'none'}."
             raise ValueError(f"panel.weights: there is no judge '{name}'. {hint}")
-    if panel.vote == "majority":
+    if panel.vote == "dawid_skene" and panel.adaptive:
+        raise ValueError('panel: vote = "dawid_skene" needs all verdicts, so it cannot go with adaptive = true.')
+    if panel.vote != "weighted":
         return
     if not panel.weights:
         raise ValueError(

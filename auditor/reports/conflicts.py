@@ -80,7 +80,7 @@ def _voting(panel: PanelSection, found: Sequence[Conflict]) -> VotingPart:
     names = [{"left": c.left, "right": c.right, None: None}[side] for c, side in zip(found, plain, strict=True)]
     both = [(one, other) for one, other in zip(upheld, names, strict=True) if one and other]
     return VotingPart(
-        rule="weighted",
+        rule=panel.vote,
         weights=panel.weights,
         by_majority=None if panel.adaptive else by_majority,
         by_weight=sum(winner is not None for winner in upheld),

@@ -158,14 +158,14 @@ class PairRow(Part):
 class VotingPart(Part):
     """How the judges' votes were counted, beside one vote each; what people decided has no part in it."""
 
-    rule: Literal["majority", "weighted"]
+    rule: Literal["majority", "weighted", "dawid_skene"]
     weights: dict[str, float]
     """The weight of each judge's vote; empty where each has one vote."""
     by_majority: int | None
     """Conflicts that a strict majority of the seats settles; null where an adaptive panel stopped asking by weight, so
     that not all have voted."""
     by_weight: int | None
-    """Conflicts that more than half of the assigned weight settles; null where votes have no weights."""
+    """Conflicts that the rule settles, where it is another than the majority; null where it is the majority."""
     same_side: int | None
     """Conflicts that both settle, for the same side."""
     other_side: int | None

@@ -200,6 +200,11 @@ def voting(report: Report) -> str:
         f"The judges’ votes were weighed ({weights}): more than half of the assigned weight settled "
         f"{count(part.by_weight)} of {count(report.conflicts.total)} conflicts."
     )
+    if part.rule == "dawid_skene":
+        told = (
+            "Conflicts were settled by Dawid and Skene’s model of the judges, which takes their errors for "
+            f"independent: {count(part.by_weight)} of {count(report.conflicts.total)}."
+        )
     if part.by_majority is None:
         return f"{told} What one vote each would have settled is not known: no more judges were asked than needed."
     turned = f", {count(part.other_side)} for opposite sides" if part.other_side else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from auditor.agents.settling import conflicts_of_methods, settled
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, PanelSection
 from auditor.domain import (
     Cell,
     CellScore,
@@ -97,3 +98,48 @@ def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
     assert (found.cell, found.left, found.right) == (cells[0], "alder (direct)", "alder (logprob)")
     assert (found.kind, found.seats, found.state) == (ConflictKind.METHODS, 0, ConflictState.OPEN)
     assert model_of_side(found.left) == ("alder", "direct")
+
+
+def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
+    """Three judges flip coins and agree by chance; two agree with each other on everything else."""
+    rng = random.Random(3)
+    names = [f"coin{i}" for i in range(3)] + ["knows1", "knows2"]
+    config = AuditConfig.model_validate(
+        {
+            "name": "a",
+            "survey": {"source": "wvs7-sample"},
+            "panel": {"vote": "dawid_skene"},
+            "models": [{"name": n, "model": f"openai/{n}"} for n in "mn"],
+            "judges": [{"name": n, "model": f"openai/{n}"} for n in names],
+        }
+    )
+    found = []
+    for i in range(60):
+        cell = Cell("Japan", f"t{i}")
+        for model in "mn":
+            is_sound = rng.random() < 0.5
+            for name in names:
+                valid = is_sound if name.startswith("knows") else rng.random() < 0.5
+                ruling = Ruling.VALID if valid else Ruling.INVALID
+                found.append(Verdict(name, model, cell, 0, Outcome.OK, ruling))
+    # On the cell in question all coins fall against the side that is sound.
+    for name in names:
+        for model in "mn":
+            valid = (model == "m") == name.startswith("knows")
+            found.append(Verdict(name, model, CELL, 0, Outcome.OK, Ruling.VALID if valid else Ruling.INVALID))
+    [by_model] = settled(config, [CONFLICT], found)
+    assert (by_model.winner, by_model.votes_left, by_model.votes_right) == ("m", 2, 3)
+    plain = config.model_copy(update={"panel": PanelSection()})
+    [by_majority] = settled(plain, [CONFLICT], found)
+    assert by_majority.winner == "n"
+
+
+def test_dawid_and_skene_settle_nothing_where_no_model_fits() -> None:
+    config = audit(vote="dawid_skene")
+    [found] = settled(config, [CONFLICT], verdicts(p="mn", q="mn"))
+    assert found.state is ConflictState.OPEN
+
+
+def test_dawid_and_skene_need_all_verdicts() -> None:
+    with pytest.raises(ValueError, match="needs all verdicts"):
+        audit(vote="dawid_skene", adaptive=True)

@@ -62,8 +62,7 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
     for v in few_verdicts:
         assert v.turn == said[v.judge, v.model, v.cell, v.sample].turn
         assert v.always == (v.turn < 4)
-    if not panel:
-        assert majorities(few_verdicts, 7) == majorities(all_verdicts, 7)
+    assert majorities(few_verdicts, 7) == majorities(all_verdicts, 7)
     outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
     assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
     before = len(server.requests)
