@@ -97,3 +97,21 @@ def test_every_promise_has_its_test() -> None:
             path,
             test,
         )
+
+
+def test_the_commands_on_the_page_about_decisions_parse() -> None:
+    """Every option that the page shows is one of its command."""
+    from typer.main import get_command
+
+    page = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\$ auditor (.+)$", page, flags=re.MULTILINE)
+    assert len(shown) >= 10
+    for line in shown:
+        words = line.split()
+        command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+        if hasattr(command, "commands"):
+            command = command.commands[words[1]]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line
+    for part in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
+        AuditConfig.model_validate(tomllib.loads(f"{blocks('toml')[0]}\n{part}"))

@@ -79,7 +79,7 @@ def mean_errors(rows: Sequence[PlaceRow]) -> dict[str, float]:
 
 
 def error_map(values: Mapping[str, float], title: str, description: str) -> Markup:
-    """The map as SVG; a darker tile is further from people. Empty where no country has a place."""
+    """The map as SVG; the stronger its colour, the further a tile is from people. Empty where no country has a place."""
     laid, _ = tiles(list(values))
     if not laid:
         return Markup("")
@@ -99,7 +99,9 @@ class World:
         self.lost = tiles(list(values))[1]
         self.series = len({(row.model, row.method) for row in report.countries})
         title = "Mean error by country"
-        self.svg = error_map(values, title, "A square for each country; the darker, the further from its people.")
+        self.svg = error_map(
+            values, title, "A square for each country; the stronger its colour, the further from its people."
+        )
         self.key = list(zip((0.0, *STEPS), (*STEPS, None), strict=True))
 
 
