@@ -79,7 +79,7 @@ def mean_errors(rows: Sequence[PlaceRow]) -> dict[str, float]:
 
 
 def error_map(values: Mapping[str, float], title: str, description: str) -> Markup:
-    """The map as SVG; the stronger its colour, the further a tile is from people. Empty where no country has a place."""
+    """The map as SVG; the stronger a tile, the further from people. Empty where no country has a place."""
     laid, _ = tiles(list(values))
     if not laid:
         return Markup("")
