@@ -92,8 +92,8 @@ def samples(
     _show(found, output, as_json)
 
 
-@app.command("temperature")
-def temperature(
+@app.command("direct-temperature")
+def direct_temperature(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     at: Annotated[
         list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; 0, 0.7 and 1 if not given.")
@@ -103,11 +103,11 @@ def temperature(
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
-    """What the temperature does to accuracy, stability and cost, on one plot.
+    """What the temperature of direct scores does to accuracy, stability and cost, on one plot.
 
     Other temperatures than the audit's own are only asked with --ask, each as an audit of its own named AUDIT.tT.
 
-    Example: auditor experiment temperature my-audit --at 0 --at 0.7 --at 1 --ask
+    Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """
     from auditor.experimenting import experiment_temperature, is_own, variant
     from auditor.run import storage_url

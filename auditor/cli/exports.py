@@ -139,3 +139,32 @@ def export_paper(
     files = export(open_audit(audit, storage=storage).report(), output or Path(f"{audit}-paper"))
     for path in files:
         say(str(path))
+
+
+class PlotForm(StrEnum):
+    """Forms of pictures."""
+
+    SVG = "svg"
+    PNG = "png"
+    PDF = "pdf"
+
+
+@export_app.command("plots")
+def export_plots(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    form: Annotated[PlotForm, typer.Option("--format", "-f", help="svg; png and pdf need chromium.")] = PlotForm.SVG,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-plots if not given.")
+    ] = None,
+    storage: Storage = None,
+) -> None:
+    """Write the report's plots as pictures, each a file of its own.
+
+    Example: auditor export plots moral-alignment --format svg -o figures
+    """
+    from auditor.reports.plots import write_plots
+    from auditor.run import open_audit
+
+    made = open_audit(audit, storage=storage).report()
+    for path in write_plots(made, output or Path(f"{audit}-plots"), form.value):
+        say(str(path))

@@ -1,0 +1,61 @@
+"""Plots as files: each stands alone, is XML, and keeps to its folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.reports.model import Report
+from auditor.reports.plots import plots, standalone, write_plots
+
+
+def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
+    paths = write_plots(report, tmp_path / "figures")
+    names = {path.stem for path in paths}
+    assert {"agreement", "regions", "map", "scatter-alder"} <= names
+    for path in paths:
+        root = ElementTree.fromstring(path.read_bytes())
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert float(root.attrib["width"]) > 100
+        text = path.read_text(encoding="utf-8")
+        assert "var(--" not in text
+        assert "fill: #" in text
+        assert path.parent == tmp_path / "figures"
+
+
+def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) -> None:
+    first, second = report.alignment[:2]
+    rows = [first.model_copy(update={"model": "../x"}), second.model_copy(update={"model": "./x"})]
+    cells = [cell.model_copy(update={"scores": {"direct": {"../x": 0.1, "./x": 0.2}}}) for cell in report.audit.cells]
+    audit = report.audit.model_copy(update={"cells": cells})
+    twins = report.model_copy(update={"alignment": rows, "audit": audit})
+    names = {path.name for path in write_plots(twins, tmp_path)}
+    assert {"scatter-x.svg", "scatter-x-2.svg"} <= names
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize(("form", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_browser_draws_png_and_pdf(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, magic: bytes
+) -> None:
+    one = dict(plots(report))["agreement"]
+    monkeypatch.setattr("auditor.reports.plots.plots", lambda _: [("agreement", one)])
+    [path] = write_plots(report, tmp_path, "png" if form == "png" else "pdf")
+    assert path.read_bytes().startswith(magic)
+    assert path.stat().st_size > 2000
+
+
+def test_without_a_browser_it_says_so(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.reports.plots.BROWSERS", ())
+    with pytest.raises(UsageError, match="Install chromium"):
+        write_plots(report, tmp_path, "png")
+
+
+def test_the_style_has_the_rules_of_plots_only(report: Report) -> None:
+    text = standalone(dict(plots(report))["map"])
+    assert ".t3 rect" in text
+    assert ".facts" not in text
