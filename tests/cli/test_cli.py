@@ -36,7 +36,8 @@ COMMANDS = [
     ["import", "traces"], ["import", "verdicts"], ["export", "ratings"],
     ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
     ["experiment", "nonresponse"], ["compare"], ["check"], ["estimate"], ["export", "tables"], ["export", "paper"],
-    ["export", "plots"], ["experiment", "samples"],    ["experiment", "temperature"], ["experiment", "direct-temperature"],
+    ["export", "plots"], ["experiment", "samples"], ["experiment", "temperature"],
+    ["experiment", "direct-temperature"],
 ]  # fmt: skip
 
 
