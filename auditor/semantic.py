@@ -20,7 +20,8 @@ class Question:
         topics: tags.
         text: the question itself.
         paraphrases: other wordings, none equal to it.
-        language: ISO 639-1 code.
+        language: ISO 639-1 code of the question.
+        languages: of the paraphrases, one each; empty where all are in the question's.
     """
 
     id: str
@@ -29,6 +30,7 @@ class Question:
     foundation: str = ""
     topics: tuple[str, ...] = ()
     language: str = "en"
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Wording:
         score: quality, see `auditor.metrics.paraphrase`.
         reason: why it was rejected.
         key: of the call that brought it.
+        language: ISO 639-1 code.
     """
 
     question: str
@@ -57,6 +60,7 @@ class Wording:
     score: float | None = None
     reason: str | None = None
     key: str | None = None
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ class QuestionScore:
 
     Attributes:
         text: what was compared: `rot`, `answer` or `mix`.
-        metric: `sage`, `sge`, `cosine`, `bleu`, `rouge_l` or `bertscore`.
+        metric: `sage`, `sge`, `cosine`, `bleu`, `rouge_l` or `bertscore`; `languages:de-en` is the mean cosine of
+            answers to wordings in these two languages.
         value: None with fewer than two usable answers.
         n: usable answers.
         left, right: numbers of the wordings whose answers differ most, and how similar they are.

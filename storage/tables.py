@@ -407,6 +407,7 @@ class WordingRow(SQLModel, table=True):
     score: float | None = None
     reason: str | None = None
     key: str | None = None
+    language: str = "en"
 
 
 class MoralAnswerRow(SQLModel, table=True):

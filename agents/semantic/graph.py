@@ -21,6 +21,7 @@ from auditor.agents.semantic.scoring import Plan, score_audit
 from auditor.agents.stages import enter
 from auditor.agents.state import State
 from auditor.config import AuditConfig
+from auditor.domain import ENGLISH
 from auditor.models.rivals import measures
 from auditor.semantic import Question, SemanticFacts
 from auditor.semantic_config import SemanticProbe
@@ -29,6 +30,7 @@ from auditor.storage import moral
 BATCH_QUESTIONS = 16
 """Questions in one branch of the fan-out: bounds what a branch holds in memory."""
 STAGE = "semantic"
+ENGLISH_ONLY = "all-MiniLM-L6-v2"
 
 
 class SemanticState(State, total=False):
@@ -75,6 +77,12 @@ def _pose(context: Context, probe: SemanticProbe) -> int:
     moral.replace_questions(context.db, context.audit_id, questions)
     wordings = [w for q in questions for w in written_wordings(q)]
     moral.save_wordings(context.db, context.audit_id, wordings)
+    encoder = probe.encoder or context.config.embedding.model
+    if encoder == ENGLISH_ONLY and (others := sorted({w.language for w in wordings} - {ENGLISH})):
+        context.progress.noted(
+            f"The encoder {encoder} reads English only, but there are wordings in {', '.join(others)}: name a "
+            "multilingual one as probes.semantic.encoder."
+        )
     return len(questions)
 
 

@@ -70,6 +70,7 @@ def _judged(
                 score=score,
                 reason=reason,
                 key=key,
+                language=question.language,
             )
         )
     return found

@@ -40,7 +40,8 @@ def planned_questions(probe: SemanticProbe) -> list[Question]:
                 f"{probe.paraphrases} are asked for.",
                 "Add some, set 'paraphrases' lower, or name a model as 'paraphraser'.",
             )
-    return [replace(q, paraphrases=q.paraphrases[: probe.paraphrases]) for q in chosen]
+    n = probe.paraphrases
+    return [replace(q, paraphrases=q.paraphrases[:n], languages=q.languages[:n]) for q in chosen]
 
 
 def load_questions(source: str) -> Sequence[Question]:
@@ -76,7 +77,9 @@ def _from_rows(path: Path) -> list[Question]:
         if old.text != new.text:
             raise ImportFileError(f"{row.where}: question '{new.id}' has another text in an earlier row.", "Mend one.")
         if old is not new:
-            found[new.id] = replace(old, paraphrases=old.paraphrases + new.paraphrases)
+            found[new.id] = replace(
+                old, paraphrases=old.paraphrases + new.paraphrases, languages=old.languages + new.languages
+            )
     if not found:
         raise ImportFileError(f"{path}: has no rows.", "Is it the right file?")
     return list(found.values())
@@ -97,10 +100,11 @@ def _question(row: Row) -> Question:
         id=cells["question_id"],
         text=cells["question"],
         paraphrases=(wording,) if wording else (),
+        languages=(cells["language"] or "en",) if wording else (),
         foundation=foundation,
         topics=tuple(t.strip() for t in cells["topics"].split(MANY) if t.strip()),
         language=cells["language"] or "en",
-    )
+    )  # the first row's language is the question's
 
 
 def _require_different(question: Question, source: str) -> None:
@@ -116,5 +120,7 @@ def _require_different(question: Question, source: str) -> None:
 
 def written_wordings(question: Question) -> list[Wording]:
     """The question itself, and its paraphrases as they were written by hand."""
-    own = Wording(question.id, 0, 0, question.text, "question")
-    return [own, *(Wording(question.id, i, i, text, "written") for i, text in enumerate(question.paraphrases, 1))]
+    languages = question.languages or (question.language,) * len(question.paraphrases)
+    own = Wording(question.id, 0, 0, question.text, "question", language=question.language)
+    worded = enumerate(zip(question.paraphrases, languages, strict=True), 1)
+    return [own, *(Wording(question.id, i, i, text, "written", language=code) for i, (text, code) in worded)]

@@ -28,6 +28,8 @@ BLOCK = 256
 NULL_QUESTIONS = 1000
 """Questions, drawn at random, that the null is computed on at most."""
 SHUFFLES = 20
+LANGUAGES = "languages:"
+"""Begins the names of measures that compare answers between languages."""
 
 Floats32 = NDArray[np.float32]
 Texts = list[list[str | None]]
@@ -62,6 +64,8 @@ class Block(NamedTuple):
     ids: list[str]
     answers: Texts
     rules: Texts
+    languages: Texts
+    """Of the wordings; empty where all are in one."""
 
 
 @dataclass
@@ -122,7 +126,36 @@ def blocks(db: Database, audit_id: int, model: str, ids: Sequence[str], n: int) 
             if 1 <= answer.wording <= n and answer.sample == 0:
                 answers[row[answer.question]][answer.wording - 1] = answer.text
                 rules[row[answer.question]][answer.wording - 1] = answer.rot
-        yield Block(part, answers, rules)
+        yield Block(part, answers, rules, _languages(db, audit_id, part, n))
+
+
+def _languages(db: Database, audit_id: int, ids: Sequence[str], n: int) -> Texts:
+    """Languages of the wordings, shape (questions, wordings); nothing where there is only one."""
+    known = moral.wordings(db, audit_id, ids)
+    if len({w.language for group in known.values() for w in group if w.number}) < 2:
+        return []
+    found: Texts = [[None] * n for _ in ids]
+    for i, question in enumerate(ids):
+        for w in known.get(question, []):
+            if w.number and w.number <= n:
+                found[i][w.number - 1] = w.language
+    return found
+
+
+def _by_languages(model: str, block: Block, text: str, rows: Floats32) -> list[QuestionScore]:
+    """Mean cosine of the answers to wordings in each pair of languages, those of one language among themselves too."""
+    similar = cosine_similarities(rows)
+    left, right = np.triu_indices(similar.shape[-1], 1)
+    found = []
+    for i, question in enumerate(block.ids):
+        pairs: dict[str, list[float]] = {}
+        for a, b in zip(left, right, strict=True):
+            one, other = block.languages[i][a], block.languages[i][b]
+            if one and other and np.isfinite(similar[i, a, b]):
+                name = LANGUAGES + "-".join(sorted((one, other)))
+                pairs.setdefault(name, []).append(float(similar[i, a, b]))
+        found += [QuestionScore(model, question, text, k, float(np.mean(v)), len(v)) for k, v in pairs.items()]
+    return found
 
 
 def _score_block(
@@ -143,6 +176,8 @@ def _score_block(
             present = [sum(t is not None for t in group) for group in texts]
             values = zip(block.ids, measure(texts), present, strict=True)
             found += [QuestionScore(model, q, text, name, _or_none(v), k) for q, v, k in values]
+    if facts.measured in rows and block.languages:
+        found += _by_languages(model, block, facts.measured, rows[facts.measured])
     if facts.measured in rows:
         _keep(sample, block, rows[facts.measured], facts.measured)
     return found

@@ -17,6 +17,7 @@ from auditor.reports.semantic_parts import (
     DifferenceRow,
     FoundationRow,
     JudgedRow,
+    LanguagePairRow,
     NullPart,
     RivalRow,
     SemanticModelRow,
@@ -28,6 +29,7 @@ from auditor.semantic import FOUNDATIONS, NullScore, PairVerdict, Question, Ques
 from auditor.storage import moral
 from auditor.storage.database import Database
 
+LANGUAGES = "languages:"
 RIVALS = ("cosine", "bleu", "rouge_l", "bertscore")
 Tally = tuple[str, bool, str, str | None, int]
 
@@ -56,6 +58,7 @@ def semantic(db: Database, source: Source) -> SemanticPart | None:
         foundations=_foundations(models, table, source.seed),
         differences=_differences(models, table, source.seed),
         rivals=_rivals(models, table, source.seed),
+        languages=_languages(models, table, source.seed),
         judged=_judged(db, source, models),
         worst=worst(db, source, facts, models, questions, scores),
         rejected=_rejected(db, source),
@@ -190,6 +193,22 @@ def _rivals(models: Sequence[str], table: _Table, seed: int) -> list[RivalRow]:
         )
         for text, metric in order
         for model in models
+    ]
+
+
+def _languages(models: Sequence[str], table: _Table, seed: int) -> list[LanguagePairRow]:
+    text = table.facts.measured
+    names = sorted({m for t, m in table.metrics if t == text and m.startswith(LANGUAGES)})
+    pairs = [(name, *name.removeprefix(LANGUAGES).split("-", 1)) for name in names]
+    return [
+        LanguagePairRow(
+            model=model,
+            first=first,
+            second=second,
+            similarity=mean_over(table.column(model, text, name), seed, "no question has a usable pair"),
+        )
+        for model in models
+        for name, first, second in pairs
     ]
 
 

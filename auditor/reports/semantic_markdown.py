@@ -48,6 +48,10 @@ def section(
             ["Measure", "Of", "Model", "Mean over pairs"],
             [[said.METRICS[r.metric], said.OF[r.text], r.model, figure(r.value)] for r in part.rivals],
         )
+    if part.languages:
+        yield said.LANGUAGES
+        rows = [[r.model, said.pair(r), figure(r.similarity)] for r in part.languages]
+        yield table(["Model", "Languages", "Mean cosine"], rows)
     if part.judged:
         yield said.JUDGED
         head = ["Model", "Judge", "Consistency score", "Consistent", "Asked", "Failed"]

@@ -72,6 +72,16 @@ class RivalRow(Part):
     value: Estimate
 
 
+class LanguagePairRow(Part):
+    """How alike a model's answers to wordings in two languages are; of one language, among themselves."""
+
+    model: str
+    first: str
+    second: str
+    similarity: Estimate
+    """Mean cosine over questions."""
+
+
 class JudgedRow(Part):
     """The consistency score of one model: pairs of sampled answers that the judge finds consistent, of those judged."""
 
@@ -133,6 +143,8 @@ class SemanticPart(Part):
     foundations: list[FoundationRow]
     differences: list[DifferenceRow]
     rivals: list[RivalRow]
+    languages: list[LanguagePairRow]
+    """Empty where all wordings are in one language."""
     judged: list[JudgedRow]
     """The consistency score, where a judge was asked."""
     worst: list[WorstRow]

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from auditor.reports.numbers import count, interval, number, plural, signed
-from auditor.reports.semantic_parts import DifferenceRow, NullPart, SemanticModelRow, SemanticPart, WorstRow
+from auditor.reports.semantic_parts import (
+    DifferenceRow,
+    LanguagePairRow,
+    NullPart,
+    SemanticModelRow,
+    SemanticPart,
+    WorstRow,
+)
 
 OF = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
 METRICS = {"cosine": "cosine", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"}
@@ -12,6 +19,15 @@ JUDGED = (
     "The consistency score: of pairs of answers sampled to the same words, the share in which a judge finds the second "
     "supported by the first. Judgements that failed are in neither part of the share."
 )
+LANGUAGES = (
+    "How alike answers are to wordings in two languages, and in one: a model of one mind is as much itself across "
+    "languages as within one. It takes an encoder that knows both."
+)
+
+
+def pair(row: LanguagePairRow) -> str:
+    """Two languages, or one."""
+    return f"within {row.first}" if row.first == row.second else f"{row.first} and {row.second}"
 
 
 def about(part: SemanticPart) -> str:

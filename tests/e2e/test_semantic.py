@@ -356,3 +356,37 @@ def test_rivals_are_measured_on_rules_and_answers(server: FakeServer, storage: s
         (t, m) for t in ("rot", "answer") for m in ("cosine", "bleu", "rouge_l", "bertscore")
     }
     assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in part.rivals)
+
+
+def test_answers_are_compared_across_languages(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    columns = ["question_id", "question", "paraphrase", "language"]
+    rows: list[list[object]] = [
+        [q, f"Question {q}?", f"{words} {q}?", code]
+        for q in range(6)
+        for words, code in (
+            ("Is it so", "en"),
+            ("Should it be so", "en"),
+            ("Ist das so", "de"),
+            ("Soll das sein", "de"),
+        )
+    ]
+
+    def bilingual(request: Request) -> Reply:
+        if request.schema == "MoralAnswer":
+            german = any(w in request.text for w in ("Ist das", "Soll das"))
+            return completion(json.dumps({"answer": STANDS[german]}))
+        return script(request)
+
+    server.script = bilingual
+    file = write(tmp_path / "q.csv", columns, rows)
+    run_audit(config(server.url, models=1, questions=str(file), paraphrases=4, limit=None), storage=storage)
+    part = report_of(storage).semantic
+    assert part is not None
+    found = {(r.first, r.second): r.similarity for r in part.languages}
+    assert set(found) == {("de", "de"), ("de", "en"), ("en", "en")}
+    assert found["de", "de"].value == pytest.approx(1.0, abs=1e-6)
+    assert found["en", "en"].value == pytest.approx(1.0, abs=1e-6)
+    across = found["de", "en"]
+    assert across.n == 6
+    assert (across.value or 0) < 0.9
+    assert "within de" in render(report_of(storage), "html")
