@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from auditor.agents.logic.questions import asked, question_messages
 from auditor.domain import Cell, Choice, Conflict, ConflictKind, ItemSet, Message, Relation
 from auditor.errors import UsageError
-from auditor.metrics.logic import Answered, human_agreement_over
-from auditor.metrics.preference import commutativity, transitivity
-from auditor.metrics.ranking import Repair, bradley_terry, comparisons_of, elo, flip_noise, repair
+from auditor.metrics.logic import Answered, commutativity_over, human_agreement_over, transitivity_over
+from auditor.metrics.ranking import BradleyTerry, Repair, bradley_terry, comparisons_of, elo, flip_noise, repair
 from auditor.storage import audits, comparisons, results
 from auditor.storage.comparisons import SetAnswers
 from auditor.storage.database import Database
@@ -124,7 +123,7 @@ def flips(mended: Sequence[Mended]) -> list[Flip]:
 
 
 def outcomes(mended: Sequence[Mended], k: int = 3, max_subsets: int = 1000) -> list[Outcome]:
-    """Before and after, judge by judge; means over sets."""
+    """Before and after, judge by judge, over all sets; transitivity as of one order a pair, drawn."""
     return [
         _outcome(judge, [m for m in mended if m.given.judge == judge], k, max_subsets)
         for judge in dict.fromkeys(m.given.judge for m in mended)
@@ -132,18 +131,15 @@ def outcomes(mended: Sequence[Mended], k: int = 3, max_subsets: int = 1000) -> l
 
 
 def _outcome(judge: str, mine: Sequence[Mended], k: int, max_subsets: int) -> Outcome:
-    before = [m.given.preferences for m in mine]
-    after = [m.repair.preferences for m in mine]
-    tran = [_mean([transitivity(p, k, max_subsets, calibrated=True).value for p in each]) for each in (before, after)]
-    comm = [_mean([commutativity(p).value for p in each]) for each in (before, after)]
-    said = [
-        human_agreement_over([_answered(m.given, p) for m, p in zip(mine, each, strict=True)]).value
-        for each in (before, after)
-    ]
+    before = [_answered(m.given, m.given.preferences) for m in mine]
+    after = [_answered(m.given, m.repair.preferences) for m in mine]
+    tran = [transitivity_over(each, k, max_subsets).value for each in (before, after)]
+    comm = [commutativity_over(each).value for each in (before, after)]
+    said = [human_agreement_over(each).value for each in (before, after)]
     return Outcome(
         judge=judge,
         sets=len(mine),
-        questions=sum(int((~np.isnan(p)).sum()) for p in before),
+        questions=sum(int((~np.isnan(one.preferences)).sum()) for one in before),
         flipped=sum(len(m.repair.flipped) for m in mine),
         transitivity=(tran[0], tran[1]),
         commutativity=(comm[0], comm[1]),
@@ -155,17 +151,12 @@ def _answered(given: SetAnswers, preferences: NDArray[np.float64]) -> Answered:
     return Answered(preferences, given.negated, given.asked, given.samples, given.people)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known else None
-
-
 class Rating(NamedTuple):
     """One item by three ratings; nan where it has no comparison, or no estimate.
 
     Attributes:
         win_loss: (wins - losses) / comparisons, in [-1, 1].
-        strength, std_error: Bradley and Terry's, on the logit scale.
+        strength, std_error: Bradley and Terry's, on the logit scale, relative to the mean item.
         elo, elo_low, elo_high: mean and 95% range over a hundred orders of the comparisons.
     """
 
@@ -189,14 +180,24 @@ def ratings(mended: Sequence[Mended], seed: int = 0) -> tuple[list[Rating], list
     for m in mended:
         n, one = len(m.given.items.items), m.given.items
         compared = comparisons_of(m.given.preferences)
-        strength, by_elo = bradley_terry(compared, n), elo(compared, n, seed=seed)
-        if strength.reason:
-            notes.append(f"{m.given.judge}, {one.context}: {strength.reason}")
+        strength, note = _strengths(compared, n)
+        by_elo = elo(compared, n, seed=seed)
+        notes += [f"{m.given.judge}, {one.context}: {note}"] if note else []
         columns = (m.repair.rating, strength.strength, strength.std_error, by_elo.rating, by_elo.low, by_elo.high)
         rest = [i for i in range(n) if i not in m.repair.order]
         for i in [*m.repair.order, *rest]:
             rows.append(Rating(m.given.judge, one.context, one.items[i].id, *(float(c[i]) for c in columns)))
     return rows, notes
+
+
+def _strengths(compared: NDArray[np.float64], n: int) -> tuple[BradleyTerry, str | None]:
+    """By maximum likelihood where that exists, with errors relative to the mean item; else with a prior, saying so."""
+    plain = bradley_terry(compared, n, prior=0.0)
+    if plain.reason is None and np.isfinite(plain.strength).all():
+        return plain, None
+    drawn = bradley_terry(compared, n)
+    why = drawn.reason or "some items won or lost all"
+    return drawn, f"{why}; strengths are drawn to 0 by a prior, and those of sets apart share no scale"
 
 
 def training_rows(mended: Sequence[Mended]) -> list[TrainingRow]:

@@ -90,7 +90,7 @@ standard question that the ranking reverses.
 | --- | --- | --- | --- | --- | --- | --- |
 {table}
 
-Figures are before → after, both orders averaged; a dash is what cannot be measured.
+Figures are before → after, over all answers to the standard question; a dash is what cannot be measured.
 
 ## Columns
 `prompt`, `chosen`, `rejected`: what to train on. `judge`, `context`, `item_a`, `item_b` (shown first and second),

@@ -138,7 +138,7 @@ def test_what_is_not_there_is_said(db: Database) -> None:
 def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) -> None:
     with db:
         rows, notes = ratings(mend(db, "judged"))
-    assert notes == []
+    assert all("some items won or lost all" in note for note in notes)
     assert [r.win_loss for r in rows] == sorted((r.win_loss for r in rows), reverse=True)
     assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
     assert rows[0].strength > rows[-1].strength

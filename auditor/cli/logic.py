@@ -210,7 +210,7 @@ def _show_ratings(mended: list[Mended]) -> None:
         ],
     )
     for note in notes:
-        say(f"{note}: their ratings share no scale.")
+        say(f"{note}.")
 
 
 def _change(pair: tuple[float | None, float | None]) -> str:
