@@ -92,17 +92,23 @@ def _weights() -> Iterator[Check]:
 
 
 def _config(path: Path) -> Iterator[Check]:
+    from auditor.agents.semantic.questions import planned_questions
     from auditor.config import load_config
     from auditor.run import planned_survey
 
     try:
         config = load_config(path)
         cells = config.samples_on(planned_survey(config))
+        questions = len(planned_questions(config.probes.semantic)) if config.probes.semantic else 0
     except AuditorError as error:
         yield Check("FAIL", "config", error.message, error.mend)
         return
-    calls = sum(cells.values()) * len(config.models)
-    yield Check("ok", "config", f"{config.name}: {len(cells)} cells, {len(config.models)} models, {calls} samples")
+    told = [f"{len(config.models)} models"]
+    if config.survey is not None:
+        told += [f"{len(cells)} cells", f"{sum(cells.values()) * len(config.models)} samples"]
+    if config.probes.semantic is not None:
+        told += [f"{questions} moral questions"]
+    yield Check("ok", "config", f"{config.name}: {', '.join(told)}")
     for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
         if model.api_key is not None:
             yield _key(model.name, model.api_key)
