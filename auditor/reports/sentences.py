@@ -85,7 +85,7 @@ def refusals(report: Report) -> str | None:
 def repairs(report: Report) -> list[str]:
     """For each model that was asked once more, how often, and what came of it."""
     return [
-        f"{row.model}: {plural(row.asked, 'answer')} could not be read and was shown to the model once more; "
+        f"{row.model}: {plural(row.asked, 'answer')} could not be read at first and {'was' if row.asked == 1 else 'were'} shown to the model once more; "
         f"{count(row.read)} then had a score"
         for row in report.repairs
     ]
@@ -120,7 +120,7 @@ def _methods(row: MethodRow) -> str:
         return f"agrees better with people when asked than its log-probabilities do ({figures})"
     if change.ci_high < 0:
         return f"agrees less with people when asked than its log-probabilities do ({figures})"
-    return f"does not tell which of the two agrees better with people ({figures})"
+    return f"shows no difference that can be told from none ({figures})"
 
 
 def kappa(report: Report) -> str:
