@@ -85,7 +85,7 @@ def refusals(report: Report) -> str | None:
 def repairs(report: Report) -> list[str]:
     """For each model that was asked once more, how often, and what came of it."""
     return [
-        f"{row.model}: {plural(row.asked, 'answer')} could not be read at first and {'was' if row.asked == 1 else 'were'} shown to the model once more; "
+        f"{row.model}: {plural(row.asked, 'answer')} could not be read at first and had to be shown to the model; "
         f"{count(row.read)} then had a score"
         for row in report.repairs
     ]
