@@ -42,6 +42,8 @@ def _from_root(v: Floats) -> Floats:
 
 
 ROOT = Scale(lambda v: -(v**-0.5), _from_root, spare=1)
+DIFFERENCES = {PEARSON: Scale(back=lambda v: np.clip(v, -2.0, 2.0))}
+"""Of two figures; two correlations are at most 2 apart."""
 SCALES = {PEARSON: Scale(np.arctanh, np.tanh), MAE: ROOT, RMSE: ROOT}
 
 
@@ -92,7 +94,8 @@ def gap_jackknife(
     grids = [np.zeros_like(grid) for _ in table.strata]
     for part, members in zip(grids, table.strata, strict=True):
         part[members] = grid[members]
-    return _interval(lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, Scale())
+    scale = DIFFERENCES.get(statistic, Scale())
+    return _interval(lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale)
 
 
 def paired_jackknife(
@@ -111,8 +114,9 @@ def paired_jackknife(
     (a, b, y), keep = complete(first, second, truth)
     table = table_of(countries, topics, keep)
     grids = [table.grid(statistic.moments(x, y)) for x in (a, b)]
+    scale = DIFFERENCES.get(statistic, Scale())
     return _interval(
-        lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, Scale(), is_difference=True
+        lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale, is_difference=True
     )
 
 

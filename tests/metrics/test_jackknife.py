@@ -54,6 +54,13 @@ def test_a_paired_p_value_says_what_the_interval_says() -> None:
     assert same.reason
 
 
+def test_two_correlations_are_at_most_two_apart() -> None:
+    for seed in range(40):
+        w = World(seed, 5, 5)
+        got = paired_jackknife(PEARSON, w.first, -w.second, w.truth, w.countries, w.topics)
+        assert got.low is None or (got.high is not None and -2 <= got.low <= got.high <= 2)
+
+
 def test_a_gap_has_its_sign_and_is_the_difference_of_the_groups() -> None:
     w = World(1, 14, 8)
     got = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, w.group)
