@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -14,20 +14,19 @@ from auditor.agents.languages import samples_of
 from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
+from auditor.estimating_recorded import actual_costs, recorded_calls
 from auditor.metrics.votes import least_majority
 from auditor.models.endpoint import price_of
 from auditor.models.likelihood import measures
 from auditor.models.structured import SCHEMAS, response_format
-from auditor.reports.forecast import ActualPart, Forecast, ForecastRow, Range, total_of
+from auditor.reports.forecast import Forecast, ForecastRow, Range, total_of
 from auditor.semantic_config import SemanticProbe
-from auditor.storage import audits, ledger, tallies
+from auditor.storage import audits, tallies
 from auditor.storage.database import Database
 from auditor.storage.tallies import AnswerMean
 
 SAMPLED = 40
 """Cells whose prompts are built, evenly spread over all."""
-COUNTED = 50_000
-"""Calls up to which the storage is asked which of them it knows."""
 ENOUGH = 20
 """Recorded answers of a model and purpose from which their length is taken."""
 BYTES_PER_TOKEN = (4.6, 4.0, 3.0)
@@ -80,7 +79,7 @@ def estimate(config: AuditConfig, survey: Survey, cells: Sequence[Cell], db: Dat
         unknown_prices=list(dict.fromkeys(row.name for row in rows if row.usd is None)),
         not_estimated=list(_left_out(config)),
         budget_usd=config.limits.budget_usd,
-        recorded=_recorded(db, config, survey, cells) if db else None,
+        recorded=recorded_calls(db, config, survey, cells) if db else None,
     )
 
 
@@ -98,7 +97,7 @@ def estimate_of_audit(db: Database, name: str) -> Forecast:
     survey = audits.survey_of(db, audit)
     cells = [cell.cell for cell in survey.cells if cell.score is not None]
     forecast = estimate(config, survey, cells)
-    spent = _actual(db, audit.id)
+    spent = actual_costs(db, audit.id)
     rows = [row.model_copy(update={"actual": spent.get((row.name, row.stage))}) for row in forecast.rows]
     known = [part.usd for part in spent.values() if part.usd is not None]
     return forecast.model_copy(update={"rows": rows, "actual_usd": sum(known) if known else None})
@@ -296,35 +295,3 @@ def _price(model: ModelSection) -> tuple[tuple[float, float] | None, str]:
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"
     return price, f"list of litellm {metadata.version('litellm')}"
-
-
-# --- what is recorded -------------------------------------------------------------------------------------------
-
-
-def _recorded(db: Database, config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> int | None:
-    planned = sum(samples_of(config, cell.country) for cell in cells) * len(config.models)
-    if not config.probes.direct or planned > COUNTED:
-        return None
-    calls = (
-        direct_call(config, survey, model, cell, sample)
-        for model in config.models
-        for cell in cells
-        for sample in range(samples_of(config, cell.country))
-    )
-    return len(ledger.known_keys(db, (call.key for call in calls)))
-
-
-def _actual(db: Database, audit_id: int) -> Mapping[tuple[str, str], ActualPart]:
-    found: dict[tuple[str, str], ActualPart] = {}
-    for t in tallies.call_tallies(db, audit_id):
-        old = found.get((t.name, t.purpose))
-        cost = None if t.cost_usd is None else t.cost_usd * t.answers
-        known = [c for c in (old.usd if old else None, cost) if c is not None]
-        found[t.name, t.purpose] = ActualPart(
-            answers=t.answers + (old.answers if old else 0),
-            prompt_tokens=t.prompt_tokens + (old.prompt_tokens if old else 0),
-            completion_tokens=t.completion_tokens + (old.completion_tokens if old else 0),
-            usd=sum(known) if known else None,
-            unpriced=(t.answers if t.cost_usd is None else 0) + (old.unpriced if old else 0),
-        )
-    return found
