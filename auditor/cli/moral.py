@@ -120,7 +120,7 @@ def judgements(
 
     Example: auditor experiment judgements moral people.csv
     """
-    from auditor.moral_trials import people_trial
+    from auditor.moral_people import people_trial
     from auditor.reports.numbers import interval, number
 
     part = people_trial(audit, file, storage=storage)

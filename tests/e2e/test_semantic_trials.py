@@ -10,7 +10,8 @@ import pytest
 from auditor.errors import ImportFileError, UsageError
 from auditor.estimating import estimate
 from auditor.models import weights
-from auditor.moral_trials import accuracy_trial, people_trial, rule_trial, temperature_trial
+from auditor.moral_people import people_trial
+from auditor.moral_trials import accuracy_trial, rule_trial, temperature_trial
 from auditor.reports.measures import Estimate
 from auditor.run import NO_SURVEY, open_audit, run_audit
 from auditor.storage import audits, moral
