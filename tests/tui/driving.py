@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,6 +41,15 @@ class Driver:
         await self.pilot.pause()
         await self.app.workers.wait_for_complete()
         await self.pilot.pause()
+
+    async def comes_to(self, state: Callable[[Driver], bool], within_s: float = 10.0) -> bool:
+        """Whether the app comes to a state; a busy machine may take its time over what a key started."""
+        until = time.monotonic() + within_s
+        while not state(self):
+            if time.monotonic() > until:
+                return False
+            await self.settle()
+        return True
 
     @property
     def text(self) -> str:

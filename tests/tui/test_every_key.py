@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -175,10 +176,14 @@ async def test_every_key_does_what_it_says(
         await driver.press(*START[where])
         for step in WAYS[where]:
             await driver.press(step.key)
-            assert step.holds(driver), (step.key, driver.text)
+            assert await driver.comes_to(step.holds), (step.key, driver.text)
             if not driver.app._exit:
-                assert step.shows in driver.text, (step.key, driver.text)
+                assert await driver.comes_to(partial(_shows, step.shows)), (step.key, driver.text)
                 assert max(map(len, driver.text.splitlines())) <= size[0]
+
+
+def _shows(text: str, driver: Driver) -> bool:
+    return text in driver.text
 
 
 def _disagree(db: Database) -> None:
