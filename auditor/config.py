@@ -431,6 +431,7 @@ class AuditConfig(Section):
         if isinstance(self.judges, list):
             _require_unique([j.name for j in self.judges], "judges")
             _require_same_model_for_shared_names(self.models, self.judges)
+            _require_own_names(self.models, self.judges)
         for model in self.models if self.probes.direct else ():
             if self.judges != [] and not self.judges_of(model.name):
                 raise ValueError(
@@ -549,6 +550,16 @@ def _require_unique(names: list[str], where: str) -> None:
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ValueError(f"{where}: the name {', '.join(map(repr, twice))} is used twice. Give each its own name.")
+
+
+def _require_own_names(models: list[ModelSection], judges: list[ModelSection]) -> None:
+    for judge in judges:
+        author = next((m for m in models if m.name != judge.name and _is_same_judge(judge, m)), None)
+        if author is not None:
+            raise ValueError(
+                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. Call it "
+                f"'{author.name}' there, too: it then judges all others, and never itself."
+            )
 
 
 def _require_same_model_for_shared_names(models: list[ModelSection], judges: list[ModelSection]) -> None:

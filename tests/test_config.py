@@ -108,8 +108,10 @@ def test_a_model_never_judges_itself(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert [j.name for j in config.judges_of("m")] == ["n"]
     listed = "judges = [{ name = 'other-name', model = 'openai/gpt-4o' }]\n" + GOOD
-    with pytest.raises(ConfigError, match="model 'm' has no judge"):
+    with pytest.raises(ConfigError, match="'other-name' is the audited model 'm' under another name"):
         load_config(write(tmp_path, listed))
+    with pytest.raises(ConfigError, match="model 'm' has no judge"):
+        load_config(write(tmp_path, listed.replace("other-name", "m")))
 
 
 def test_a_judge_that_shares_a_name_is_the_same_model(tmp_path: Path) -> None:
