@@ -62,7 +62,7 @@ def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path:
 def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_path: Path) -> None:
     file = config_file(tmp_path, config(server.url))
     words = [sys.executable, "-m", "auditor", "run", str(file), "--storage", url(tmp_path / "audits.db")]
-    limited = ["bash", "-c", 'ulimit -f 300; exec "$@"', "limited", *words]
+    limited = ["bash", "-c", 'ulimit -f 800; exec "$@"', "limited", *words]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stderr
     assert "cannot be" in done.stderr
