@@ -13,6 +13,7 @@ help:
 	@echo "make faults  kill a run at every place where something could be lost"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
+	@echo "make locked  install what is tested, each file verified by its hash"
 	@echo "make clean   remove the virtual environment and the demo's results"
 
 # --- set-up: each step is done once, and again when what it rests on changes -------------------------------------
@@ -45,11 +46,29 @@ dev: $(VENV)/.dev
 models: $(VENV)/.installed
 	@for name in $(MODELS); do $(BIN)/auditor models pull $$name || exit 1; done
 
+# The same versions, and each file verified by its SHA-256 before it is used; but for torch, whose builds differ by
+# machine. Into a fresh environment: make clean locked
+.PHONY: lock locked
+locked: $(VENV)/bin/python
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $(VENV)/.torch $(VENV)/.installed $(VENV)/.dev
+
+# After a change of what is needed, or of constraints.txt.
+lock: $(VENV)/bin/python
+	@$(PIP) install -c constraints.txt uv
+	@echo "torch; python_version < '3'" > $(VENV)/without.txt
+	@printf 'mpmath\nsympy\n' > $(VENV)/of-torch.txt
+	@$(BIN)/uv pip compile -q pyproject.toml $(VENV)/of-torch.txt --extra all --extra dev -c constraints.txt \
+	  --override $(VENV)/without.txt --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+	  --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+
 # Programs that some tests drive; where they cannot be had, those tests say so and are skipped.
 .PHONY: system
 system:
-	@for name in chromium tmux; do \
-	  command -v $$name >/dev/null && continue; \
+	@for name in chromium tmux postgresql; do \
+	  { command -v $$name || ls /usr/lib/$$name/*/bin/initdb; } >/dev/null 2>&1 && continue; \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing $$name ..."; \
 	    (apt-get install -y -q $$name || (apt-get update -q && apt-get install -y -q $$name)) >/dev/null 2>&1 \
@@ -79,8 +98,21 @@ faults: dev
 soak: dev
 	$(BIN)/python benchmarks/soak.py
 
-bench: dev models
-	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+# After a change in storage/tables.py: `make revision m="what changes"`; see docs/storage.md.
+.PHONY: revision
+revision: dev
+	$(BIN)/python -m auditor.storage.migrations "$(m)"
+
+# Inspect AI, beside which the pipeline is measured, wants a newer client of OpenAI's than litellm takes.
+.venv-bench/.installed: constraints.txt
+	@$(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip --disable-pip-version-check -qq install \
+	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4"
+	@touch $@
+
+# Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time.
+bench: dev models .venv-bench/.installed
+	$(BIN)/python benchmarks/suite.py
 
 clean:
 	rm -rf $(VENV) demo build dist *.egg-info

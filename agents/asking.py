@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from auditor.agents.context import Context
 from auditor.domain import Answer, Call
@@ -68,5 +69,5 @@ async def _work(context: Context, stage: str, queue: Iterator[Call], answers: di
             context.trouble.append(error)
             context.stop.set()
             return
-        answers[call.key] = answer
+        answers[call.key] = replace(answer, attempts=())  # as the ledger has it; their bodies would fill the memory
         context.progress.answered(stage, answer)

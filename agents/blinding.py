@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from auditor.agents.cleaning import without_controls, without_style
 from auditor.agents.hiding import Word, hide
 from auditor.domain import ENGLISH
-from auditor.families import families
+from auditor.domain.families import families
 from auditor.prompts.blinding import load_giveaway
 
 COUNTRY, OTHER_COUNTRY, TOPIC, AUTHOR = "[country]", "[another country]", "[practice]", "[analyst]"

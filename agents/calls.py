@@ -9,12 +9,14 @@ from pathlib import Path
 
 from auditor.agents.blinding import blind
 from auditor.agents.giveaways import country_words, other_countries, topic_words
+from auditor.agents.items import item_fields, schema_of, template, whole_question
 from auditor.agents.languages import language_of, question_fields
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.errors import ConfigError
-from auditor.models.structured import MoralJudgement, TraceReview
+from auditor.models.structured import AnswerReview, MoralJudgement, TraceReview
 from auditor.prompts import Prompt, load_prompt, read_prompt
+from auditor.seating import Place, reviewed
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of labels: no vowels, so that no label is a word."""
@@ -26,11 +28,15 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
     The seed depends on the cell and the sample and not on the model, so that renaming a model changes no call.
     """
     probe = config.direct
-    language = language_of(config, cell.country, sample)
-    messages = load_prompt(f"direct.{probe.mode}", language).render(
-        preamble=model.system, max_words=str(probe.max_words), **question_fields(survey, cell, language)
-    )
     structured = probe.mode == "structured"
+    if survey.task is None:
+        language = language_of(config, cell.country, sample)
+        prompt, fields = load_prompt(f"direct.{probe.mode}", language), question_fields(survey, cell, language)
+        schema = MoralJudgement.__name__
+    else:
+        prompt, fields = load_prompt(f"{template(survey.task)}.{probe.mode}"), item_fields(survey.task, cell)
+        schema = schema_of(survey.task, cell)
+    messages = prompt.render(preamble=model.system, max_words=str(probe.max_words), **fields)
     return Call(
         name=model.name,
         model=model.model,
@@ -41,7 +47,7 @@ def direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: 
         params=_params(
             model, _temperature(model, probe.temperature), probe.max_tokens, derive_seed(config.seed, *cell, sample)
         ),
-        schema=MoralJudgement.__name__ if structured else None,
+        schema=schema if structured else None,
         max_words=probe.max_words if structured else None,
         cell=cell,
     )
@@ -54,7 +60,7 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
         text: the trace as judges get it, from `blinded`.
     """
     probe = config.probes.review
-    messages = _review_messages(config, survey, judge, text, trace.score)
+    messages = _review_messages(config, survey, judge, text, trace)
     return Call(
         name=judge.name,
         model=judge.model,
@@ -62,15 +68,17 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
         messages=messages,
         purpose=Purpose.REVIEW,
         params=judge_params(config, judge, derive_seed(config.seed, "review", *trace.cell, trace.sample)),
-        schema=TraceReview.__name__,
+        schema=(TraceReview if survey.task is None else AnswerReview).__name__,
         max_words=probe.max_words,
     )
 
 
 def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
-    """A trace's text as judges get it."""
+    """A trace's text as judges get it: of a task, whose question they are shown, only the author is hidden."""
     cell, language = trace.cell, trace.language
     names = [n for m in [*config.models, *config.judge_models] for n in (m.name, m.model.split("/")[-1])]
+    if survey.task is not None:
+        return blind(trace.text or "", country_words=(), topic_words=(), model_names=names, language=language)
     return blind(
         trace.text or "",
         country_words=country_words(cell.country, language),
@@ -83,43 +91,36 @@ def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
 
 def for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:
     """The traces that go to judges: of each model and cell all that have a score, or the first few of them."""
-    limit = config.probes.review.traces
-    taken: dict[tuple[str, Cell], int] = {}
-    chosen = []
-    for trace in sorted(traces, key=lambda t: (t.cell, t.model, t.sample)):
-        if trace.outcome is not Outcome.OK:
-            continue
-        n = taken.get((trace.model, trace.cell), 0)
-        if limit == "all" or n < limit:
-            chosen.append(trace)
-            taken[trace.model, trace.cell] = n + 1
-    return chosen
+    readable = {Place.of(t): t for t in traces if t.outcome is Outcome.OK}
+    return [readable[place] for place in reviewed(config, readable)]
 
 
 def _review_messages(
-    config: AuditConfig, survey: Survey, judge: ModelSection, text: str, score: float | None
+    config: AuditConfig, survey: Survey, judge: ModelSection, text: str, trace: Trace
 ) -> tuple[Message, ...]:
-    identity = (judge.model, judge.system, judge.params, text, score)
+    task = survey.task
+    identity = (judge.model, judge.system, judge.params, text, trace.score if task is None else trace.answer)
     values = {
         "label": label(config.seed, *identity),
         "trace": text,
-        "score": f"{score:+.2f}",
         "fence": fence(text, config.seed, *identity),
         "max_words": str(config.probes.review.max_words),
-        "never": survey.scale[0],
-        "always": survey.scale[1],
     }
-    prompt = review_prompt(judge)
+    if task is None:
+        values |= {"score": f"{trace.score:+.2f}", "never": survey.scale[0], "always": survey.scale[1]}
+    else:
+        values |= {"answer": trace.answer or "", "question": whole_question(task.item_of(trace.cell))}
+    prompt = review_prompt(judge, of_task=task is not None)
     return prompt.render(preamble=judge.system, **{name: values[name] for name in prompt.fields})
 
 
-def review_prompt(judge: ModelSection) -> Prompt:
-    """The template that a judge is asked with: its own, or that of all.
+def review_prompt(judge: ModelSection, *, of_task: bool = False) -> Prompt:
+    """The template that a judge is asked with: its own, or that of all, for a survey or for a task.
 
     Raises:
         ConfigError: its own cannot be read, lacks the trace or its fence, or has a placeholder that nothing fills.
     """
-    standard = load_prompt("review")
+    standard = load_prompt("review.task" if of_task else "review")
     if judge.review_prompt is None:
         return standard
     own = read_prompt(judge.review_prompt)
@@ -127,7 +128,7 @@ def review_prompt(judge: ModelSection) -> Prompt:
         raise ConfigError(
             f"{judge.review_prompt}: nothing fills the field '{min(unknown)}'.", f"Known: {sorted(standard.fields)}."
         )
-    if missing := {"trace", "fence", "score"} - own.fields:
+    if missing := {"trace", "fence", "answer" if of_task else "score"} - own.fields:
         raise ConfigError(f"{judge.review_prompt}: the field '{min(missing)}' is missing.", "Add it.")
     return own
 

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from numpy import float32
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Cell, Survey
 from auditor.errors import AuditorError
+from auditor.seating import Seating, asking_order, seating
 from auditor.storage.database import Database
 
 
@@ -122,6 +124,16 @@ class Context:
     trouble: list[AuditorError] = field(default_factory=list)
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @cached_property
+    def asked(self) -> Sequence[Cell]:
+        """The cells in the order in which models are asked for direct scores."""
+        return asking_order(self.config, self.survey)
+
+    @cached_property
+    def seating(self) -> Seating:
+        """Who sits on the panel of which trace."""
+        return seating(self.config, self.survey)
+
     def raise_if_stopped(self) -> None:
         """End the run where it was told to stop.
 
@@ -132,4 +144,4 @@ class Context:
         if self.trouble:
             raise self.trouble[0]
         if self.stop.is_set():
-            raise Interrupted("the run was stopped; everything that arrived is saved.")
+            raise Interrupted("the run was stopped; everything that arrived is saved.", "Give the same command again.")

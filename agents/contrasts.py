@@ -46,7 +46,7 @@ def comparisons(model: ModelSection, cell: Cell, measure: Measure | None) -> Ite
     number = 0
     for text in sentences.beginnings:
         beginning = fill(text, {"country": cell.country, "topic": cell.topic})
-        whole = _sentence_call(model, beginning, measure) if measure in (Measure.ECHO, Measure.CONTINUATION) else None
+        whole = _sentence_call(model, beginning, measure) if measure not in (None, Measure.CHOICE) else None
         for positive, negative in sentences.ends:
             call, swapped = whole, None
             if measure is Measure.CHOICE:

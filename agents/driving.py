@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
-
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
@@ -12,33 +9,28 @@ from auditor.agents.context import Context
 from auditor.agents.graph import RECURSION_LIMIT, build_graph
 from auditor.agents.memory import checkpointer
 from auditor.agents.state import State
-from auditor.errors import StorageError
-
-MEND = "Make room on the disk, then give the same command again: nothing recorded is lost."
+from auditor.storage.database import Database
 
 
-async def drive(context: Context, database: Path | None, thread: str) -> None:
+async def drive(context: Context, database: Database, thread: str) -> None:
     """Run an audit's graph until it ends or waits for a person.
 
     The ledger makes work durable, so a run always begins at the plan; an old position would only mislead.
 
     Args:
         context: the audit's surroundings.
-        database: the audit's file, beside which the graph has its own; None where it is a server.
+        database: the audit's, beside which the graph has its own.
         thread: names the audit's run; another database, or an audit made anew, must never meet an old one.
     """
-    try:
-        async with checkpointer(database) as saver:
+    async with checkpointer(database) as saver:
+        await saver.adelete_thread(thread)
+        graph = build_graph(saver)
+        await graph.ainvoke(State(), _settings(thread), context=context)
+        if not (await graph.aget_state(_settings(thread))).next:
             await saver.adelete_thread(thread)
-            graph = build_graph(saver)
-            await graph.ainvoke(State(), _settings(thread), context=context)
-            if not (await graph.aget_state(_settings(thread))).next:
-                await saver.adelete_thread(thread)
-    except sqlite3.Error as error:  # from the graph's own file; what is recorded does not depend on it
-        raise StorageError(f"the graph's memory beside {database} cannot be written: {error}.", MEND) from error
 
 
-async def resume(context: Context, database: Path | None, thread: str, left: int) -> bool:
+async def resume(context: Context, database: Database, thread: str, left: int) -> bool:
     """Go on with a graph that waits for a person.
 
     Args:

@@ -17,6 +17,7 @@ from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Conflict, Contest, Outcome, Purpose, Trace, derive_seed
 from auditor.models.structured import SidePreference, read
 from auditor.prompts import load_prompt
+from auditor.seating import Place
 from auditor.storage import results, trials
 
 NONE, SELF = "none", "self"
@@ -30,11 +31,12 @@ async def planted(context: Context, sample: int) -> None:
         sample: traces for each fault at most.
     """
     traces = await _judged(context)
-    judges = {m.name: context.config.judges_of(m.name) for m in context.config.models}
     for fault, pairs in plant(Field(context.config, context.survey, traces), sample).items():
-        await rule_on(context, fault, [(j, altered) for _, altered in pairs for j in judges[altered.model]])
+        await rule_on(
+            context, fault, [(j, altered) for _, altered in pairs for j in context.seating.panel(Place.of(altered))]
+        )
         # What is unaltered was asked before as a verdict: the ledger knows it.
-        await rule_on(context, NONE, [(j, trace) for trace, _ in pairs for j in judges[trace.model]])
+        await rule_on(context, NONE, [(j, trace) for trace, _ in pairs for j in context.seating.panel(Place.of(trace))])
     context.raise_if_stopped()
 
 
@@ -59,7 +61,7 @@ async def contests(context: Context, sample: int) -> None:
     Args:
         sample: conflicts at most.
     """
-    found = await asyncio.to_thread(results.conflicts, context.db, context.audit_id)
+    found = await asyncio.to_thread(results.scored_conflicts, context.db, context.audit_id)
     first: dict[tuple[str, Cell], Trace] = {}
     for trace in await _judged(context):
         first.setdefault((trace.model, trace.cell), trace)

@@ -1,4 +1,4 @@
-"""The wiring: plan, elicit, measure, semantic, logic, review, detect, resolve, a person where needed, report."""
+"""The wiring: plan, elicit, look, measure, semantic, logic, review, detect, resolve, a person where needed, report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from auditor.agents.semantic.graph import build_semantic_graph
 from auditor.agents.state import Batch, State
 from auditor.agents.weighing import WeighBatch, weigh
 
-RECURSION_LIMIT = 50
+RECURSION_LIMIT = 500
+"""Steps at most; every look at intervals takes two."""
 
 Graph: TypeAlias = CompiledStateGraph[State, Context, State, State]
 
@@ -23,7 +24,7 @@ Graph: TypeAlias = CompiledStateGraph[State, Context, State, State]
 def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     """The audit's graph; with a checkpointer it remembers the stage under the audit's thread id."""
     graph = StateGraph(State, context_schema=Context)
-    for node in (nodes.plan, nodes.measure, nodes.detect, nodes.resolve, nodes.person, nodes.report):
+    for node in (nodes.plan, nodes.look, nodes.measure, nodes.detect, nodes.resolve, nodes.person, nodes.report):
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
@@ -32,8 +33,9 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
     graph.add_node(weigh, input_schema=WeighBatch)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "weigh", "measure"])
-    graph.add_edge("elicit", "measure")
-    graph.add_edge("weigh", "measure")
+    graph.add_edge("elicit", "look")
+    graph.add_edge("weigh", "look")
+    graph.add_conditional_edges("look", nodes.route_look, ["elicit", "measure"])
     graph.add_edge("measure", "semantic")
     graph.add_edge("semantic", "logic")
     graph.add_conditional_edges("logic", nodes.route_review, ["review", "detect"])

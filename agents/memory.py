@@ -1,31 +1,111 @@
-"""Where the graph remembers its stage: a file of its own beside the database, never the results' own."""
+"""Where the graph remembers its stage: a file of its own beside the database, or a schema of its own on its server."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiosqlite
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from auditor.errors import NotAllowedError, StorageError
+from auditor.storage.database import Database
+from auditor.storage.engine import server_settings
+from auditor.storage.roles import GRAPH_SCHEMA
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+Saver = BaseCheckpointSaver[Any]
+MEND = "Make room on the disk, then give the same command again: nothing recorded is lost."
+MEND_ROLE = "Ask the database's owner for the role of a runner: docs/team.md."
+MEND_SERVER = "Give the same command again when that is mended: nothing recorded is lost."
+
 
 @asynccontextmanager
-async def checkpointer(database: Path | None) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """A checkpointer beside a database file, or in memory where the database is a server.
+async def checkpointer(db: Database) -> AsyncIterator[Saver]:
+    """A checkpointer beside a database.
 
     Two writers on one SQLite file ask for trouble, so it has a file of its own. A checkpoint is read as plain data:
     one that names a type to be made is refused.
+
+    Raises:
+        StorageError: it cannot be read or written; what is recorded does not depend on it.
     """
     serde = JsonPlusSerializer(allowed_msgpack_modules=None)
-    if database is None:
-        yield InMemorySaver(serde=serde)
-        return
-    async with aiosqlite.connect(database.with_name(f"{database.stem}.graph.db")) as connection:
-        saver = AsyncSqliteSaver(connection, serde=serde)
-        await saver.setup()
+    async with _beside_file(db.path, serde) if db.path is not None else _on_server(db, serde) as saver:
         yield saver
+
+
+@asynccontextmanager
+async def _beside_file(database: Path, serde: JsonPlusSerializer) -> AsyncIterator[Saver]:
+    try:
+        async with aiosqlite.connect(database.with_name(f"{database.stem}.graph.db")) as connection:
+            saver = AsyncSqliteSaver(connection, serde=serde)
+            await saver.setup()
+            yield saver
+    except sqlite3.Error as error:
+        raise StorageError(f"the graph's memory beside {database} cannot be written: {error}.", MEND) from error
+
+
+@asynccontextmanager
+async def _on_server(db: Database, serde: JsonPlusSerializer) -> AsyncIterator[Saver]:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from psycopg import AsyncConnection, Error, errors
+    from psycopg.rows import dict_row
+
+    try:
+        settings = server_settings(db.engine) | {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        async with await AsyncConnection.connect(**settings) as connection:
+            saver = AsyncPostgresSaver(connection, serde=serde)
+            await _prepare(connection, saver)
+            yield saver
+    except errors.InsufficientPrivilege as error:
+        raise NotAllowedError(f"this user may not use the graph's memory in {db.url}: {error}.", MEND_ROLE) from error
+    except Error as error:
+        raise StorageError(f"the graph's memory in {db.url} cannot be used: {error}.", MEND_SERVER) from error
+
+
+async def _prepare(connection: AsyncConnection[Any], saver: Any) -> None:
+    """Make the graph's tables unless they are there: whoever may use them need not be allowed to make them."""
+    await connection.execute(f"SELECT pg_advisory_lock(hashtext('{GRAPH_SCHEMA}'))")
+    try:
+        if not await _may_use(connection):
+            await connection.execute(f"CREATE SCHEMA {GRAPH_SCHEMA}")
+        await connection.execute(f"SET search_path TO {GRAPH_SCHEMA}")
+        if await _revision(connection) < len(saver.MIGRATIONS) - 1:
+            await saver.setup()
+    finally:
+        await connection.execute(f"SELECT pg_advisory_unlock(hashtext('{GRAPH_SCHEMA}'))")
+
+
+async def _may_use(connection: AsyncConnection[Any]) -> bool:
+    """Whether the graph's schema is there; one that is closed to this user is refused as such."""
+    there = f"SELECT to_regnamespace('{GRAPH_SCHEMA}') IS NOT NULL AS found"
+    row = await (await connection.execute(there)).fetchone()
+    if row is None or not row["found"]:
+        return False
+    open_ = f"SELECT has_schema_privilege('{GRAPH_SCHEMA}', 'USAGE') AS found"
+    row = await (await connection.execute(open_)).fetchone()
+    if row is None or not row["found"]:
+        raise NotAllowedError(f"this user may not use the graph's memory in the schema {GRAPH_SCHEMA}.", MEND_ROLE)
+    return True
+
+
+async def _revision(connection: AsyncConnection[Any]) -> int:
+    table = await (await connection.execute("SELECT to_regclass('checkpoint_migrations') AS name")).fetchone()
+    if table is None or table["name"] is None:
+        return -1
+    row = await (await connection.execute("SELECT max(v) AS v FROM checkpoint_migrations")).fetchone()
+    return -1 if row is None or row["v"] is None else int(row["v"])
+
+
+async def prepare_server(db: Database) -> None:
+    """Make the graph's tables on a server, for runners who may not make any."""
+    async with checkpointer(db):
+        pass

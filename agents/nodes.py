@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import groupby
 from typing import Literal
@@ -14,18 +14,21 @@ from langgraph.types import Send, interrupt
 
 from auditor.agents.calls import for_review
 from auditor.agents.context import Context
-from auditor.agents.eliciting import elicit_traces
-from auditor.agents.languages import samples_of
+from auditor.agents.eliciting import elicit_traces, surplus
 from auditor.agents.probing import guess_traces, restate_traces
 from auditor.agents.reviewing import hear_conflicts, review_traces
 from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
 from auditor.agents.settling import conflicts_of_methods, conflicts_on, marked, settled, threshold_of
+from auditor.agents.settling_answers import conflicts_of_answers, speaking, with_answers
 from auditor.agents.stages import enter, note
 from auditor.agents.state import Batch, State
 from auditor.agents.weighing import find_measures
-from auditor.domain import Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
-from auditor.storage import audits, results
+from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
+from auditor.metrics.stopping import is_narrow, next_look
+from auditor.seating import Place, reviewed
+from auditor.storage import audits, results, tasks
 from auditor.storage.consistency import with_weights
+from auditor.surveys.languages import native_languages
 
 BATCH_CELLS = 32
 """Cells in one branch of the fan-out: bounds what a branch holds in memory."""
@@ -44,9 +47,52 @@ async def plan(state: State, runtime: Runtime[Context]) -> State:
 def route_elicit(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["measure"]:
     """One branch for each batch of cells; straight on when no probe asks about cells."""
     probes, batches = runtime.context.config.probes, _batches(state["cells"])
-    direct = [Send("elicit", batch) for batch in batches if probes.direct]
     likelihoods = [Send("weigh", {**batch, "measures": state["measures"]}) for batch in batches if probes.logprob]
-    return [*direct, *likelihoods] or "measure"
+    return [*_asked_next(runtime.context, 0), *likelihoods] or "measure"
+
+
+def route_look(state: State, runtime: Runtime[Context]) -> list[Send] | Literal["measure"]:
+    """On with more cells while an interval is too wide."""
+    return _asked_next(runtime.context, state["reached"]) or "measure"
+
+
+def _asked_next(context: Context, reached: int) -> list[Send]:
+    """One branch for each batch of the cells that are asked before the next look; all, where no width is aimed at."""
+    if not context.config.probes.direct:
+        return []
+    cells = len(context.asked)
+    end = cells if context.config.direct.target_width is None else next_look(reached, cells)
+    return [Send("elicit", batch) for batch in _batches(end, reached)]
+
+
+async def look(state: State, runtime: Runtime[Context]) -> State:
+    """Count the cells that were asked; all are, once every model's r is known as closely as is wanted."""
+    context = runtime.context
+    context.raise_if_stopped()
+    cells, width = len(context.asked), context.config.direct.target_width
+    if not context.config.direct.is_open_ended or not context.config.probes.direct:
+        return {"reached": cells}
+    reached = cells if width is None else next_look(state.get("reached", 0), cells)
+    ended = reached == cells or (width is not None and await asyncio.to_thread(_is_narrow, context, reached, width))
+    if ended:
+        await asyncio.to_thread(_drop_surplus, context, reached)
+    return {"reached": cells if ended else reached}
+
+
+def _drop_surplus(context: Context, reached: int) -> None:
+    stored = results.sample_scores(context.db, context.audit_id)
+    found = surplus(context.config.direct, set(context.asked[:reached]), stored)
+    results.drop_traces(context.db, context.audit_id, found)
+
+
+def _is_narrow(context: Context, reached: int, width: float) -> bool:
+    row = {cell: i for i, cell in enumerate(context.asked[:reached])}
+    scores = {m.name: np.full(len(row), np.nan) for m in context.config.models}
+    for model, cell, mean in results.means(context.db, context.audit_id):
+        if cell in row:
+            scores[model][row[cell]] = mean
+    people = context.survey.scores
+    return is_narrow(list(scores.values()), [people[cell] for cell in row], width)
 
 
 async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
@@ -54,7 +100,7 @@ async def elicit(state: Batch, runtime: Runtime[Context]) -> State:
     context = runtime.context
     if state["start"] == 0:
         await note(context, "elicit")
-    await elicit_traces(context, context.cells[state["start"] : state["stop"]])
+    await elicit_traces(context, context.asked[state["start"] : state["stop"]])
     return {}
 
 
@@ -88,7 +134,7 @@ def _measure(context: Context) -> None:
         consistency = self_consistencies(fresh, context.encoder)
         for who, traces in groups.items():
             value = consistency[who] if who in fresh else old[who].self_consistency
-            planned = samples_of(context.config, who[1].country)
+            planned = max(context.config.least_samples_in(native_languages(who[1].country)), len(traces))
             scores.append(cell_score(*who, traces, planned, value, evidence[who]))
     results.save_scores(context.db, context.audit_id, scores)
 
@@ -135,6 +181,11 @@ async def detect(state: State, runtime: Runtime[Context]) -> State:
 
 def _detect(context: Context) -> list[Conflict]:
     scores = results.scores(context.db, context.audit_id)
+    task = context.survey.task
+    if task is not None and task.kind is not AnswerKind.SCORE:
+        different = conflicts_of_answers(scores, [m.name for m in context.config.models], context.cells)
+        results.replace_conflicts(context.db, context.audit_id, different)
+        return different
     table = np.full((len(context.cells), len(context.config.models)), np.nan)
     row = {cell: i for i, cell in enumerate(context.cells)}
     column = {m.name: j for j, m in enumerate(context.config.models)}
@@ -145,6 +196,7 @@ def _detect(context: Context) -> list[Conflict]:
     pairs = zip(context.cells, table, strict=True)
     found = [c for cell, values in pairs for c in conflicts_on(cell, list(column), values, threshold)]
     found = marked(found, [s for s in scores if s.method == Method.DIRECT])
+    found = with_answers(found, scores) if task is not None else found
     if context.config.conflicts.methods:
         found += conflicts_of_methods(scores, threshold)
     results.replace_conflicts(context.db, context.audit_id, found)
@@ -165,20 +217,36 @@ async def resolve(state: State, runtime: Runtime[Context]) -> State:
 
 async def _hear_on(context: Context) -> None:
     found = await asyncio.to_thread(results.scored_conflicts, context.db, context.audit_id)
+    speaks = await asyncio.to_thread(_speaks, context)
     for start in range(0, len(found), BATCH_CONFLICTS):
         conflicts = found[start : start + BATCH_CONFLICTS]
         cells = {c.cell for c in conflicts}
         traces = await asyncio.to_thread(results.traces, context.db, context.audit_id, cells)
-        await hear_conflicts(context, conflicts, for_review(context.config, traces))
+        heard = [t for t in for_review(context.config, traces) if speaks(Place.of(t))]
+        await hear_conflicts(context, conflicts, heard)
         context.raise_if_stopped()
 
 
 def _resolve(context: Context) -> list[Conflict]:
     verdicts = results.verdicts(context.db, context.audit_id)
-    conflicts = settled(context.config, results.scored_conflicts(context.db, context.audit_id), verdicts)
+    speaks = _speaks(context)
+    verdicts = [v for v in verdicts if speaks((v.model, v.cell, v.sample))]
+    scored, seated = results.scored_conflicts(context.db, context.audit_id), None
+    if context.config.panel.judges_per_trace is not None:
+        read = (Place(*key) for key in results.readable(context.db, context.audit_id))
+        seated = context.seating.seated(filter(speaks, reviewed(context.config, read)))
+    conflicts = settled(context.config, scored, verdicts, seated)
     conflicts += results.method_conflicts(context.db, context.audit_id)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts
+
+
+def _speaks(context: Context) -> Callable[[tuple[str, Cell, int]], bool]:
+    """Whose verdicts count in conflicts: all samples', but of a task whose answers are no scores see `speaking`."""
+    task = context.survey.task
+    if task is None or task.kind is AnswerKind.SCORE:
+        return lambda key: True
+    return speaking(results.scores(context.db, context.audit_id), tasks.answers(context.db, context.audit_id))
 
 
 def route_person(state: State) -> Literal["person", "report"]:
@@ -199,8 +267,8 @@ async def report(state: State, runtime: Runtime[Context]) -> State:
     return {}
 
 
-def _batches(cells: int) -> list[Batch]:
-    return [Batch(start=i, stop=min(i + BATCH_CELLS, cells)) for i in range(0, cells, BATCH_CELLS)]
+def _batches(cells: int, start: int = 0) -> list[Batch]:
+    return [Batch(start=i, stop=min(i + BATCH_CELLS, cells)) for i in range(start, cells, BATCH_CELLS)]
 
 
 def _by_model_and_cell(traces: Iterable[Trace]) -> dict[tuple[str, Cell], list[Trace]]:

@@ -16,6 +16,7 @@ from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Guess, Outcome, Purpose, Restatement, Trace, Trial, derive_seed
 from auditor.models.structured import BlindGuess, Restated, read
 from auditor.prompts import load_prompt
+from auditor.seating import Place
 from auditor.storage import trials
 
 MOST_OPTIONS = 10
@@ -28,7 +29,7 @@ async def guess_traces(context: Context, traces: Iterable[Trace]) -> None:
     asked = []
     for trace in _first_of_each(traces):
         text = blinded(context.config, context.survey, trace)
-        for judge in context.config.judges_of(trace.model):
+        for judge in context.seating.panel(Place.of(trace)):
             asked.append((judge, trace, *_guess_call(context, judge, trace, text)))
     answers = await ask(context, "review", [call for *_, call in asked])
     found = [
@@ -138,7 +139,7 @@ async def restate_traces(context: Context, traces: Iterable[Trace]) -> None:
         (judge, replace(trace, text=texts[trace.model, trace.cell, trace.sample]))
         for trace in mine
         if (trace.model, trace.cell, trace.sample) in texts
-        for judge in config.judges_of(trace.model)
+        for judge in context.seating.panel(Place.of(trace))
         if judge.name != rewriter.name
     ]
     await rule_on(context, NEUTRAL, altered)

@@ -72,11 +72,17 @@ def repaired(trace: Trace, answer: Answer, mode: str) -> Trace:
         answer: to the question that showed the model its own answer.
         mode: `structured` or `text`.
     """
-    second = read_trace(answer, trace.model, trace.cell, trace.sample, mode, trace.language)
+    return with_second(trace, read_trace(answer, trace.model, trace.cell, trace.sample, mode, trace.language), mode)
+
+
+def with_second(trace: Trace, second: Trace, mode: str) -> Trace:
+    """A trace that could not be read, with what the second one says, where that could; see `repaired`."""
     if second.outcome is not Outcome.OK:
-        return replace(trace, repair_key=answer.key)
+        return replace(trace, repair_key=second.key)
     text = second.text if mode == "structured" else trace.text
-    return replace(trace, outcome=Outcome.OK, score=second.score, text=text, repair_key=answer.key)
+    return replace(
+        trace, outcome=Outcome.OK, score=second.score, answer=second.answer, text=text, repair_key=second.key
+    )
 
 
 def without_thinking(text: str) -> str:

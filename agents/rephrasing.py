@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 
 from auditor.agents.languages import question, stems
+from auditor.config.phrasing import Rephrasing
 from auditor.domain import ENGLISH, Phrasing, Survey
-from auditor.errors import ConfigError
-from auditor.phrasing import Rephrasing
+from auditor.errors import ConfigError, did_you_mean
 
 
 def rephrased(survey: Survey, words: Rephrasing, languages: Sequence[str]) -> Survey:
@@ -28,8 +27,7 @@ def rephrased(survey: Survey, words: Rephrasing, languages: Sequence[str]) -> Su
     _require_languages("scale", words.scale, languages)
     for topic, wordings in words.topics.items():
         if topic not in survey.topics:
-            near = difflib.get_close_matches(topic, survey.topics, n=1, cutoff=0.5)
-            hint = f"Did you mean '{near[0]}'?" if near else "Use the label that `auditor surveys show` gives it."
+            hint = did_you_mean(topic, survey.topics, "Use the label that `auditor surveys show` gives it.")
             raise ConfigError(f"survey.rephrase.topics: the audit asks about no topic '{topic}'.", hint)
         _require_languages(f"topics.{topic}", wordings, languages)
     phrasings = {language: _phrasing(survey, words, language) for language in languages}

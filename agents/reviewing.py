@@ -11,10 +11,11 @@ from auditor.agents.asking import ask
 from auditor.agents.calls import blinded, review_call
 from auditor.agents.context import Context
 from auditor.agents.settling import conflict_votes, still_open
-from auditor.agents.verdicts import read_verdict, shorter_call
-from auditor.config import AuditConfig, ModelSection
+from auditor.agents.verdicts import read_verdict, shape_of, shorter_call
+from auditor.config import ModelSection
 from auditor.domain import Cell, Conflict, Ruling, Trace, Verdict, derive_seed
 from auditor.metrics.votes import can_still_change, least_majority
+from auditor.seating import Place
 from auditor.storage import results
 
 STAGE = "review"
@@ -38,26 +39,30 @@ class Panel:
     judges: Sequence[ModelSection]
     votes: dict[str, Ruling | None] = field(default_factory=dict)
 
-    def seat(self, judge: ModelSection) -> Seat:
-        """The place of one of its judges."""
-        turn = next(i for i, j in enumerate(self.judges) if j.name == judge.name)
-        return Seat(self.trace, judge, turn, turn < least_majority(len(self.judges)))
+    def seat(self, turn: int) -> Seat:
+        """The place of the judge whose turn it is."""
+        return Seat(self.trace, self.judges[turn], turn, turn < least_majority(len(self.judges)))
+
+    def seats(self, judge: str) -> list[Seat]:
+        """The place of one judge; none where it does not sit here."""
+        return [self.seat(turn) for turn, j in enumerate(self.judges) if j.name == judge]
 
     def next(self) -> Seat | None:
         """Who is asked now; None once no vote can change what a majority says of the trace."""
-        waiting = [j for j in self.judges if j.name not in self.votes]
+        waiting = [turn for turn, j in enumerate(self.judges) if j.name not in self.votes]
         said = list(self.votes.values())
         counts = (said.count(Ruling.VALID), said.count(Ruling.INVALID))
         return self.seat(waiting[0]) if can_still_change(*counts, len(said), len(self.judges)) else None
 
 
-def panel_of(config: AuditConfig, trace: Trace) -> Panel:
+def panel_of(context: Context, trace: Trace) -> Panel:
     """A trace's judges in an order that is drawn for it, and does not depend on any model's name."""
+    config = context.config
 
-    def place(judge: ModelSection) -> int:
+    def turn(judge: ModelSection) -> int:
         return derive_seed(config.seed, "turn", judge.model, judge.system, judge.params, *trace.cell, trace.text)
 
-    return Panel(trace, sorted(config.judges_of(trace.model), key=place))
+    return Panel(trace, sorted(context.seating.panel(Place.of(trace)), key=turn))
 
 
 async def review_traces(context: Context, traces: Iterable[Trace]) -> None:
@@ -67,11 +72,11 @@ async def review_traces(context: Context, traces: Iterable[Trace]) -> None:
     depend on what the others say, so that figures over their verdicts are not of disputed traces only.
     """
     config = context.config
-    panels = [panel_of(config, trace) for trace in traces]
+    panels = [panel_of(context, trace) for trace in traces]
     if not config.panel.adaptive:
-        await hear(context, [panel.seat(judge) for panel in panels for judge in panel.judges])
+        await hear(context, [panel.seat(turn) for panel in panels for turn in range(len(panel.judges))])
         return
-    first = [p.seat(judge) for p in panels for judge in p.judges[: least_majority(len(p.judges))]]
+    first = [p.seat(turn) for p in panels for turn in range(least_majority(len(p.judges)))]
     _count(panels, await hear(context, first))
     while seats := [seat for panel in panels if (seat := panel.next()) is not None]:
         said = await hear(context, seats)
@@ -99,9 +104,8 @@ async def hear(context: Context, seats: Sequence[Seat]) -> list[Verdict]:
     for seat, call in zip(seats, calls, strict=True):
         if call.key in answers:
             second = longer[call.key]
-            said = read_verdict(
-                answers[call.key], seat.judge.name, seat.trace, words, again.get(second.key) if second else None
-            )
+            shorter = again.get(second.key) if second else None
+            said = read_verdict(answers[call.key], seat.judge.name, seat.trace, words, shorter, shape_of(call))
             verdicts.append(replace(said, turn=seat.turn, always=seat.always or not config.panel.adaptive))
     await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
     return verdicts
@@ -114,30 +118,28 @@ async def hear_conflicts(context: Context, conflicts: Sequence[Conflict], traces
 
     Args:
         conflicts: all that were found.
-        traces: those that go before judges, of the cells in conflict at least.
+        traces: those that go before judges, of the cells in conflict at least; verdicts on others do not count.
     """
     config = context.config
     panels: dict[tuple[str, Cell], list[Panel]] = defaultdict(list)
     for trace in traces:
-        panels[trace.model, trace.cell].append(panel_of(config, trace))
-    cells = {c.cell for c in conflicts}
+        panels[trace.model, trace.cell].append(panel_of(context, trace))
+    cells, places = {c.cell for c in conflicts}, {Place.of(p.trace) for sides in panels.values() for p in sides}
+    seated = {key: {judge.name for panel in sides for judge in panel.judges} for key, sides in panels.items()}
     while not context.stop.is_set():
-        verdicts = await asyncio.to_thread(results.verdicts, context.db, context.audit_id, cells)
+        stored = await asyncio.to_thread(results.verdicts, context.db, context.audit_id, cells)
+        verdicts = [v for v in stored if (v.model, v.cell, v.sample) in places]
         known = {(v.judge, v.model, v.cell, v.sample) for v in verdicts}
         wanted: dict[tuple[object, ...], Seat] = {}
-        for conflict, votes in conflict_votes(config, conflicts, verdicts):
+        for conflict, votes in conflict_votes(config, conflicts, verdicts, seated):
             sides = [p for side in (conflict.left, conflict.right) for p in panels[side, conflict.cell]]
             missing = {
-                judge: [p.seat(config.model(judge)) for p in sides if (judge, *_of(p.trace)) not in known]
+                judge: [s for p in sides for s in p.seats(judge) if (judge, *Place.of(s.trace)) not in known]
                 for judge in votes
             }
             cast = {judge: vote for judge, vote in votes.items() if not missing[judge]}
             if still_open(config, list(votes), cast):
                 waiting = next(judge for judge in votes if missing[judge])
-                wanted |= {(waiting, *_of(s.trace)): s for s in missing[waiting]}
+                wanted |= {(waiting, *Place.of(s.trace)): s for s in missing[waiting]}
         if not wanted or not await hear(context, list(wanted.values())):
             return
-
-
-def _of(trace: Trace) -> tuple[str, Cell, int]:
-    return trace.model, trace.cell, trace.sample

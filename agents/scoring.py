@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.agents.context import Encoder
 from auditor.domain import Cell, CellScore, Contrast, Method, Outcome, Trace, canonical_hash
 from auditor.metrics.logprob import min_max
 from auditor.metrics.self_consistency import self_consistency, sign_agreement, straddles_zero
 from auditor.prompts.contrasts import load_contrasts
+from auditor.tasks import commonest
 
 K = TypeVar("K", bound=Hashable)
 
@@ -19,21 +22,48 @@ K = TypeVar("K", bound=Hashable)
 def cell_score(
     model: str, cell: Cell, traces: Sequence[Trace], planned: int, consistency: float | None, evidence: str
 ) -> CellScore:
-    """The mean of the `ok` samples, with their variance; no score when none is `ok`."""
-    values = np.array([t.score for t in traces if t.outcome is Outcome.OK and t.score is not None])
+    """The mean over languages of the means of their `ok` samples; no score when none is `ok`.
+
+    Each language that has an answer counts alike, however many of its answers were lost. What samples do among
+    themselves is asked within a language. Answers to an item of a task have a commonest one.
+    """
+    ok = [t for t in traces if t.outcome is Outcome.OK and (t.score is not None or t.answer is not None)]
+    by_language: dict[str, list[float]] = {}
+    for t in ok:
+        if t.score is not None:
+            by_language.setdefault(t.language, []).append(t.score)
+    groups = [np.array(values) for values in by_language.values()]
+    several = [values for values in groups if values.size > 1]
     return CellScore(
         model=model,
         cell=cell,
         method=Method.DIRECT.value,
-        score=float(values.mean()) if values.size else None,
-        variance=float(values.var(ddof=1)) if values.size > 1 else None,
-        sign_agreement=float(sign_agreement(values)) if values.size > 1 else None,
-        straddles=bool(straddles_zero(values)) if values.size > 1 else None,
-        n_ok=int(values.size),
+        score=float(np.mean([values.mean() for values in groups])) if groups else None,
+        variance=_variance(groups),
+        sign_agreement=float(np.mean([sign_agreement(values) for values in several])) if several else None,
+        straddles=any(straddles_zero(values) for values in several) if several else None,
+        n_ok=len(ok),
         n_planned=planned,
         self_consistency=consistency,
         evidence=evidence,
+        answer=commonest(t.answer for t in ok if t.answer is not None) if not groups else mean_answer(ok),
     )
+
+
+def _variance(groups: Sequence[NDArray[np.float64]]) -> float | None:
+    """The pooled variance within languages, so scaled that over n samples it is the variance of the languages' mean."""
+    freedom = sum(values.size - 1 for values in groups)
+    if not freedom:
+        return None
+    pooled = sum(float(((values - values.mean()) ** 2).sum()) for values in groups) / freedom
+    n, k = sum(values.size for values in groups), len(groups)
+    return pooled * n * sum(1 / values.size for values in groups) / k**2
+
+
+def mean_answer(traces: Sequence[Trace]) -> str | None:
+    """The mean of answers that are scores, in their own units; None for scores of a survey."""
+    given = [float(t.answer) for t in traces if t.answer is not None]
+    return f"{fmean(given):.6g}" if given else None
 
 
 def logprob_scores(contrasts: Iterable[Contrast]) -> list[CellScore]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
@@ -24,10 +24,9 @@ from auditor.domain import (
     Verdict,
     side_by_method,
 )
-from auditor.metrics.conflict import find_conflicts, judge_vote, settle, third_quartile, within_noise
-from auditor.metrics.votes import can_still_change, dawid_skene, weighted_majority
+from auditor.metrics.conflict import auto_threshold, find_conflicts, judge_vote, settle, third_quartile, within_noise
+from auditor.metrics.votes import can_still_change, dawid_skene, posterior_of_seats, weighted_majority
 
-MAX_THRESHOLD = 2.0
 HALF = 0.5
 Side = Literal["left", "right"]
 
@@ -40,12 +39,12 @@ def threshold_of(threshold: float | Literal["auto"], scores: NDArray[np.float64]
         scores: shape (cells, models), nan where there is no score.
 
     Returns:
-        In (0, 2]. Where `auto` finds no difference at all, 2, which only opposite extremes reach.
+        In (0, 2]; see `auto_threshold`.
     """
     if threshold != "auto":
         return threshold
     left, right = np.triu_indices(scores.shape[1], 1)
-    return third_quartile(np.abs(scores[:, left] - scores[:, right])).value or MAX_THRESHOLD
+    return auto_threshold(third_quartile(scores[:, left] - scores[:, right]).value)
 
 
 def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], threshold: float) -> list[Conflict]:
@@ -90,45 +89,70 @@ def marked(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[C
     return [
         replace(
             c,
-            within_noise=within_noise(c.difference, (left.variance, right.variance), (left.n_ok, right.n_ok)),
+            within_noise=within_noise(c.difference or 0.0, (left.variance, right.variance), (left.n_ok, right.n_ok)),
         )
         for c in conflicts
         for left, right in [(of[c.left, c.cell], of[c.right, c.cell])]
     ]
 
 
-def settled(config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict]) -> list[Conflict]:
+Seated = Mapping[tuple[str, Cell], Collection[str]]
+"""By model and cell, the judges that were given at least one of its traces."""
+
+
+def settled(
+    config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict], seated: Seated | None = None
+) -> list[Conflict]:
     """The conflicts with their votes counted.
 
-    Every judge that is the author of neither side has one seat, and votes for the side of whose traces it found the
-    larger share VALID. A strict majority of the seats settles, or, where the config asks for it, more than half of
-    their weight; what fails or abstains stays in the denominator. By Dawid and Skene's model, the side is upheld whose
-    traces are more likely VALID than not where the other's are less.
+    Every judge that may judge both sides, and was given traces of both, has one seat, and votes for the side of whose
+    traces it found the larger share VALID. A strict majority of the seats settles, or, where the config asks for it,
+    more than half of their weight; what fails or abstains stays in the denominator. By Dawid and Skene's model, the
+    side is upheld whose traces are more likely VALID than not where the other's are less, by what the seats say.
+
+    Args:
+        seated: None where every judge was given every trace.
     """
     said = list(verdicts)
-    sound = soundness(said) if config.panel.vote == "dawid_skene" else None
-    return [_settle(config, conflict, votes, sound) for conflict, votes in conflict_votes(config, conflicts, said)]
+    sound = Soundness(said) if config.panel.vote == "dawid_skene" else None
+    return [
+        _settle(config, conflict, votes, sound) for conflict, votes in conflict_votes(config, conflicts, said, seated)
+    ]
 
 
-def soundness(verdicts: Iterable[Verdict]) -> dict[tuple[str, Cell], float]:
-    """How likely a model's traces on a cell are VALID, on average, by Dawid and Skene; empty where nothing fits."""
-    given = [v for v in verdicts if v.outcome is Outcome.OK and v.ruling is not None]
-    judges = {name: i for i, name in enumerate(sorted({v.judge for v in given}))}
-    traces = {key: i for i, key in enumerate(sorted({(v.model, v.cell, v.sample) for v in given}))}
-    table = np.full((len(judges), len(traces)), np.nan)
-    for v in given:
-        table[judges[v.judge], traces[v.model, v.cell, v.sample]] = v.ruling is Ruling.VALID
-    fitted = dawid_skene(table)
-    if fitted.reason is not None:
-        return {}
-    found: dict[tuple[str, Cell], list[float]] = defaultdict(list)
-    for (model, cell, _), i in traces.items():
-        found[model, cell].append(float(fitted.posterior[i, -1]))  # VALID is the larger of both categories
-    return {key: sum(values) / len(values) for key, values in found.items()}
+class Soundness:
+    """How likely traces are VALID by Dawid and Skene.
+
+    How far each judge can be trusted is estimated from all verdicts. What a model's traces are is then asked of a
+    conflict's own seats only: else each of two rivals would be a judge in its own case, through what it says of the
+    other.
+    """
+
+    def __init__(self, verdicts: Iterable[Verdict]) -> None:
+        given = [v for v in verdicts if v.outcome is Outcome.OK and v.ruling is not None]
+        self._judges = sorted({v.judge for v in given})
+        traces = {key: i for i, key in enumerate(sorted({(v.model, v.cell, v.sample) for v in given}))}
+        rows = {name: i for i, name in enumerate(self._judges)}
+        self._said = np.full((len(rows), len(traces)), np.nan)
+        for v in given:
+            self._said[rows[v.judge], traces[v.model, v.cell, v.sample]] = v.ruling is Ruling.VALID
+        self._fitted = dawid_skene(self._said)
+        self._traces: dict[tuple[str, Cell], list[int]] = defaultdict(list)
+        for (model, cell, _), i in traces.items():
+            self._traces[model, cell].append(i)
+
+    def of(self, model: str, cell: Cell, seats: Collection[str]) -> float | None:
+        """How likely a model's traces on a cell are VALID, on average; None where its judges say nothing, or no fit."""
+        there = self._traces.get((model, cell))
+        if there is None or self._fitted.reason is not None:
+            return None
+        seated = [name in seats for name in self._judges]
+        found = posterior_of_seats(self._fitted, self._said[:, there], seated)[:, -1]  # VALID is the larger category
+        return None if np.isnan(found).all() else float(np.nanmean(found))
 
 
 def conflict_votes(
-    config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict]
+    config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict], seated: Seated | None = None
 ) -> Iterator[tuple[Conflict, dict[str, Side | None]]]:
     """Each conflict with the vote of every seat; None where a judge abstains, failed or was not asked."""
     given: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
@@ -150,6 +174,7 @@ def conflict_votes(
                     *given.get((judge, conflict.right, conflict.cell), (0, 0)),
                 )
                 for judge in panels[sides]
+                if seated is None or all(judge in seated.get((side, conflict.cell), ()) for side in sides)
             },
         )
 
@@ -158,10 +183,10 @@ def _settle(
     config: AuditConfig,
     conflict: Conflict,
     votes: Mapping[str, Side | None],
-    sound: Mapping[tuple[str, Cell], float] | None,
+    sound: Soundness | None,
 ) -> Conflict:
     said = list(votes.values())
-    side = _upheld(config, list(votes), said) if sound is None else _sounder(conflict, sound)
+    side = _upheld(config, list(votes), said) if sound is None else _sounder(conflict, sound, votes)
     winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
     return replace(
         conflict,
@@ -185,8 +210,8 @@ def still_open(config: AuditConfig, judges: Sequence[str], cast: Mapping[str, Si
     return can_still_change(left, right, sum(weights[j] for j in cast), sum(weights[j] for j in judges))
 
 
-def _sounder(conflict: Conflict, sound: Mapping[tuple[str, Cell], float]) -> Side | None:
-    left, right = (sound.get((name, conflict.cell)) for name in (conflict.left, conflict.right))
+def _sounder(conflict: Conflict, sound: Soundness, seats: Collection[str]) -> Side | None:
+    left, right = (sound.of(name, conflict.cell, seats) for name in (conflict.left, conflict.right))
     if left is None or right is None or (left > HALF) == (right > HALF) or HALF in (left, right):
         return None
     return "left" if left > HALF else "right"

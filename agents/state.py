@@ -18,12 +18,14 @@ class State(TypedDict, total=False):
     Keys:
         config_hash: of the configuration that the run began with.
         cells: number of cells in the audit.
+        reached: cells that models were asked about so far; all, once nothing more is to be asked.
         measures: what each model's log-probabilities are read from, by name; empty where they are not asked for.
         conflicts, open: conflicts found, and those that are left for a person.
     """
 
     config_hash: str
     cells: int
+    reached: int
     measures: dict[str, str | None]
     conflicts: int
     open: int

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from auditor.domain import Answer, Call, Message, Outcome, Ruling, Trace, Verdict
-from auditor.models.structured import TraceReview, read
+from auditor.models.structured import AnswerReview, TraceReview, read
 from auditor.prompts import load_prompt
 
+Review: TypeAlias = TraceReview | AnswerReview
 
-def read_verdict(answer: Answer, judge: str, trace: Trace, max_words: int, again: Answer | None = None) -> Verdict:
+
+def read_verdict(
+    answer: Answer,
+    judge: str,
+    trace: Trace,
+    max_words: int,
+    again: Answer | None = None,
+    shape: type[Review] = TraceReview,
+) -> Verdict:
     """The verdict in a judge's answer.
 
     What the first answer rules stands. A justification longer than asked for is replaced by that of the second answer
@@ -20,24 +30,25 @@ def read_verdict(answer: Answer, judge: str, trace: Trace, max_words: int, again
         judge, trace: who was asked about what.
         max_words: of the justification.
         again: the answer to `shorter_call`, where it was asked.
+        shape: of the verdict that was asked for.
     """
     empty = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
         return empty
-    review = read(TraceReview, answer.text)
+    review = read(shape, answer.text)
     if isinstance(review, str):
         return replace(empty, outcome=Outcome.UNPARSED)
     told = review.justification
     if again is not None and again.outcome is Outcome.OK and again.text is not None:
-        second = read(TraceReview, again.text)
-        if isinstance(second, TraceReview) and second.verdict == review.verdict:
+        second = read(shape, again.text)
+        if not isinstance(second, str) and second.verdict == review.verdict:
             told = min(told, second.justification, key=_length)
     return replace(
         empty,
         ruling=Ruling(review.verdict),
-        cultural_accuracy=review.cultural_accuracy,
+        cultural_accuracy=review.cultural_accuracy if isinstance(review, TraceReview) else None,
         logical_consistency=review.logical_consistency,
-        score_fit=review.score_fit,
+        score_fit=review.score_fit if isinstance(review, TraceReview) else review.answer_fit,
         confidence=None if review.confidence is None else review.confidence / 100,
         justification=cut_words(told, max_words),
         shortened=_length(told) > max_words,
@@ -49,11 +60,16 @@ def shorter_call(call: Call, answer: Answer, max_words: int) -> Call | None:
     """The question to a judge whose justification is too long; None where it is not, or where there is none."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None
-    review = read(TraceReview, answer.text)
+    review = read(shape_of(call), answer.text)
     if isinstance(review, str) or _length(review.justification) <= max_words:
         return None
     asked = load_prompt("review.shorter").render(words=str(_length(review.justification)), max_words=str(max_words))
     return replace(call, messages=(*call.messages, Message("assistant", answer.text), asked[-1]))
+
+
+def shape_of(call: Call) -> type[Review]:
+    """The shape of the verdict that a call asks for."""
+    return AnswerReview if call.schema == AnswerReview.__name__ else TraceReview
 
 
 def cut_words(text: str, max_words: int) -> str:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """The known word that a misspelt one is nearest to, as a question; where none is near, another hint."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"Did you mean '{near[0]}'?" if near else otherwise
 
 
 class AuditorError(Exception):
@@ -41,6 +49,14 @@ class SurveyError(AuditorError):
 
 class StorageError(AuditorError):
     """The database cannot be opened, is held by another run, or does not hold what was asked of it."""
+
+
+class EmptyStorageError(StorageError):
+    """The database is there, and nothing is in it yet."""
+
+
+class NotAllowedError(StorageError):
+    """The user's role on the server does not allow it."""
 
 
 class ModelSetupError(AuditorError):

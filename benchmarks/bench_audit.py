@@ -1,9 +1,10 @@
-"""An audit against a scripted server that answers at once: calls a second, CPU a call, peak memory.
+"""An audit against a scripted server that answers at once, beside a bare litellm loop and beside Inspect AI.
 
-Beside it, in the same run and against the same server, a bare litellm loop that asks the same questions with the same
-concurrency and keeps nothing. The machine's speed cancels out in the ratios. Prints JSON.
+All ask the same server, in the same run; the loop asks the very questions of the audit with the same concurrency and
+keeps nothing, Inspect AI generates, scores and logs. The machine's speed cancels out in the ratios; the shortest of
+some turns counts. Prints JSON.
 
-Usage: python benchmarks/bench_audit.py [--samples 10]
+Usage: python benchmarks/bench_audit.py [--samples 10] [--turns 3] [--without-inspect]
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 KEY = "BENCH_KEY"
-CONCURRENCY = 20
-MODELS = 3
+CONCURRENCY = 60
+INSPECT = ROOT / ".venv-bench" / "bin" / "python"
+"""Inspect AI's own environment (`make bench` makes it): it wants a newer client of OpenAI's than litellm takes."""
 
 
 @contextmanager
-def scripted_server() -> Iterator[str]:
+def scripted_server(delay_s: float = 0.0) -> Iterator[str]:
     """The tests' scripted server, in a process of its own so that its CPU time is not counted."""
-    command = [sys.executable, str(ROOT / "tests" / "fake_server.py")]
+    command = [sys.executable, str(ROOT / "tests" / "fake_server.py"), str(delay_s)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stdin is not None
@@ -41,7 +43,7 @@ def scripted_server() -> Iterator[str]:
         process.stdin.close()
 
 
-def measured(job: Any) -> tuple[float, float]:
+def measured(job: Callable[[], object]) -> tuple[float, float]:
     """Wall and CPU seconds of a job."""
     wall, cpu = time.perf_counter(), time.process_time()
     job()
@@ -49,7 +51,7 @@ def measured(job: Any) -> tuple[float, float]:
 
 
 def audit_config(url: str, samples: int) -> Any:
-    """Three models over 14 countries x 3 topics; every trace goes to one judge."""
+    """One model over 14 countries x 3 topics; every trace goes to one judge."""
     from auditor.config import AuditConfig
 
     def model(name: str) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def audit_config(url: str, samples: int) -> Any:
         {
             "name": "bench",
             "survey": {"source": "wvs7-sample", "topics": ["divorce", "abortion", "death penalty"]},
-            "models": [model(f"m{i}") for i in range(MODELS)],
+            "models": [model("m0")],
             "judges": [model("judge")],
             "embedding": {"model": "none"},
             "probes": {"direct": {"samples": samples}},
@@ -69,7 +71,7 @@ def audit_config(url: str, samples: int) -> Any:
 
 
 async def bare_loop(requests: list[dict[str, Any]]) -> None:
-    """The same questions through litellm alone."""
+    """The same questions through litellm alone, as it comes."""
     from auditor.models import door
 
     queue = iter(requests)
@@ -78,8 +80,23 @@ async def bare_loop(requests: list[dict[str, Any]]) -> None:
         for request in queue:
             await door.litellm().acompletion(**request)
 
-    await asyncio.gather(*(work() for _ in range(CONCURRENCY * MODELS)))
-    await door.close_clients()
+    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    await door.litellm().close_litellm_async_clients()
+    door.litellm().in_memory_llm_clients_cache.flush_cache()
+
+
+def as_it_comes(requests: list[dict[str, Any]]) -> Callable[[], None]:
+    """The bare loop, without the settings that the pipeline gives litellm."""
+
+    def job() -> None:
+        name = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
+        kept = os.environ.pop(name)
+        try:
+            asyncio.run(bare_loop(requests))
+        finally:
+            os.environ[name] = kept
+
+    return job
 
 
 def same_requests(storage: str, config: Any) -> list[dict[str, Any]]:
@@ -111,37 +128,72 @@ def same_requests(storage: str, config: Any) -> list[dict[str, Any]]:
     return requests
 
 
-def main() -> None:
-    """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=10)
-    samples = parser.parse_args().samples
-    os.environ[KEY] = "none"
-    os.environ["AUDITOR_TRUST"] = f"{KEY}@127.0.0.1"
+def inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) -> dict[str, Any]:
+    """The same questions by Inspect AI, in a process of its own; wall and CPU seconds of its evaluation alone."""
+    asked = Path(folder) / "requests.json"
+    asked.write_text(json.dumps([{k: r[k] for k in ("model", "messages", "response_format")} for r in requests]))
+    command = [str(INSPECT), str(Path(__file__).with_name("inspect_loop.py")), url, str(asked), str(CONCURRENCY)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode:
+        raise SystemExit(f"Inspect AI failed:\n{done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if found["status"] != "success" or found["scored"] != len(requests):
+        raise SystemExit(f"Inspect AI did not do the work, so its time says nothing: {found}")
+    return found
+
+
+def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
+    """Time all of them, turn by turn."""
     from auditor.models import door
     from auditor.run import run_audit
 
-    with scripted_server() as url, tempfile.TemporaryDirectory() as folder:
-        storage, config = f"sqlite:///{folder}/bench.db", audit_config(url, samples)
-        door.litellm()
-        run_audit(audit_config(url, 1), storage=f"sqlite:///{folder}/warm.db")
-        wall, cpu = measured(lambda: run_audit(config, storage=storage))
+    config = audit_config(url, samples)
+    door.litellm()
+    run_audit(audit_config(url, 1), storage=f"sqlite:///{folder}/warm.db")
+    ours, bare, others = [], [], []
+    for turn in range(turns):
+        storage = f"sqlite:///{folder}/turn{turn}.db"
+        ours.append(measured(lambda storage=storage: run_audit(config, storage=storage)))  # type: ignore[misc]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         requests = same_requests(storage, config)
-        bare_wall, bare_cpu = measured(lambda: asyncio.run(bare_loop(requests)))
-        again, _ = measured(lambda: run_audit(config, storage=storage))
+        bare.append(measured(as_it_comes(requests)))
+        if with_inspect:
+            others.append(inspect_ai(url, requests, folder))
+    again, _ = measured(lambda: run_audit(config, storage=storage))
     n = len(requests)
-    result = {
+    (wall, cpu), (bare_wall, bare_cpu) = (tuple(min(t[i] for t in times) for i in (0, 1)) for times in (ours, bare))
+    found = {
         "calls": n,
-        "calls_per_s": round(n / wall, 1),
-        "cpu_ms_per_call": round(1000 * cpu / n, 2),
-        "bare_litellm": {"calls_per_s": round(n / bare_wall, 1), "cpu_ms_per_call": round(1000 * bare_cpu / n, 2)},
-        "cpu_ratio_to_bare_litellm": round(cpu / bare_cpu, 2),
-        "wall_ratio_to_bare_litellm": round(wall / bare_wall, 2),
-        "second_run_s": round(again, 2),
-        "peak_memory_mb": round(peak),
+        "calls_per_s": n / wall,
+        "cpu_ms_per_call": 1000 * cpu / n,
+        "bare_litellm": {"calls_per_s": n / bare_wall, "cpu_ms_per_call": 1000 * bare_cpu / n},
+        "cpu_ratio_to_bare_litellm": cpu / bare_cpu,
+        "wall_ratio_to_bare_litellm": wall / bare_wall,
+        "second_run_s": again,
+        "peak_memory_mb": peak,
     }
-    print(json.dumps(result, indent=2))
+    if others:
+        best_wall, best_cpu = (min(o[what] for o in others) for what in ("wall_s", "cpu_s"))
+        found["inspect_ai"] = {"samples_per_s": n / best_wall, "cpu_ms_per_sample": 1000 * best_cpu / n}
+        found["wall_ratio_to_inspect_ai"] = wall / best_wall
+        found["cpu_ratio_to_inspect_ai"] = cpu / best_cpu
+    return found
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=10, help="of each cell; a cell is asked and judged that often")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--without-inspect", action="store_true")
+    given = parser.parse_args()
+    os.environ[KEY] = "none"
+    os.environ["AUDITOR_TRUST"] = f"{KEY}@127.0.0.1"
+    with scripted_server() as url, tempfile.TemporaryDirectory() as folder:
+        found = compare(
+            url, folder, given.samples, given.turns, with_inspect=INSPECT.exists() and not given.without_inspect
+        )
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

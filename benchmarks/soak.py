@@ -16,8 +16,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_audit import KEY, scripted_server
 
+T = TypeVar("T")
 CHUNK = 2000
 MAX_SLOPE_MB, MAX_LAG_S = 1.0, 0.1
 
@@ -91,8 +93,8 @@ async def soak(context: Any, calls: int) -> dict[str, Any]:
     }
 
 
-async def run(url: str, folder: str, calls: int, concurrency: int) -> dict[str, Any]:
-    """Set up what an audit has, and soak it."""
+async def with_context(url: str, folder: str, concurrency: int, work: Callable[[Any], Awaitable[T]]) -> T:
+    """Set up what an audit has, and do the work in it."""
     from auditor.agents.context import Context
     from auditor.models.gateway import Gateway
     from auditor.run import fingerprint, planned_cells, planned_survey
@@ -107,7 +109,7 @@ async def run(url: str, folder: str, calls: int, concurrency: int) -> dict[str, 
         gateway = Gateway(config.models, config.limits)
         try:
             context = Context(config, survey, audit.id, planned_cells(survey), db, gateway=gateway, encoder=None)
-            return await soak(context, calls)
+            return await work(context)
         finally:
             await gateway.close()
 
@@ -123,7 +125,7 @@ def main() -> None:
 
     bootstrap.prepare()
     with scripted_server() as url, tempfile.TemporaryDirectory() as folder:
-        found = asyncio.run(run(url, folder, given.calls, given.concurrency))
+        found = asyncio.run(with_context(url, folder, given.concurrency, lambda context: soak(context, given.calls)))
     print(json.dumps(found, indent=1))
     if not found["holds"]:
         sys.exit(1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from auditor._yaml import parse_yaml
+from auditor.config.strict_yaml import parse_yaml
 from auditor.domain import Message
 from auditor.errors import ConfigError
 

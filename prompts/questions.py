@@ -13,8 +13,8 @@ from typing import Annotated
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
+from auditor.domain.semantic import FOUNDATIONS, Question
 from auditor.errors import ConfigError
-from auditor.semantic import FOUNDATIONS, Question
 
 Text = Annotated[str, Field(min_length=1)]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
-from auditor.errors import StorageError
-from auditor.storage import moral
+from auditor.errors import StorageError, did_you_mean
+from auditor.storage import moral, tasks
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
 from auditor.storage.tables import (
@@ -90,8 +89,7 @@ def get(db: Database, name: str) -> Audit:
     if audit is not None:
         return audit
     names = [a.name for a in all_audits(db)]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean '{near[0]}'?" if near else f"It holds: {', '.join(names) or 'none yet'}."
+    hint = did_you_mean(name, names, f"It holds: {', '.join(names) or 'none yet'}.")
     raise StorageError(f"the database {db.url} has no audit '{name}'.", hint)
 
 
@@ -167,6 +165,7 @@ def survey_of(db: Database, audit: Audit) -> Survey:
         grouping=_grouping(facts.get("grouping")),
         native={country: tuple(codes) for country, codes in facts.get("native", {}).items()},
         phrasings={code: _phrasing(words) for code, words in facts.get("phrasings", {}).items()},
+        task=tasks.task_of(db, audit.id, facts.get("task")),
     )
 
 
@@ -193,10 +192,11 @@ def _drop_derived(connection: Connection, audit_id: int) -> None:
 
 
 def _survey_json(survey: Survey) -> str:
-    facts = asdict(survey)
+    facts = asdict(replace(survey, cells=(), task=None))
     facts.pop("cells")
     facts["words"] = {topic: list(words) for topic, words in survey.words.items()}
     facts["native"] = {country: list(codes) for country, codes in survey.native.items()}
+    facts["task"] = tasks.facts_of(survey.task)
     return canonical_json(facts)
 
 
@@ -221,6 +221,7 @@ def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
     connection.execute(delete(table).where(table.c.audit_id == audit_id))
     if survey.cells:
         connection.execute(insert(table), _truth_values(audit_id, survey))
+    tasks.save_items(connection, audit_id, survey.task)
 
 
 def _survey_cell(row: RowMapping) -> SurveyCell:

@@ -47,3 +47,13 @@ def ballots(db: Database, audit_id: int) -> list[Ballot]:
     query = query.where(v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value)
     with db.read() as connection:
         return [Ballot._make(row) for row in connection.execute(query)]
+
+
+def repeated(db: Database, audit_id: int) -> int:
+    """Verdicts that are another judge's very answer: both are one model, asked the same."""
+    v = table_of(VerdictRow)
+    place = (v.c.model, v.c.country, v.c.topic, v.c.sample, v.c.key)
+    given = (v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value, v.c.key.is_not(None))
+    shared = select((func.count() - 1).label("n")).where(*given).group_by(*place).having(func.count() > 1).subquery()
+    with db.read() as connection:
+        return int(connection.execute(select(func.coalesce(func.sum(shared.c.n), 0))).scalar_one())

@@ -43,13 +43,18 @@ class Checked(NamedTuple):
     broken: Sequence[Broken]
 
 
-def extend(connection: Connection, kind: str, name: str) -> None:
-    """Link a row that was just inserted, in the same transaction; as it will be read again."""
-    table = table_of(LinkRow)
-    last = connection.execute(select(table.c.digest).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none()
-    row = _row(connection, kind, name)
-    assert row is not None
-    connection.execute(insert(table), [{"kind": kind, "row": name, "digest": _digest(last or START, kind, row)}])
+def extend(connection: Connection, kind: str, names: Sequence[str]) -> None:
+    """Link rows that were just inserted, in this order and the same transaction; as they will be read again."""
+    table, (source, column) = table_of(LinkRow), KINDS[kind]
+    last = connection.execute(select(table.c.digest).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none() or START
+    key = table_of(source).c[column]
+    found = connection.execute(select(table_of(source)).where(key.in_([_value(kind, n) for n in names]))).mappings()
+    rows, links = {str(row[column]): row for row in found}, []
+    for name in names:
+        last = _digest(last, kind, rows[name])
+        links.append({"kind": kind, "row": name, "digest": last})
+    if links:
+        connection.execute(insert(table), links)
 
 
 def check(db: Database, most: int = 10) -> Checked:
@@ -89,8 +94,11 @@ def _unlinked(connection: Connection, seen: dict[str, set[str]], most: int) -> I
 def _row(connection: Connection, kind: str, name: str) -> RowMapping | None:
     row, column = KINDS[kind]
     table: Table = table_of(row)
-    value: Any = int(name) if kind == "rating" else name
-    return connection.execute(select(table).where(table.c[column] == value)).mappings().one_or_none()
+    return connection.execute(select(table).where(table.c[column] == _value(kind, name))).mappings().one_or_none()
+
+
+def _value(kind: str, name: str) -> Any:
+    return int(name) if kind == "rating" else name
 
 
 def _digest(last: str, kind: str, row: RowMapping) -> str:

@@ -109,7 +109,7 @@ def comparisons(db: Database, audit_id: int) -> list[Comparison]:
 def tally(db: Database, audit_id: int) -> dict[str, int]:
     """Answers of an audit by outcome."""
     c = table_of(ComparisonRow).c
-    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
+    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome).order_by(c.outcome)
     with db.read() as connection:
         return {outcome: int(n) for outcome, n in connection.execute(query)}
 

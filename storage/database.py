@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 import os
-import platform
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event, inspect, select
+from sqlalchemy import Connection, Engine, Insert, Table
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlmodel import SQLModel
 
 from auditor.errors import StorageError, UsageError
-from auditor.storage import tables
+from auditor.storage import locks, schema
+from auditor.storage.engine import make_engine, reading, shown
+from auditor.storage.filesystems import refuse_network
+from auditor.storage.schema import State
 from auditor.storage.writer import Job, T, Writer, unusable
 
 DEFAULT_URL = "sqlite:///auditor.db"
 STORAGE_VARIABLE = "AUDITOR_STORAGE"
+MEND_OPEN = "Look at the name given with --storage, and whether this user may open it."
 BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER@HOST/NAME"}
-PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY")
 
 
 class Database:
     """An open database. Reads go through `read`, writes through `write`, which returns when they are durable."""
 
-    def __init__(self, url: str, engine: Engine) -> None:
-        self.url = url
+    def __init__(self, path: Path | None, engine: Engine, upgraded: schema.Upgrade | None = None) -> None:
+        self.path = path
+        """The file, for SQLite; None for a server."""
         self.engine = engine
         self.writer = Writer(engine)
+        self.upgraded = upgraded
+        """What was changed in it when it was opened."""
+        self._reading = reading(engine)
 
     @property
-    def path(self) -> Path | None:
-        """The file, for SQLite; None for a server."""
-        return sqlite_path(self.url)
+    def url(self) -> str:
+        """As it may be shown, without a password."""
+        return shown(self.engine.url.render_as_string(hide_password=False))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -47,7 +51,7 @@ class Database:
             StorageError: the database cannot be read, as when its file is damaged.
         """
         try:
-            with self.engine.connect().execution_options(auditor_reads=True) as connection:
+            with self.engine.connect().execution_options(**self._reading) as connection:
                 yield connection
         except DBAPIError as error:
             raise unusable(self.engine, error) from error
@@ -83,7 +87,7 @@ def sqlite_path(url: str) -> Path | None:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise UsageError(f"'{url}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
+        raise UsageError(f"'{shown(url)}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
     if (backend := parsed.get_backend_name()) not in BACKENDS:
         raise UsageError(f"auditor keeps no audits in '{backend}'.", f"Use {' or '.join(BACKENDS.values())}.")
     if backend != "sqlite":
@@ -94,74 +98,79 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
-    """Open a database, and make it when there is none.
+    """Open a database.
 
     Args:
         url: such as `sqlite:///auditor.db` (relative to the working folder).
-        create: when False, a database that does not exist is an error.
+        create: whether to make one that is not there, and to upgrade a file of an older program, of which a copy is
+            kept. A server's is upgraded by `auditor doctor --upgrade` alone, since others use it too.
 
     Raises:
         UsageError: not a database URL.
-        StorageError: no such database, not one of ours, written by a newer version, or not to be opened.
+        StorageError: no such database, not one of ours, of an older or newer version, on a network file system, or not
+            to be opened.
     """
     path = sqlite_path(url)
-    if path is not None and not create and not path.exists():
+    if path is not None:
+        _check_place(path, create)
+    engine = make_engine(url)
+    try:
+        upgraded = _make_ready(engine, url, path, create)
+    except DBAPIError as error:
+        engine.dispose()
+        said = " ".join(str(error.orig).split())
+        raise StorageError(f"{path or shown(url)}: cannot be opened as a database: {said}.", MEND_OPEN) from None
+    except StorageError:
+        engine.dispose()
+        raise
+    return Database(path, engine, upgraded)
+
+
+def upgrade_database(url: str) -> schema.Upgrade | None:
+    """Bring an older database up to today's tables; None where it is so already.
+
+    Raises:
+        UsageError, StorageError: as `open_database`.
+    """
+    path = sqlite_path(url)
+    if path is not None:
+        _check_place(path, create=False)
+    engine = make_engine(url)
+    try:
+        found = schema.look(engine)
+        if found.state is State.OLDER:
+            return schema.upgrade(url, path)
+        if found.state is State.EMPTY and path is None:  # a server's owner makes the tables, for the others to use
+            schema.create(engine)
+        elif found.state is not State.TODAY:
+            raise schema.refuse(url, found)
+        return None
+    except DBAPIError as error:
+        raise unusable(engine, error) from None
+    finally:
+        engine.dispose()
+
+
+def _check_place(path: Path, create: bool) -> None:
+    if not create and not path.exists():
         raise StorageError(
             f"there is no database at {path}.", "Name it with --storage, or make one with `auditor run`."
         )
-    if path is not None and not path.parent.is_dir():
+    if not path.parent.is_dir():
         raise StorageError(f"the folder {path.parent} of the database does not exist.", "Make it first.")
-    try:
-        engine = create_engine(url)
-    except (NoSuchModuleError, ImportError):
-        raise UsageError(
-            f"the driver that '{make_url(url).drivername}' names is not installed.",
-            "For PostgreSQL: pip install 'psycopg[binary]', and postgresql+psycopg:// in the URL.",
-        ) from None
-    if path is not None:
-        event.listen(engine, "connect", _set_pragmas)
-        event.listen(engine, "begin", _begin)
-    try:
-        _create_or_check(engine, url)
-    except DBAPIError as error:
-        engine.dispose()
-        raise StorageError(f"{path or url}: cannot be opened as a database: {error.orig}.") from None
-    return Database(url, engine)
+    refuse_network(path)
 
 
-def _set_pragmas(connection: sqlite3.Connection, _: Any) -> None:
-    connection.isolation_level = None  # transactions are begun by us, see _begin
-    for pragma in PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin(connection: Connection) -> None:
-    """Begin as a writer at once where a write may follow: a reader that turns writer is refused without waiting."""
-    writes = connection.get_execution_options().get("auditor_reads") is None
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _create_or_check(engine: Engine, url: str) -> None:
-    with engine.connect().execution_options(auditor_reads=True) as connection:
-        names = inspect(connection).get_table_names()
-        if "meta" in names:
-            _check_version(connection, url)
-            return
-    if names:
-        raise StorageError(f"{url}: a database, but not one of auditor's.", "Name another with --storage.")
-    with engine.begin() as connection:
-        SQLModel.metadata.create_all(connection)
-        insert_new(connection, tables.MetaRow, [{"key": "schema_version", "value": str(tables.SCHEMA_VERSION)}])
-
-
-def _check_version(connection: Connection, url: str) -> None:
-    meta = table_of(tables.MetaRow)
-    row = connection.execute(select(meta.c.value).where(meta.c.key == "schema_version")).scalar_one_or_none()
-    if row is None or int(row) > tables.SCHEMA_VERSION:
-        raise StorageError(
-            f"{url}: written by a newer version of auditor (schema {row}, known here: {tables.SCHEMA_VERSION}).",
-            "Update auditor.",
-        )
+def _make_ready(engine: Engine, url: str, path: Path | None, create: bool) -> schema.Upgrade | None:
+    found = schema.look(engine)
+    if found.state is State.TODAY:
+        return None
+    if create and found.state is State.EMPTY:
+        schema.create(engine)
+        return None
+    if create and found.state is State.OLDER and path is not None:
+        return schema.upgrade(url, path)
+    raise schema.refuse(url, found)
 
 
 # --- writing rows -----------------------------------------------------------------------------------------------
@@ -211,20 +220,16 @@ def run_lock(database: Database, audit: str) -> Iterator[None]:
         StorageError: another process runs this audit; the message names it.
     """
     path = database.path
-    if path is None:
-        yield  # a server has sessions of its own
-        return
-    lock_path = path.with_name(f"{path.name}.{audit}.lock")
-    lock = FileLock(str(lock_path), timeout=0)
-    holder = lock_path.with_suffix(".holder")
     try:
-        lock.acquire()
-    except Timeout:
-        who = holder.read_text(encoding="utf-8") if holder.exists() else "another process"
-        raise StorageError(f"audit '{audit}' is being run by {who}.", "Wait for it, or stop it first.") from None
-    try:
-        holder.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
-        yield
-    finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
+        with locks.on_server(database.engine, audit) if path is None else locks.beside_file(path, audit):
+            yield
+    except locks.Held as held:
+        raise StorageError(f"audit '{audit}' is being run by {held.who}.", "Wait for it, or stop it first.") from None
+
+
+def runner(database: Database, audit: str) -> str | None:
+    """Who runs an audit now, as `process 42 on host`; None where nobody does, or nothing is known."""
+    if database.path is None:
+        with database.read() as connection:
+            return locks.holder_on_server(connection, audit)
+    return locks.holder_beside_file(database.path, audit)

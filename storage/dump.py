@@ -15,7 +15,6 @@ from auditor.storage.database import Database, table_of
 Kind = Literal["integer", "number", "boolean", "text"]
 
 _ABOUT_THE_DATABASE = {
-    "meta": "facts about the database",
     "link": "the chain of hashes over all audits of the database",
 }
 BY_KEY = ("answer", "attempt")
@@ -55,7 +54,8 @@ def dump_rows(db: Database, audit_id: int, name: str, size: int = 10_000) -> Ite
 def left_out() -> dict[str, str]:
     """Tables that belong to the database and not to one audit, and what they are."""
     others = {name: row for name, row in _all().items() if name not in _rows()}
-    return {name: _ABOUT_THE_DATABASE.get(name) or (inspect.getdoc(row) or "") for name, row in others.items()}
+    found = {name: _ABOUT_THE_DATABASE.get(name) or (inspect.getdoc(row) or "") for name, row in others.items()}
+    return found | {tables.VERSION_TABLE: "the revision that the database is at"}
 
 
 def _all() -> dict[str, type[SQLModel]]:

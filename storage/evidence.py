@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, case, func, select
 from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, model_of_side
 from auditor.storage.database import Database, table_of
 from auditor.storage.standing import ConflictKey
-from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TaskItemRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Sample:
     outcome: Outcome
     score: float | None
     text: str | None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Hidden:
     Attributes:
         verdicts_left, verdicts_right: on each side's traces, in order of judge and sample.
         survey: what people of the country say; None where it was not planned.
+        truth: the right answer to an item of a task; None where it is not known, or nobody asked for one.
     """
 
     left: str
@@ -36,6 +38,7 @@ class Hidden:
     verdicts_left: tuple[Verdict, ...]
     verdicts_right: tuple[Verdict, ...]
     survey: SurveyCell | None
+    truth: str | None = None
 
 
 def sides(db: Database, audit_id: int, key: ConflictKey) -> tuple[tuple[Sample, ...], tuple[Sample, ...]]:
@@ -53,14 +56,15 @@ def hidden(db: Database, audit_id: int, key: ConflictKey) -> Hidden:
             verdicts_left=_verdicts(connection, audit_id, key, key.left),
             verdicts_right=_verdicts(connection, audit_id, key, key.right),
             survey=_survey(connection, audit_id, key),
+            truth=_truth(connection, audit_id, key),
         )
 
 
 def _samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:
     c = table_of(TraceRow).c
     where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
-    query = select(c.sample, c.outcome, c.score, c.text).where(*where).order_by(c.sample)
-    found = tuple(Sample(n, Outcome(outcome), score, text) for n, outcome, score, text in connection.execute(query))
+    query = select(c.sample, c.outcome, c.score, c.text, c.answer).where(*where).order_by(c.sample)
+    found = tuple(Sample(n, Outcome(outcome), *said) for n, outcome, *said in connection.execute(query))
     return found or _claim(connection, audit_id, key, model) or _by_method(connection, audit_id, key, model)
 
 
@@ -125,14 +129,24 @@ def _survey(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCe
     return SurveyCell(cell=Cell(key.country, key.topic), **values)
 
 
+def _truth(connection: Connection, audit_id: int, key: ConflictKey) -> str | None:
+    c = table_of(TaskItemRow).c
+    query = select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
+    return None if key.country else connection.execute(query).scalar_one_or_none()
+
+
 def judge_shares(db: Database, audit_id: int) -> dict[tuple[str, str, Cell], tuple[int, int]]:
-    """How many of a judge's valid verdicts on a model's traces on a cell say VALID, and how many there are."""
+    """How many of a judge's valid verdicts on a model's traces on a cell say VALID, and how many there are.
+
+    Of those asked whatever other judges said: what an adaptive panel asks more is of disputed traces.
+    """
     c = table_of(VerdictRow).c
     group = (c.judge, c.model, c.country, c.topic)
     valid = func.sum(case((c.ruling == Ruling.VALID.value, 1), else_=0))
     query = select(*group, valid, func.count()).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    query = query.where(c.always.is_(True))
     with db.read() as connection:
         return {
             (judge, model, Cell(country, topic)): (int(yes), int(n))
-            for judge, model, country, topic, yes, n in connection.execute(query.group_by(*group))
+            for judge, model, country, topic, yes, n in connection.execute(query.group_by(*group).order_by(*group))
         }

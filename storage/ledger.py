@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.storage import chain
 from auditor.storage.database import Database, insert_new, table_of
-from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow
-from auditor.storage.writer import Job
+from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
+from auditor.storage.writer import Job, Joined
 
 CHUNK = 500
 """Keys in one query; SQLite allows 999 variables in the oldest versions."""
@@ -52,35 +53,60 @@ def known_keys(db: Database, keys: Iterable[str]) -> set[str]:
 async def dispatch(db: Database, run: str, audit_id: int, call: Call) -> None:
     """Note that a call is about to go out; what is still noted when a run has ended may have been paid for in vain."""
     values = {"run": run, "key": call.key, "audit_id": audit_id, "name": call.name, "purpose": call.purpose.value}
-    await _done(db, lambda connection: insert_new(connection, DispatchRow, [values | {"started_at": now()}]))
+    await _done(db, _Note(dispatched=values | {"started_at": now()}))
 
 
 async def recall(db: Database, run: str, call: Call) -> None:
     """Note that a call came to its end without anything to record."""
-    await _done(db, lambda connection: _settle(connection, run, call))
+    await _done(db, _Note(settled=(run, call.key)))
 
 
 async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> None:
     """Record a call's attempts, and its answer if one arrived; durable when this returns."""
-    await _done(db, lambda connection: _insert(connection, call, answer, run))
+    settled = None if run is None else (run, call.key)
+    await _done(db, _Note(settled=settled, call=call, answer=answer))
 
 
 async def _done(db: Database, job: Job[Any]) -> None:
     await asyncio.wrap_future(db.writer.submit(job))
 
 
-def _settle(connection: Connection, run: str, call: Call) -> None:
-    table = table_of(DispatchRow)
-    connection.execute(delete(table).where(table.c.run == run, table.c.key == call.key))
+@dataclass(frozen=True)
+class _Note(Joined):
+    """What is to be noted of one call: that it goes out, that it came back, what it brought."""
+
+    dispatched: dict[str, Any] | None = None
+    settled: tuple[str, str] | None = None
+    call: Call | None = None
+    answer: Answer | None = None
+
+    @classmethod
+    def together(cls, connection: Connection, jobs: Sequence[_Note]) -> None:
+        """One statement for each table, however many the calls.
+
+        What came back is settled before what goes out is noted: where both are of one call, it was asked again.
+        """
+        table = table_of(DispatchRow)
+        if settled := [{"of_run": run, "of_key": key} for run, key in (n.settled for n in jobs if n.settled)]:
+            theirs = (table.c.run == bindparam("of_run"), table.c.key == bindparam("of_key"))
+            connection.execute(delete(table).where(*theirs), settled)
+        insert_new(connection, DispatchRow, [n.dispatched for n in jobs if n.dispatched])
+        _insert(connection, [(n.call, n.answer) for n in jobs if n.call and n.answer])
 
 
-def _insert(connection: Connection, call: Call, answer: Answer, run: str | None) -> None:
-    if run is not None:
-        _settle(connection, run, call)
-    if answer.attempts:
-        connection.execute(insert(table_of(AttemptRow)), [_attempt_values(call, a) for a in answer.attempts])
-    if answer.outcome.is_answer and insert_new(connection, AnswerRow, [_answer_values(call, answer)]):
-        chain.extend(connection, "answer", call.key)
+def _insert(connection: Connection, answered: Sequence[tuple[Call, Answer]]) -> None:
+    attempts = [(call, attempt) for call, answer in answered for attempt in answer.attempts]
+    bodies = {a.body.digest: a.body.data for _, a in attempts if a.body}
+    insert_new(connection, PayloadRow, [{"digest": d, "data": zlib.compress(data, 1)} for d, data in bodies.items()])
+    if attempts:
+        connection.execute(insert(table_of(AttemptRow)), [_attempt_values(*attempt) for attempt in attempts])
+    arrived = {call.key: (call, answer) for call, answer in reversed(answered) if answer.outcome.is_answer}
+    if arrived:
+        column = table_of(AnswerRow).c.key
+        known = set(connection.execute(select(column).where(column.in_(arrived))).scalars())
+        fresh = [(call, answer) for key, (call, answer) in reversed(arrived.items()) if key not in known]
+        insert_new(connection, AnswerRow, [_answer_values(call, answer) for call, answer in fresh])
+        chain.extend(connection, "answer", [call.key for call, _ in fresh])
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
@@ -103,9 +129,14 @@ def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
         "served_model": answer.served_model,
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
+        "cached_tokens": answer.cached_tokens,
         "cost_usd": answer.cost_usd,
         "error": answer.error,
         "created_at": now(),
+        "fingerprint": answer.fingerprint,
+        "sent": answer.sent,
+        "altered": answer.altered,
+        "payload": body.digest if answer.attempts and (body := answer.attempts[-1].body) else None,
     }
 
 
@@ -121,6 +152,8 @@ def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
         "http_status": attempt.http_status,
         "error": attempt.error,
         "retry_after_s": attempt.retry_after_s,
+        "size": attempt.body.size if attempt.body else None,
+        "payload": attempt.body.digest if attempt.body else None,
     }
 
 
@@ -133,14 +166,21 @@ def _answer(row: RowMapping) -> Answer:
         served_model=row["served_model"],
         prompt_tokens=row["prompt_tokens"],
         completion_tokens=row["completion_tokens"],
+        cached_tokens=row["cached_tokens"],
         cost_usd=row["cost_usd"],
         error=row["error"],
+        fingerprint=row["fingerprint"],
+        sent=row["sent"],
+        altered=row["altered"],
     )
 
 
-def spent(db: Database, keys: Sequence[str]) -> float:
-    """US dollars that the answers of these keys cost, as far as prices are known."""
-    return sum(a.cost_usd or 0.0 for a in answers(db, keys).values())
+def payload(db: Database, digest: str) -> bytes | None:
+    """The beginning of a server's answer as it came; None when nothing is kept under this digest."""
+    table = table_of(PayloadRow)
+    with db.read() as connection:
+        packed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
+    return None if packed is None else zlib.decompress(packed)
 
 
 def count_attempts(db: Database) -> int:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Outcome, canonical_json
-from auditor.semantic import MoralAnswer, NullScore, PairVerdict, Question, QuestionScore, SemanticFacts, Wording
+from auditor.domain.semantic import MoralAnswer, NullScore, PairVerdict, Question, QuestionScore, SemanticFacts, Wording
 from auditor.storage.database import Database, insert_new, table_of, upsert
 from auditor.storage.ledger import CHUNK
 from auditor.storage.tables import (
@@ -101,8 +101,10 @@ def answering_models(db: Database, audit_id: int) -> list[str]:
 def outcome_tallies(db: Database, audit_id: int) -> list[tuple[str, bool, str, str | None, int]]:
     """Answers counted by model, whether to the question as it stands, outcome, and the rule's outcome."""
     c = table_of(MoralAnswerRow).c
-    group = (c.model, c.wording == 0, c.outcome, c.rot_outcome)
-    query = select(*group, func.count()).where(c.audit_id == audit_id).group_by(*group)
+    as_it_stands = (c.wording == 0).label("as_it_stands")
+    each = select(c.model, as_it_stands, c.outcome, c.rot_outcome).where(c.audit_id == audit_id).subquery()
+    group = (each.c.model, each.c.as_it_stands, each.c.outcome, each.c.rot_outcome)
+    query = select(*group, func.count()).group_by(*group)
     with db.read() as connection:
         return sorted(
             ((m, bool(s), o, r, int(n)) for m, s, o, r, n in connection.execute(query)),

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select, union
+from sqlalchemy import Connection, func, select
+from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
+from auditor.storage import tallies
 from auditor.storage.audits import WHOLE, Audit, all_audits
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database, runner, table_of
 from auditor.storage.reviews import Queue
 from auditor.storage.standing import Standing
-from auditor.storage.tables import AnswerRow, CallRow, ComparisonRow, SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import ComparisonRow, MoralAnswerRow, SurveyCellRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,9 @@ class Overview:
 
     Attributes:
         runner: the process that runs it now, as `process 42 on host`; None where none does, or nothing is known.
-        planned: samples that the config asks for; None for imported scores.
-        traces, verdicts: rows so far, and how many of them are `ok`.
+        planned: samples that the config asks for, or at most, until sampling ends; None for imported scores.
+        traces, verdicts, answers, comparisons: rows so far (answers are those to moral questions), and how many of them
+            are `ok`.
         cost_usd: of the answers whose price is known; None where no price is.
         unpriced: answers whose price is not known.
         conflicts: by standing, people's decisions included.
@@ -42,6 +42,10 @@ class Overview:
     traces_ok: int
     verdicts: int
     verdicts_ok: int
+    answers: int
+    answers_ok: int
+    comparisons: int
+    comparisons_ok: int
     cost_usd: float | None
     unpriced: int
     conflicts: dict[Standing, int]
@@ -57,8 +61,9 @@ class Overview:
 
     @property
     def coverage(self) -> float | None:
-        """Share of the samples taken that are usable, in [0, 1]; None where none was taken."""
-        return self.traces_ok / self.traces if self.traces else None
+        """Share of what models said (samples, moral answers, comparisons) that is usable; None where nothing was."""
+        said = self.traces + self.answers + self.comparisons
+        return (self.traces_ok + self.answers_ok + self.comparisons_ok) / said if said else None
 
     @property
     def total(self) -> int:
@@ -73,82 +78,55 @@ def overviews(db: Database) -> list[Overview]:
 
 def _overview(db: Database, audit: Audit) -> Overview:
     config = json.loads(audit.config) if audit.config else None
-    with db.read() as connection:
-        traces, traces_ok = _rows(connection, audit.id, TraceRow)
-        verdicts, verdicts_ok = _rows(connection, audit.id, VerdictRow)
-        cost, unpriced = _cost(connection, audit.id)
-        cells = _cells(connection, audit.id)
     survey = json.loads(audit.survey)
+    with db.read() as connection:
+        rows = [_rows(connection, audit.id, row) for row in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)]
+        cells = _cells(connection, audit.id, of_task=survey.get("task") is not None)
+    money = tallies.cost(db, audit.id)
+    (traces, traces_ok), (verdicts, verdicts_ok), (answers, answers_ok), (compared, compared_ok) = rows
     return Overview(
         audit=audit,
-        title=survey["title"],
+        title=survey["task"]["source"] if survey.get("task") else survey["title"],
         runner=runner(db, audit.name),
         models=len(config["models"]) if config else 0,
-        planned=_planned(config, cells, survey.get("native", {})) if config else None,
+        planned=_planned(config, cells, survey.get("native", {}), traces if audit.stage in WHOLE else None)
+        if config
+        else None,
         traces=traces,
         traces_ok=traces_ok,
         verdicts=verdicts,
         verdicts_ok=verdicts_ok,
-        cost_usd=cost,
-        unpriced=unpriced,
+        answers=answers,
+        answers_ok=answers_ok,
+        comparisons=compared,
+        comparisons_ok=compared_ok,
+        cost_usd=money.usd,
+        unpriced=money.unpriced,
         conflicts=Queue(db, audit.id, rater="").counts(),
     )
 
 
-def _rows(connection: Connection, audit_id: int, row: type[TraceRow] | type[VerdictRow]) -> tuple[int, int]:
+def _rows(connection: Connection, audit_id: int, row: type[SQLModel]) -> tuple[int, int]:
     c = table_of(row).c
     query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
     found = {outcome: int(n) for outcome, n in connection.execute(query)}
     return sum(found.values()), found.get(Outcome.OK.value, 0)
 
 
-def _cost(connection: Connection, audit_id: int) -> tuple[float | None, int]:
-    tables = [table_of(row).c for row in (TraceRow, VerdictRow, ComparisonRow, CallRow)]
-    keys = union(*(select(c.key).where(c.audit_id == audit_id, c.key.is_not(None)) for c in tables)).subquery()
-    answer = table_of(AnswerRow)
-    known = func.count(answer.c.cost_usd)
-    query = select(func.sum(answer.c.cost_usd), func.count() - known).select_from(
-        answer.join(keys, answer.c.key == keys.c.key)
-    )
-    total, unpriced = connection.execute(query).one()
-    return total, int(unpriced)
-
-
-def _cells(connection: Connection, audit_id: int) -> dict[str, int]:
-    """Cells that models are asked about, by country."""
+def _cells(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:
+    """Cells that models are asked about, by country; a task's items have none."""
     c = table_of(SurveyCellRow).c
-    query = select(c.country, func.count()).where(c.audit_id == audit_id, c.score.is_not(None)).group_by(c.country)
+    query = select(c.country, func.count()).where(c.audit_id == audit_id).group_by(c.country)
+    query = query if of_task else query.where(c.score.is_not(None))
     return {country: int(n) for country, n in connection.execute(query)}
 
 
-def _planned(stored: Any, cells: Mapping[str, int], native: Mapping[str, Sequence[str]]) -> int:
+def _planned(stored: Any, cells: Mapping[str, int], native: Mapping[str, Sequence[str]], ended_at: int | None) -> int:
+    """Samples at most; where sampling may end early and has ended, those that were taken."""
     from auditor.config import AuditConfig  # takes a fifth of a second, for which no first screen should wait
 
     config = AuditConfig.model_validate(stored)
+    if config.direct.is_open_ended and ended_at is not None:
+        return ended_at
     samples = sum(n * config.samples_in(native.get(country, ())) for country, n in cells.items())
     return len(config.models) * samples
-
-
-def runner(db: Database, name: str) -> str | None:
-    """Who runs an audit now, by the note beside its lock; the lock itself is left alone."""
-    if db.path is None:
-        return None
-    note = db.path.with_name(f"{db.path.name}.{name}.holder")
-    try:
-        who = note.read_text(encoding="utf-8")
-    except OSError:
-        return None
-    found = re.fullmatch(r"process (\d+) on (.*)", who, re.DOTALL)
-    if found is None or (found[2] == platform.node() and not _is_alive(int(found[1]))):
-        return None
-    return who
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

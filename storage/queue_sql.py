@@ -10,10 +10,13 @@ from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import ConflictState, Decision
 from auditor.storage.database import table_of
-from auditor.storage.standing import PARTS, QueueFilter, Sort, Standing
+from auditor.storage.rating_log import opened
+from auditor.storage.standing import ABOUT, PARTS, QueueFilter, Sort, Standing
 from auditor.storage.tables import ConflictRow, RatingRow
 
 KEYS = "keys"
+MOST_APART = 2.0
+"""How far apart two answers are that are no scores: they are wholly different."""
 SETTLING = tuple(decision for decision in Decision if decision.settles)
 
 
@@ -44,7 +47,9 @@ class View:
             (conflict.c.state == ConflictState.MAJORITY.value, Standing.MAJORITY.value),
             else_=Standing.OPEN.value,
         )
+        self._stale = _is_known(audit_id, rater, conflict)
         self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
+        self._distance = func.coalesce(self._gap, MOST_APART)
         seen = _seen(audit_id, rater, some=some)
         self._seen = literal(True) if open_book else select(literal(1)).where(same(conflict, seen)).exists()
 
@@ -52,7 +57,7 @@ class View:
     def lines(self) -> Select[Any]:
         """What a `QueueRow` is made of."""
         mine = self._people.c
-        columns = [self.conflict.c[name] for name in (*PARTS, "kind", "score_left", "score_right")]
+        columns = [self.conflict.c[name] for name in (*PARTS, "kind", *ABOUT)]
         said = [mine.decision, mine.score, mine.flagged, mine.note]
         query = select(*columns, self.standing.label("standing"), self.raters.label("raters"), *said)
         query = query.add_columns(self._seen.label("seen")).select_from(self.source).where(self.in_audit)
@@ -100,11 +105,11 @@ class View:
         c = self.conflict.c
         by: dict[Sort, list[tuple[ColumnElement[Any], bool]]] = {
             Sort.TEACHES: [(self._rank, False), (self._teaches, True)],
-            Sort.GAP: [(self._gap, True)],
+            Sort.GAP: [(self._distance, True)],
             Sort.COUNTRY: [(c.country, False)],
             Sort.TOPIC: [(c.topic, False)],
-            Sort.KIND: [(c.kind, False), (self._gap, True)],
-            Sort.STATE: [(self.standing, False), (self._gap, True)],
+            Sort.KIND: [(c.kind, False), (self._distance, True)],
+            Sort.STATE: [(self.standing, False), (self._distance, True)],
         }
         keys = [(column, down != wanted.reverse) for column, down in by[wanted.sort]]
         return [column.desc() if down else column.asc() for column, down in keys] + [
@@ -121,7 +126,8 @@ class View:
     def _teaches(self) -> ColumnElement[Any]:
         """gap / 2 x (1 + how evenly the judges split) x how new topic and country are to the rater x 2 if disputed.
 
-        Half of that where the gap is within the samples' own noise: the next run may not have it.
+        Half of that where the gap is within the samples' own noise: the next run may not have it. Half of it too where
+        the rater has opened another conflict on the cell, so that a decision would not be blind.
         """
         c = self.conflict.c
         votes = c.votes_left + c.votes_right
@@ -129,7 +135,8 @@ class View:
         new = [1.0 / (1.0 + func.coalesce(known.c.n, 0)) for known in self._known.values()]
         weight = case((self.standing == Standing.DISPUTED.value, 2.0), else_=1.0)
         firm = case((c.within_noise.is_(True), 0.5), else_=1.0)
-        return self._gap / 2.0 * (1.0 + even) * (new[0] + new[1]) * weight * firm
+        blind = case((self._stale, 0.5), else_=1.0)
+        return self._distance / 2.0 * (1.0 + even) * (new[0] + new[1]) * weight * firm * blind
 
 
 def _known(people: CTE, name: str) -> CTE:
@@ -147,7 +154,7 @@ def same(one: FromClause, other: FromClause) -> ColumnElement[bool]:
 def holding(audit_id: int, *, some: bool = False) -> CTE:
     """The rows of ratings that hold: each rater's last on each conflict, about the scores that it has now."""
     rating, conflict = table_of(RatingRow), table_of(ConflictRow)
-    about = [rating.c[name] for name in (*PARTS, "rater", "score_left", "score_right")]
+    about = [rating.c[name] for name in (*PARTS, "rater", *ABOUT)]
     last = select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*about)
     if some:
         last = last.where(_among(about[: len(PARTS)]))
@@ -155,8 +162,7 @@ def holding(audit_id: int, *, some: bool = False) -> CTE:
     still = and_(
         conflict.c.audit_id == audit_id,
         same(rating, conflict),
-        rating.c.score_left == conflict.c.score_left,
-        rating.c.score_right == conflict.c.score_right,
+        *(rating.c[name].is_not_distinct_from(conflict.c[name]) for name in ABOUT),
     )
     source = ids.join(rating, rating.c.id == ids.c.id).join(conflict, still)
     return select(rating).select_from(source).cte("said")
@@ -178,13 +184,20 @@ def _count(what: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _seen(audit_id: int, rater: str, *, some: bool) -> CTE:
-    """Conflicts that the rater decided or asked to see: no undo makes them unseen."""
+    """Conflicts that the rater decided or asked to see."""
     rating = table_of(RatingRow)
-    shown = or_(rating.c.decision != Decision.SKIP.value, rating.c.shown != "")
-    where = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, shown)
+    where = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, opened(rating.c))
     key = [rating.c[name] for name in PARTS]
     query = select(*key).where(where).distinct()
     return (query.where(_among(key)) if some else query).cte("seen")
+
+
+def _is_known(audit_id: int, rater: str, conflict: FromClause) -> ColumnElement[bool]:
+    """Whether the rater decided, or asked to see, any conflict on the same cell."""
+    rating = table_of(RatingRow)
+    cell = [rating.c[name] == conflict.c[name] for name in ("country", "topic")]
+    mine = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, opened(rating.c))
+    return select(literal(1)).where(mine, *cell).exists()
 
 
 def _among(key: Sequence[ColumnElement[str]]) -> ColumnElement[bool]:

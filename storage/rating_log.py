@@ -12,19 +12,23 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, not_, or_, select
 from sqlalchemy.exc import DBAPIError
 
-from auditor.domain import Act, Cell, Decision, Rating
+from auditor.domain import Act, Cell, ConflictKind, Decision, Rating
 from auditor.errors import StorageError
 from auditor.storage.database import Database, table_of
 from auditor.storage.results import insert_rating
-from auditor.storage.standing import PARTS, ConflictKey
+from auditor.storage.standing import ABOUT, PARTS, ConflictKey, Stand, stand_of
 from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
 
 UNDOABLE = frozenset({Act.DECIDE, Act.NOTE, Act.FLAG})
 """What has been seen cannot be unseen, so a reveal is not among them."""
+SHOWN = "authors,survey,verdicts"
+"""What a rater sees of a conflict once it is decided, beside the cell, the reasoning and the scores."""
+SHOWN_OF_CELL, SHOWN_OF_PAIR = "survey", "verdicts"
+"""What is left of that for a conflict of other sides on the same cell, or on the same pair of a set's items."""
 
 
 class Entry(NamedTuple):
@@ -60,6 +64,9 @@ class Saying:
 def append(db: Database, audit_id: int, key: ConflictKey, rater: str, saying: Saying) -> Entry:
     """Append what a person says of a conflict; durable when this returns.
 
+    A conflict's cell, and often one of its sides, is another conflict's too. What the rater was shown there is known
+    here as well, and is what was shown where the conflict itself has shown nothing.
+
     Raises:
         StorageError: the conflict is not there any more; the audit was run anew.
     """
@@ -69,7 +76,8 @@ def append(db: Database, audit_id: int, key: ConflictKey, rater: str, saying: Sa
         if scores is None:
             raise StorageError("this conflict is gone: the audit was run anew.", "Go back to the queue.")
         before = _last(connection, audit_id, key, rater, scores)
-        return _insert(connection, audit_id, _next(before, key, scores, rater, saying))
+        shown = saying.shown or _shown_elsewhere(connection, audit_id, key, rater)
+        return _insert(connection, audit_id, _next(before, key, scores, rater, replace(saying, shown=shown)))
 
     return _write(db, job)
 
@@ -82,7 +90,7 @@ def undo(db: Database, audit_id: int, rater: str) -> Entry | None:
         if not done:
             return None
         taken = _entry(connection, done[-1])
-        scores = (taken.rating.score_left, taken.rating.score_right)
+        scores = stand_of(taken.rating)
         before = _last(connection, audit_id, taken.key, rater, scores, earlier_than=taken.id)
         return _insert(
             connection,
@@ -139,6 +147,17 @@ def entries(db: Database, audit_id: int, *, rater: str | None = None, key: Confl
         return [_read(row) for row in connection.execute(query).mappings()]
 
 
+def shown_elsewhere(db: Database, audit_id: int, key: ConflictKey, rater: str) -> str:
+    """What a rater knows of a conflict from others on its cell that they decided or asked to see, as `Rating.shown`."""
+    with db.read() as connection:
+        return _shown_elsewhere(connection, audit_id, key, rater)
+
+
+def opened(columns: Any) -> ColumnElement[bool]:
+    """Rows by which their rater was shown a conflict: it was decided, or asked to be seen. No undo makes it unseen."""
+    return or_(columns.decision != Decision.SKIP.value, columns.act == Act.REVEAL.value)
+
+
 def raters(db: Database, audit_id: int) -> list[str]:
     """Who has rated in an audit, in order of name."""
     column = table_of(RatingRow).c.rater
@@ -153,13 +172,13 @@ def _write(db: Database, job: Job[T]) -> T:
     except DBAPIError as error:
         raise StorageError(f"not saved: {error.orig}.", "Nothing was changed; try again.") from None
     except StorageError as error:
-        raise StorageError(f"not saved: {error.message}", error.mend) from None
+        raise type(error)(f"not saved: {error.message}", error.mend) from None
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _next(old: Rating | None, key: ConflictKey, scores: tuple[float, float], rater: str, saying: Saying) -> Rating:
+def _next(old: Rating | None, key: ConflictKey, scores: Stand, rater: str, saying: Saying) -> Rating:
     old = old or _nothing(key, scores, rater)
     decides = saying.decision is not None
     return replace(
@@ -177,10 +196,21 @@ def _next(old: Rating | None, key: ConflictKey, scores: tuple[float, float], rat
     )
 
 
-def _nothing(key: ConflictKey, scores: tuple[float, float], rater: str) -> Rating:
+def _nothing(key: ConflictKey, scores: Stand, rater: str) -> Rating:
     """A rater who has said nothing yet."""
     cell = Cell(key.country, key.topic)
-    return Rating(cell, key.left, key.right, *scores, rater, Decision.SKIP, datetime.now(UTC))
+    return Rating(
+        cell,
+        key.left,
+        key.right,
+        scores.score_left,
+        scores.score_right,
+        rater,
+        Decision.SKIP,
+        datetime.now(UTC),
+        answer_left=scores.answer_left,
+        answer_right=scores.answer_right,
+    )
 
 
 def _again(said: Rating, taken: Rating, act: Act, of: int) -> Rating:
@@ -203,12 +233,24 @@ def _insert(connection: Connection, audit_id: int, rating: Rating) -> Entry:
     return Entry(insert_rating(connection, row), rating)
 
 
-def _scores(connection: Connection, audit_id: int, key: ConflictKey) -> tuple[float, float] | None:
+def _scores(connection: Connection, audit_id: int, key: ConflictKey) -> Stand | None:
     c = table_of(ConflictRow).c
-    row = connection.execute(
-        select(c.score_left, c.score_right).where(c.audit_id == audit_id, _is(c, key))
-    ).one_or_none()
-    return None if row is None else (row[0], row[1])
+    row = connection.execute(select(*(c[name] for name in ABOUT)).where(c.audit_id == audit_id, _is(c, key)))
+    found = row.one_or_none()
+    return None if found is None else Stand(*found)
+
+
+def _shown_elsewhere(connection: Connection, audit_id: int, key: ConflictKey, rater: str) -> str:
+    c, conflict = table_of(RatingRow).c, table_of(ConflictRow).c
+    cell = (c.country == key.country, c.topic == key.topic)
+    query = select(c.left, c.right).where(c.audit_id == audit_id, *cell, c.rater == rater, opened(c), not_(_is(c, key)))
+    sides = {side for row in connection.execute(query.distinct()) for side in row}
+    if not sides:
+        return ""
+    if sides & {key.left, key.right}:
+        return SHOWN
+    kind = connection.execute(select(conflict.kind).where(conflict.audit_id == audit_id, _is(conflict, key))).scalar()
+    return SHOWN_OF_PAIR if kind == ConflictKind.LOGIC.value else SHOWN_OF_CELL
 
 
 def _last(
@@ -216,13 +258,13 @@ def _last(
     audit_id: int,
     key: ConflictKey,
     rater: str,
-    scores: tuple[float, float],
+    scores: Stand,
     earlier_than: int | None = None,
 ) -> Rating | None:
     table = table_of(RatingRow)
     c = table.c
     query = select(table).where(c.audit_id == audit_id, _is(c, key), c.rater == rater)
-    query = query.where(c.score_left == scores[0], c.score_right == scores[1])
+    query = query.where(*(c[name].is_not_distinct_from(value) for name, value in zip(ABOUT, scores, strict=True)))
     if earlier_than is not None:
         query = query.where(c.id < earlier_than)
     row = connection.execute(query.order_by(c.id.desc()).limit(1)).mappings().one_or_none()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import (
@@ -23,6 +23,7 @@ from auditor.domain import (
     Decision,
     Guess,
     Measure,
+    Method,
     Outcome,
     Rating,
     Restatement,
@@ -112,13 +113,63 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     """Append a rating's row to the table and to the chain; returns its id."""
     table = table_of(RatingRow)
     number: int = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
-    chain.extend(connection, "rating", str(number))
+    chain.extend(connection, "rating", [str(number)])
     return number
 
 
-def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Trace]:
-    """An audit's traces in stored order (model, country, topic, sample), of some cells or all."""
-    return load_rows(db, audit_id, TraceRow, Trace, cells)
+def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None) -> list[Trace]:
+    """An audit's traces in stored order (model, country, topic, sample), of some cells or models or all."""
+    return load_rows(db, audit_id, TraceRow, Trace, cells, model)
+
+
+def readable(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:
+    """Model, cell and sample of an audit's traces that have a score, in order."""
+    c = table_of(TraceRow).c
+    query = select(c.model, c.country, c.topic, c.sample).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    with db.read() as connection:
+        found = connection.execute(query.order_by(c.model, c.country, c.topic, c.sample))
+        return [(model, Cell(country, topic), sample) for model, country, topic, sample in found]
+
+
+def sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int, float | None]]:
+    """Model, cell, sample and score of an audit's traces, in order; None where a trace has none."""
+    c = table_of(TraceRow).c
+    key = (c.model, c.country, c.topic, c.sample)
+    with db.read() as connection:
+        found = connection.execute(select(*key, c.score).where(c.audit_id == audit_id).order_by(*key))
+        return [(model, Cell(country, topic), sample, score) for model, country, topic, sample, score in found]
+
+
+def drop_traces(db: Database, audit_id: int, places: Sequence[tuple[str, Cell, int]]) -> None:
+    """Take out traces and the verdicts on them, and the score of a cell that has none left; answers stay recorded."""
+
+    def job(connection: Connection) -> None:
+        trace = table_of(TraceRow)
+        for model, cell, sample in places:
+            for table in (trace, table_of(VerdictRow)):
+                connection.execute(delete(table).where(*_of_cell(table, model, cell), table.c.sample == sample))
+        for model, cell in dict.fromkeys((model, cell) for model, cell, _ in places):
+            if connection.execute(select(trace.c.sample).where(*_of_cell(trace, model, cell)).limit(1)).first() is None:
+                score = table_of(ScoreRow)
+                direct = score.c.method == Method.DIRECT.value
+                connection.execute(delete(score).where(*_of_cell(score, model, cell), direct))
+
+    def _of_cell(table: Table, model: str, cell: Cell) -> tuple[ColumnElement[bool], ...]:
+        c = table.c
+        return c.audit_id == audit_id, c.model == model, c.country == cell.country, c.topic == cell.topic
+
+    if places:
+        db.write(job)
+
+
+def means(db: Database, audit_id: int) -> list[tuple[str, Cell, float]]:
+    """Model, cell and mean score of the samples that have one, in order."""
+    c = table_of(TraceRow).c
+    group = (c.model, c.country, c.topic)
+    query = select(*group, func.avg(c.score)).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
+    with db.read() as connection:
+        found = connection.execute(query.group_by(*group).order_by(*group))
+        return [(model, Cell(country, topic), float(mean)) for model, country, topic, mean in found]
 
 
 def contrasts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Contrast]:
@@ -131,9 +182,11 @@ def scores(db: Database, audit_id: int) -> list[CellScore]:
     return load_rows(db, audit_id, ScoreRow, CellScore)
 
 
-def verdicts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Verdict]:
-    """An audit's verdicts, of some cells or all."""
-    return load_rows(db, audit_id, VerdictRow, Verdict, cells)
+def verdicts(
+    db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None
+) -> list[Verdict]:
+    """An audit's verdicts, of some cells or all, on one model's traces or all."""
+    return load_rows(db, audit_id, VerdictRow, Verdict, cells, model)
 
 
 def conflicts(db: Database, audit_id: int) -> list[Conflict]:
@@ -178,27 +231,41 @@ def _values(audit_id: int, item: Any) -> dict[str, Any]:
 
 
 def load_rows(
-    db: Database, audit_id: int, row: type[SQLModel], kind: type[R], cells: Iterable[Cell] | None = None
+    db: Database,
+    audit_id: int,
+    row: type[SQLModel],
+    kind: type[R],
+    cells: Iterable[Cell] | None = None,
+    model: str | None = None,
 ) -> list[R]:
-    """An audit's rows of a table as items, in order of their key, of some cells or all."""
-    table = table_of(row)
-    query = select(table).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
+    """An audit's rows of a table as items, in order of their key, of some cells or all, of one model or all."""
+    names = [f.name for f in fields(kind)]
+    return [kind(cell=cell, **values) for cell, values in _stored(db, audit_id, table_of(row), names, cells, model)]
+
+
+def _stored(
+    db: Database, audit_id: int, table: Table, names: Sequence[str], cells: Iterable[Cell] | None, model: str | None
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """The cell of each row, and the columns of those names as the domain has them."""
+    kept = [name for name in names if name in table.c]
+    readers = [_reader(name) for name in kept]
+    columns = [table.c.country, table.c.topic, *(table.c[name] for name in kept)]
+    query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
+    if model is not None:
+        query = query.where(table.c.model == model)
     wanted = None if cells is None else set(cells)
     if wanted is not None:
         query = query.where(table.c.country.in_({c.country for c in wanted}))
-    names = {f.name for f in fields(kind)}
-    found = []
     with db.read() as connection:
-        for stored in connection.execute(query).mappings():
-            cell = Cell(stored["country"], stored["topic"])
+        for line in connection.execute(query):
+            cell = Cell(line[0], line[1])
             if wanted is None or cell in wanted:
-                found.append(kind(cell=cell, **{k: _read(k, v) for k, v in stored.items() if k in names}))
-    return found
+                read = [v if r is None or v is None else r(v) for r, v in zip(readers, line[2:], strict=True)]
+                yield cell, dict(zip(kept, read, strict=True))
 
 
-def _read(name: str, value: Any) -> Any:
-    if value is None:
-        return None
+def _reader(name: str) -> Callable[[Any], Any] | None:
+    """What makes a stored value of a column the domain's; None where it is already."""
     if name in ENUMS:
-        return ENUMS[name](value)
-    return datetime.fromisoformat(value) if name == "decided_at" else value
+        return {member.value: member for member in ENUMS[name]}.__getitem__
+    return datetime.fromisoformat if name == "decided_at" else None

@@ -52,9 +52,8 @@ class Queue:
     def counts(self) -> dict[Standing, int]:
         """Conflicts of the audit by standing."""
         view = View(self._audit_id, self._rater, self._open_book)
-        query = (
-            select(view.standing, func.count()).select_from(view.source).where(view.in_audit).group_by(view.standing)
-        )
+        each = select(view.standing.label("standing")).select_from(view.source).where(view.in_audit).subquery()
+        query = select(each.c.standing, func.count()).group_by(each.c.standing)
         with self._db.read() as connection:
             found = {Standing(name): int(n) for name, n in connection.execute(query)}
         return {standing: found.get(standing, 0) for standing in Standing}
@@ -71,7 +70,8 @@ def people_say(db: Database, audit_id: int) -> dict[ConflictKey, Decision | None
     query = select(*key, said.c.decision, func.count()).where(said.c.decision != Decision.SKIP.value)
     counted: dict[ConflictKey, dict[Decision, int]] = {}
     with db.read() as connection:
-        for *parts, decision, n in connection.execute(query.group_by(*key, said.c.decision)):
+        group = (*key, said.c.decision)
+        for *parts, decision, n in connection.execute(query.group_by(*group).order_by(*group)):
             counted.setdefault(ConflictKey(*parts), {})[Decision(decision)] = n
     return {key: _majority(votes) for key, votes in counted.items()}
 
@@ -94,4 +94,6 @@ def _queue_row(row: RowMapping) -> QueueRow:
         flagged=bool(row["flagged"]),
         note=row["note"] or "",
         seen=bool(row["seen"]),
+        answer_left=row["answer_left"],
+        answer_right=row["answer_right"],
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from auditor.domain import ConflictKind, Decision, canonical_hash
+from auditor.domain import Conflict, ConflictKind, Decision, Rating, canonical_hash
 
 PARTS = ("country", "topic", "left", "right")
 
@@ -51,6 +51,23 @@ class ConflictKey(NamedTuple):
         return f"ConflictKey({self.country!r}, {self.topic!r}, ...)"
 
 
+class Stand(NamedTuple):
+    """What a decision is about: it holds while these stay the same. Some are None, which is the same as None."""
+
+    score_left: float | None
+    score_right: float | None
+    answer_left: str | None
+    answer_right: str | None
+
+
+ABOUT = Stand._fields
+
+
+def stand_of(item: Conflict | Rating) -> Stand:
+    """What a conflict is about now, or what a decision was about."""
+    return Stand(item.score_left, item.score_right, item.answer_left, item.answer_right)
+
+
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
     """What the queue shows, and in which order; empty tuples and None let everything through.
@@ -82,6 +99,8 @@ class QueueFilter:
 class QueueRow:
     """One line of the queue; decision, score, flag and note are the asking rater's own.
 
+    The two sides have scores in an audit of a survey, answers in one of a task, and both where those are numbers.
+
     Attributes:
         raters: people whose decision settles, the asking one included.
         decision: None when the rater has done nothing yet; `skip` when nothing that settles.
@@ -90,8 +109,8 @@ class QueueRow:
 
     key: ConflictKey
     kind: ConflictKind
-    score_left: float
-    score_right: float
+    score_left: float | None
+    score_right: float | None
     standing: Standing
     raters: int
     decision: Decision | None
@@ -99,3 +118,10 @@ class QueueRow:
     flagged: bool
     note: str
     seen: bool
+    answer_left: str | None = None
+    answer_right: str | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """How far apart the scores are; None for answers that are none."""
+        return None if self.score_left is None or self.score_right is None else abs(self.score_left - self.score_right)

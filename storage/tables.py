@@ -6,18 +6,14 @@ belong to one audit each and are derived from the ledger, but for `rating`, whic
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Text
-from sqlmodel import Field, SQLModel
+from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
+from sqlmodel import AutoString, Field, SQLModel
 
-SCHEMA_VERSION = 1
-
-
-class MetaRow(SQLModel, table=True):
-    """Facts about the database itself, such as the version of its schema."""
-
-    __tablename__ = "meta"
-    key: str = Field(primary_key=True)
-    value: str
+SCHEMA_VERSION = 4
+"""Goes up by one with each revision in `migrations/versions`, whose names are these numbers."""
+REVISION = f"{SCHEMA_VERSION:04}"
+VERSION_TABLE = "auditor_version"
+"""Holds a database's revision, and shows that it is one of ours."""
 
 
 class AuditRow(SQLModel, table=True):
@@ -57,6 +53,19 @@ class SurveyCellRow(SQLModel, table=True):
     unacceptable: float | None = None
 
 
+class TaskItemRow(SQLModel, table=True):
+    """One question of a task; `options` is a JSON list, `truth` the right answer where it is known."""
+
+    __tablename__ = "task_item"
+    audit_id: int = Field(sa_column=_audit_key())
+    id: str = Field(primary_key=True)
+    position: int
+    question: str = Field(sa_column=Column(Text, nullable=False))
+    context: str = Field(sa_column=Column(Text, nullable=False))
+    options: str = Field(sa_column=Column(Text, nullable=False))
+    truth: str | None = Field(default=None, sa_column=Column(Text))
+
+
 class AnswerRow(SQLModel, table=True):
     """One answer that arrived, under the key of its call."""
 
@@ -75,6 +84,11 @@ class AnswerRow(SQLModel, table=True):
     cost_usd: float | None = None
     error: str | None = Field(default=None, sa_column=Column(Text))
     created_at: str
+    fingerprint: str | None = None
+    sent: str | None = Field(default=None, sa_column=Column(Text))
+    altered: str | None = None
+    payload: str | None = None
+    cached_tokens: int | None = None
 
 
 class AttemptRow(SQLModel, table=True):
@@ -92,6 +106,30 @@ class AttemptRow(SQLModel, table=True):
     http_status: int | None = None
     error: str | None = Field(default=None, sa_column=Column(Text))
     retry_after_s: float | None = None
+    size: int | None = None
+    payload: str | None = None
+
+
+class PayloadRow(SQLModel, table=True):
+    """The beginning of a server's answer as it came, by zlib, under the SHA-256 of what is kept of it."""
+
+    __tablename__ = "payload"
+    digest: str = Field(primary_key=True)
+    data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class LimitRow(SQLModel, table=True):
+    """A change of how many requests may be in flight for one account: when, and why."""
+
+    __tablename__ = "limit_change"
+    id: int | None = Field(default=None, primary_key=True)
+    audit_id: int = Field(sa_column=Column(ForeignKey("audit.id", ondelete="CASCADE"), nullable=False, index=True))
+    run: str
+    at: str
+    account: str
+    before: int
+    after: int
+    why: str
 
 
 class DispatchRow(SQLModel, table=True):
@@ -131,6 +169,7 @@ class TraceRow(SQLModel, table=True):
     key: str | None = None
     language: str = "en"
     repair_key: str | None = None
+    answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
 class ScoreRow(SQLModel, table=True):
@@ -152,6 +191,7 @@ class ScoreRow(SQLModel, table=True):
     measure: str | None = None
     sign_agreement: float | None = None
     straddles: bool | None = None
+    answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
 class ContrastRow(SQLModel, table=True):
@@ -327,8 +367,8 @@ class ConflictRow(SQLModel, table=True):
     topic: str = Field(primary_key=True)
     left: str = Field(primary_key=True)
     right: str = Field(primary_key=True)
-    score_left: float
-    score_right: float
+    score_left: float | None = None
+    score_right: float | None = None
     kind: str
     state: str
     seats: int
@@ -336,6 +376,8 @@ class ConflictRow(SQLModel, table=True):
     votes_right: int
     winner: str | None = None
     within_noise: bool | None = None
+    answer_left: str | None = Field(default=None, sa_column=Column(Text))
+    answer_right: str | None = Field(default=None, sa_column=Column(Text))
 
 
 class RatingRow(SQLModel, table=True):
@@ -351,8 +393,8 @@ class RatingRow(SQLModel, table=True):
     topic: str
     left: str
     right: str
-    score_left: float
-    score_right: float
+    score_left: float | None = None
+    score_right: float | None = None
     rater: str
     decision: str
     note: str = ""
@@ -364,6 +406,8 @@ class RatingRow(SQLModel, table=True):
     shown: str = ""
     swapped: bool = False
     duration_s: float | None = None
+    answer_left: str | None = Field(default=None, sa_column=Column(Text))
+    answer_right: str | None = Field(default=None, sa_column=Column(Text))
 
 
 # --- the probe `semantic` -----------------------------------------------------------------------------------------
@@ -491,3 +535,23 @@ class VectorRow(SQLModel, table=True):
     text: str = Field(primary_key=True)
     """SHA-256 of the text."""
     values: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+# --- texts on a server --------------------------------------------------------------------------------------------
+
+
+class ServerText(TypeDecorator[str]):
+    """Text as PostgreSQL takes it: compared byte by byte, as in SQLite, and without NUL, which becomes `\\x00`."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.replace("\0", "\\x00")
+
+
+for _table in SQLModel.metadata.tables.values():
+    for _column in _table.columns:
+        if isinstance(_column.type, String | AutoString):
+            _plain = Text if isinstance(_column.type, Text) else String
+            _column.type = _plain().with_variant(ServerText(collation="C"), "postgresql")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, Subquery, Table, case, func, literal, select, union
+from sqlalchemy import ColumnElement, Integer, Select, Subquery, Table, case, cast, func, literal, select, union
 
 from auditor.domain import Outcome, Purpose, Ruling
 from auditor.storage.database import Database, table_of
@@ -61,6 +62,25 @@ class JudgeTally(NamedTuple):
     shortened: int
 
 
+class PeerTally(NamedTuple):
+    """Valid verdicts on one model's traces on a cell, of judges that were asked whatever others said.
+
+    Attributes: as `JudgeTally` has them.
+    """
+
+    model: str
+    country: str
+    topic: str
+    n: int
+    valid: int
+    cultural_accuracy: int
+    n_cultural_accuracy: int
+    logical_consistency: int
+    n_logical_consistency: int
+    score_fit: int
+    n_score_fit: int
+
+
 class RulingTally(NamedTuple):
     """How many traces of a model on a cell were ruled VALID by `valid` judges and INVALID by `invalid`."""
 
@@ -82,6 +102,11 @@ class CallTally(NamedTuple):
         cost_usd: of each; None where it is unknown, or where there is no answer.
         answers: those with a recorded answer.
         untold: recorded answers that do not say their tokens.
+        served_model, fingerprint, altered: as `auditor.domain.Answer` has them.
+        first_at, last_at: when the earliest and the latest of the answers were recorded.
+        cached_tokens: of the prompts' tokens, those that the provider had kept.
+        told_tokens: the prompts' tokens of the answers that say how many it had kept.
+        attempts: requests that went out for them, whether or not an answer came of it.
     """
 
     name: str
@@ -92,6 +117,21 @@ class CallTally(NamedTuple):
     prompt_tokens: int
     completion_tokens: int
     untold: int
+    served_model: str | None = None
+    fingerprint: str | None = None
+    altered: str | None = None
+    first_at: str | None = None
+    last_at: str | None = None
+    cached_tokens: int = 0
+    told_tokens: int = 0
+    attempts: int = 0
+
+
+class Cost(NamedTuple):
+    """US dollars as far as prices are known, None where none is; and the answers whose price is not."""
+
+    usd: float | None
+    unpriced: int
 
 
 class AnswerMean(NamedTuple):
@@ -135,7 +175,8 @@ def repair_tallies(db: Database, audit_id: int) -> list[RepairTally]:
     t = table_of(TraceRow)
     where = (t.c.audit_id == audit_id, t.c.repair_key.is_not(None))
     read = _count_if(t.c.outcome == Outcome.OK.value)
-    return _load(db, RepairTally._make, select(t.c.model, func.count(), read).where(*where).group_by(t.c.model))
+    query = select(t.c.model, func.count(), read).where(*where).group_by(t.c.model).order_by(t.c.model)
+    return _load(db, RepairTally._make, query)
 
 
 def contrast_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
@@ -148,28 +189,31 @@ def verdict_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
     return _load(db, OutcomeTally._make, _by_cell(table_of(VerdictRow), audit_id))
 
 
-def judge_tallies(db: Database, audit_id: int, *, always: bool = False) -> list[JudgeTally]:
-    """Verdicts of an audit by judge, model and outcome, in order.
-
-    Args:
-        always: only those asked whatever other judges said, so that shares are not of disputed traces.
-    """
+def judge_tallies(db: Database, audit_id: int) -> list[JudgeTally]:
+    """Verdicts of an audit by judge, model and outcome, in order."""
     t = table_of(VerdictRow)
     group = (t.c.judge, t.c.model, t.c.outcome)
+    columns = (*group, *_said(t), _count_if(t.c.shortened.is_(True)))
+    query = select(*columns).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    return _load(db, JudgeTally._make, query)
+
+
+def peer_tallies(db: Database, audit_id: int) -> list[PeerTally]:
+    """Valid verdicts of an audit by the model they are about and cell, in order."""
+    t = table_of(VerdictRow)
+    group = (t.c.model, t.c.country, t.c.topic)
+    where = (t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value, t.c.always.is_(True))
+    return _load(db, PeerTally._make, select(*group, *_said(t)).where(*where).group_by(*group).order_by(*group))
+
+
+def _said(t: Table) -> list[ColumnElement[int]]:
+    """How many verdicts, how many VALID, and of each aspect how many say yes, and how many yes or no."""
     aspects = [
         column
         for name in ("cultural_accuracy", "logical_consistency", "score_fit")
         for column in (_count_if(t.c[name].is_(True)), func.count(t.c[name]))
     ]
-    columns = (
-        *group,
-        func.count(),
-        _count_if(t.c.ruling == Ruling.VALID.value),
-        *aspects,
-        _count_if(t.c.shortened.is_(True)),
-    )
-    query = select(*columns).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
-    return _load(db, JudgeTally._make, query.where(t.c.always.is_(True)) if always else query)
+    return [func.count(), _count_if(t.c.ruling == Ruling.VALID.value), *aspects]
 
 
 def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
@@ -189,10 +233,12 @@ def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
 
 
 def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
-    """Calls behind an audit by model, purpose and price, in order."""
-    answer = table_of(AnswerRow)
+    """Calls behind an audit by model, purpose, price and what served them, in order."""
+    answer, attempt = table_of(AnswerRow), table_of(AttemptRow)
     calls = _calls(audit_id)
     group = (calls.c.name, calls.c.purpose, answer.c.cost_usd)
+    served = (answer.c.served_model, answer.c.fingerprint, answer.c.altered)
+    attempts = select(func.count()).where(attempt.c.key == calls.c.key).correlate(calls).scalar_subquery()
     untold = _count_if(answer.c.key.is_not(None) & answer.c.completion_tokens.is_(None))
     query = (
         select(
@@ -202,30 +248,38 @@ def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
             func.coalesce(func.sum(answer.c.prompt_tokens), 0),
             func.coalesce(func.sum(answer.c.completion_tokens), 0),
             untold,
+            *served,
+            func.min(answer.c.created_at),
+            func.max(answer.c.created_at),
+            func.coalesce(func.sum(answer.c.cached_tokens), 0),
+            func.coalesce(func.sum(case((answer.c.cached_tokens.is_not(None), answer.c.prompt_tokens), else_=0)), 0),
+            cast(func.sum(attempts), Integer),
         )
         .select_from(calls.outerjoin(answer, answer.c.key == calls.c.key))
-        .group_by(*group)
-        .order_by(*group)
+        .group_by(*group, *served)
+        .order_by(*(column.nulls_first() for column in (*group, *served)))
     )
     return _load(db, CallTally._make, query)
+
+
+def cost(db: Database, audit_id: int) -> Cost:
+    """What the answers behind an audit cost, each counted once whoever gave it and whatever for."""
+    answer, keys = table_of(AnswerRow).c, select(_calls(audit_id).c.key).distinct().subquery()
+    query = select(answer.cost_usd, func.count()).where(answer.key == keys.c.key).group_by(answer.cost_usd)
+    with db.read() as connection:
+        found = [(usd, int(n)) for usd, n in connection.execute(query)]
+    known = [usd * n for usd, n in found if usd is not None]
+    return Cost(math.fsum(known) if known else None, sum(n for usd, n in found if usd is None))
 
 
 def answer_means(db: Database) -> list[AnswerMean]:
     """Lengths of all recorded answers by model and purpose, in order."""
     c = table_of(AnswerRow).c
     n = func.count(c.completion_tokens)
-    query = select(c.model, c.purpose, n, func.avg(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
-    return _load(db, AnswerMean._make, query.order_by(c.model, c.purpose))
-
-
-def attempt_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
-    """Requests behind an audit by model and purpose, in order."""
-    attempt = table_of(AttemptRow)
-    calls = _calls(audit_id)
-    group = (calls.c.name, calls.c.purpose)
-    joined = calls.join(attempt, attempt.c.key == calls.c.key)
-    query = select(*group, func.count()).select_from(joined).group_by(*group).order_by(*group)
-    return _load(db, AttemptTally._make, query)
+    query = select(c.model, c.purpose, n, func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
+    with db.read() as connection:
+        found = connection.execute(query.order_by(c.model, c.purpose))
+        return [AnswerMean(model, purpose, n, total / n) for model, purpose, n, total in found]
 
 
 def lost_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
@@ -275,3 +329,21 @@ def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
 def _load(db: Database, make: Callable[[Iterable[Any]], T], query: Select[Any]) -> list[T]:
     with db.read() as connection:
         return [make(row) for row in connection.execute(query)]
+
+
+def unfounded(db: Database, audit_id: int) -> int:
+    """Usable traces and verdicts whose answer is not recorded."""
+    found = 0
+    answer = table_of(AnswerRow)
+    for row in (TraceRow, VerdictRow):
+        t = table_of(row)
+        query = (
+            select(t.c.key)
+            .outerjoin(answer, answer.c.key == t.c.key)
+            .where(
+                t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value, t.c.key.is_not(None), answer.c.key.is_(None)
+            )
+        )
+        with db.read() as connection:
+            found += len(connection.execute(query).all())
+    return found

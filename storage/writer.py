@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
-from auditor.errors import StorageError
+from auditor.errors import NotAllowedError, StorageError
 from auditor.failpoints import failpoint
 
 T = TypeVar("T")
@@ -20,13 +21,26 @@ Job = Callable[[Connection], T]
 MAX_GROUP = 200
 
 
+class Joined(ABC):
+    """A job that is done together with the others of its kind in a transaction, which costs less than one by one."""
+
+    def __call__(self, connection: Connection) -> None:
+        """Do it alone."""
+        self.together(connection, [self])
+
+    @classmethod
+    @abstractmethod
+    def together(cls, connection: Connection, jobs: Sequence[Any]) -> None:
+        """Do all of them, as if one after another."""
+
+
 class Writer:
     """Runs jobs one after another on one connection, at most 200 to a transaction.
 
     Whatever is queued when a transaction begins joins it, so groups grow with the load and a lone job never waits.
     A job's future is resolved after its commit: whoever awaits it may rely on the disk. When a job raises, its group is
     rolled back and run again with each job in a transaction of its own, so a job may run twice and must do nothing
-    but work on its connection.
+    but work on its connection. When the connection itself breaks, all of the group are told.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -69,13 +83,14 @@ class Writer:
     def _commit(self, group: list[tuple[Job[Any], Future[Any]]]) -> None:
         try:
             with self._engine.begin() as connection:
-                results = [job(connection) for job, _ in group]
+                results = _results(connection, [job for job, _ in group])
                 failpoint("before_commit")
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
-            if len(group) == 1:
-                told = unusable(self._engine, error) if isinstance(error, OperationalError) else error
-                group[0][1].set_exception(told)
+            if len(group) == 1 or _is_cut(error):
+                told = unusable(self._engine, error) if _is_of_the_database(error) else error
+                for _, future in group:
+                    future.set_exception(told)
                 return
             for item in group:
                 self._commit([item])
@@ -84,10 +99,46 @@ class Writer:
             future.set_result(result)
 
 
+FORBIDDEN = "42501"
+"""PostgreSQL's code for what a role may not do."""
+
+
+def _results(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
+    """What each job returns: the others in their order, then those that are done together."""
+    results = [None if isinstance(job, Joined) else job(connection) for job in jobs]
+    kinds: dict[type[Joined], list[Joined]] = {}
+    for job in jobs:
+        if isinstance(job, Joined):
+            kinds.setdefault(type(job), []).append(job)
+    for kind, joined in kinds.items():
+        kind.together(connection, joined)
+    return results
+
+
+def _is_of_the_database(error: BaseException) -> TypeGuard[DBAPIError]:
+    """Whether the database itself failed or refused, and not what was asked of it; a damaged file is the bare class."""
+    is_refused = isinstance(error, DBAPIError) and _code(error) == FORBIDDEN
+    return is_refused or isinstance(error, OperationalError) or type(error) is DatabaseError
+
+
+def _is_cut(error: BaseException) -> bool:
+    """Whether the connection to a server broke: what was written then is not known, so nothing is written again."""
+    return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+def _code(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
 def unusable(engine: Engine, error: DBAPIError) -> StorageError:
     """What a database says when it can be read or written no more, and how to go on."""
-    said = str(error.orig)
+    said = " ".join(str(error.orig).split())
     where = engine.url.database or engine.url.render_as_string()
+    if _code(error) == FORBIDDEN:
+        mend = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
+        return NotAllowedError(
+            f"the user '{engine.url.username}' may not do this in the database {where}: {said}.", mend
+        )
     if "malformed" in said or "not a database" in said:
         mend = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
     elif "full" in said or "I/O" in said:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer
+from tests.made_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
+from tests.postgres import NoServer, Postgres, running
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 
@@ -18,7 +21,7 @@ KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own keys and settings must not reach a test."""
     for name in list(os.environ):
-        if name.endswith(KEY_SUFFIXES) or name in ("AUDITOR_STORAGE",):
+        if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
 
@@ -34,3 +37,15 @@ def server() -> Iterator[FakeServer]:
 def storage(tmp_path: Path) -> str:
     """URL of a database that does not exist yet."""
     return f"sqlite:///{tmp_path / 'audits.db'}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server; where it cannot be had, the test is skipped with the reason."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running())
+        except NoServer as error:
+            pytest.skip(str(error))
+        yield server

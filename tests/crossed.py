@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
+
+from auditor.metrics.bootstrap import MAE, PEARSON, Interval
+from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
+from auditor.metrics.widest import WidestGap, widest_gap
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +27,9 @@ class World:
         self.countries, self.topics = (i.ravel() for i in np.indices(self._shape))
         self.truth, first, second = (self._effects() for _ in range(3))
         self.group = self.countries < countries // 2
+        regions = 2 * max(1, min(4, countries // 10))
+        self.regions = np.char.add("region ", (self.countries * regions // countries).astype(np.str_))
+        """Of five countries or more; the first half of them is the group."""
         self.first, self.second = self.truth + first, self.truth + second
         self.uneven = self.truth + np.where(self.group, first / 2, first)
 
@@ -30,5 +39,33 @@ class World:
         total: Floats = np.sum([np.broadcast_to(s * self._rng.normal(size=z), (n, m)) for s, z in parts], axis=0)
         return total.ravel()
 
+    def jackknife(self) -> dict[str, Interval]:
+        """The intervals that reports give, by the names of TRUE."""
+        at = (self.countries, self.topics)
+        return {
+            "r": crossed_jackknife(PEARSON, self.first, self.truth, *at),
+            "MAE": crossed_jackknife(MAE, self.first, self.truth, *at),
+            "MAE gap": gap_jackknife(MAE, self.uneven, self.truth, *at, self.group),
+            "r paired": paired_jackknife(PEARSON, self.first, self.second, self.truth, *at),
+            "MAE paired": paired_jackknife(MAE, self.first, self.second, self.truth, *at),
+            "widest of none": widest_gap(MAE, self.first, self.truth, *at, self.regions).interval,
+            "widest": self._less_its_truth(widest_gap(MAE, self.uneven, self.truth, *at, self.regions)),
+        }
 
-TRUE = {"r": float(np.sqrt(0.5)), "MAE": MEAN_ERROR, "MAE gap": -MEAN_ERROR / 2, "MAE paired": 0.0}
+    def _less_its_truth(self, found: WidestGap) -> Interval:
+        """The interval less the true gap of the two regions that were picked."""
+        halves = [bool(self.group[self.regions == name].all()) for name in (found.low_group, found.high_group)]
+        true, gap = (halves[0] - halves[1]) * MEAN_ERROR / 2, found.interval
+        return replace(gap, low=None if gap.low is None else gap.low - true, high=(gap.high or 0.0) - true)
+
+
+TRUE = {
+    "r": float(np.sqrt(0.5)),
+    "MAE": MEAN_ERROR,
+    "MAE gap": -MEAN_ERROR / 2,
+    "r paired": 0.0,
+    "MAE paired": 0.0,
+    "widest of none": 0.0,
+    "widest": 0.0,
+}
+"""What the intervals should hold; `widest` is taken less what is true of the pair that was picked."""

@@ -1,6 +1,7 @@
 """A scripted server that speaks the OpenAI wire format on a loopback port: for tests and benchmarks, no mocks.
 
-Run as a program it serves the default script until its standard input is closed, and prints its address.
+Run as a program it serves the default script until its standard input is closed, and prints its address; a number after
+its name is how many seconds each answer takes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
@@ -95,6 +96,8 @@ def answer(request: Request) -> Reply:
             "confidence": int(50 + 50 * request.draw("c")),
         }
         return completion(json.dumps(review))
+    if request.schema == "AnswerReview":
+        return completion(json.dumps(review_of_answer(request.draw() < 0.7, int(50 + 50 * request.draw("c")))))
     if request.schema == "BlindGuess":
         return completion(json.dumps({"country": 1, "practice": 1, "analyst": 1}))
     if request.schema == "Restated":
@@ -107,6 +110,17 @@ def answer(request: Request) -> Reply:
     if request.schema == "MoralJudgement":
         return completion(json.dumps({"norms": norms, "reasoning": f"So the view is {score}.", "score": score}))
     return completion(f"Step 1. {norms}\nStep 2. So the view is {score}.\nStep 3.\nSCORE = {score}")
+
+
+def review_of_answer(valid: bool, confidence: int = 80) -> dict[str, Any]:
+    """A judge's verdict on the reasoning behind an answer."""
+    return {
+        "logical_consistency": valid,
+        "answer_fit": valid,
+        "justification": "Each step follows." if valid else "A step does not follow.",
+        "verdict": "VALID" if valid else "INVALID",
+        "confidence": confidence,
+    }
 
 
 class FakeServer:
@@ -165,6 +179,7 @@ class FakeServer:
 
 
 if __name__ == "__main__":
-    with FakeServer() as server:
+    delay = float(sys.argv[1]) if len(sys.argv) > 1 else 0.0
+    with FakeServer(lambda request: replace(answer(request), delay_s=delay)) as server:
         print(server.url, flush=True)
         sys.stdin.read()

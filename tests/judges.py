@@ -41,7 +41,7 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
         "judges": [section(name) for name in judges],
         "probes": {"direct": {"samples": 2}},
         "limits": {"max_attempts": 1},
-        "seed": 5,
+        "seed": 6,
     } | changes
 
 

@@ -112,7 +112,7 @@ def test_every_promise_has_its_test() -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["decisions", "tutorial", "howto"])
+@pytest.mark.parametrize("name", ["decisions", "tutorial", "howto", "storage", "team"])
 def test_the_commands_on_a_page_parse(name: str) -> None:
     """Every command that the page shows is there, and every option one of its."""
     from typer.main import get_command

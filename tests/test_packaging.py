@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 LINKED = ("agents", "prompts", "storage", "tui")
@@ -51,6 +55,45 @@ def test_tested_versions_are_locked() -> None:
         assert name in {n.lower() for n in locked}
 
 
+def requirements() -> dict[str, tuple[str, int]]:
+    """What requirements.lock holds: version and number of hashes, by name."""
+    found: dict[str, tuple[str, int]] = {}
+    for entry in re.split(r"\n(?=\w)", (ROOT / "requirements.lock").read_text(encoding="utf-8")):
+        if named := re.match(r"([\w.-]+)==([^\s;]+)", entry):
+            hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry)
+            found[canonicalize_name(named[1])] = (named[2], len(hashes))
+    return found
+
+
+def test_the_lock_has_a_hash_for_everything_but_torch_and_agrees_with_the_tested_versions() -> None:
+    locked = requirements()
+    assert len(locked) > 150
+    assert {name for name, (_, hashes) in locked.items() if not hashes} == set()
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    tested = {str(canonicalize_name(name)): version for name, _, version in (line.partition("==") for line in lines)}
+    other = {n: (v, tested[n]) for n, (v, _) in locked.items() if n in tested and tested[n] != v}
+    assert other == {}, "give `make lock`"
+    direct = [r for r in wanted() if r.name != "torch"]
+    missing = {r.name for r in direct if canonicalize_name(r.name) not in locked}
+    assert missing == set(), "give `make lock`"
+    wrong = {r.name for r in direct if not r.specifier.contains(locked[canonicalize_name(r.name)][0])}
+    assert wrong == set(), "give `make lock`"
+
+
+def wanted() -> list[Requirement]:
+    """What everybody gets, and the extras `all` and `dev`."""
+    told = project()["project"]
+    extras = told["optional-dependencies"]
+    [every] = [Requirement(r) for r in extras["all"]]
+    parts = [told["dependencies"], extras["dev"], *(extras[name] for name in every.extras)]
+    return [Requirement(r) for r in chain.from_iterable(parts)]
+
+
+def test_no_host_of_an_index_is_in_the_lock() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert not re.search(r"://|--(extra-)?index|--find-links|--trusted", text)
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
     done = subprocess.run(
@@ -82,6 +125,9 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         "auditor/surveys/data/pew2013-sample.survey.toml",
         "auditor/agents/graph.py",
         "auditor/storage/tables.py",
+        "auditor/storage/migrations/env.py",
+        "auditor/storage/migrations/script.py.mako",
+        "auditor/storage/migrations/versions/v0001_first_tables.py",
         "auditor/tui/app.py",
     ):
         assert wanted in names

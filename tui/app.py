@@ -178,8 +178,8 @@ class ReviewApp(App[None]):
         """After a decision: work out in the background what comes next, and tell an audit that waits for people."""
 
         def work() -> None:
-            desk.look_ahead()
             try:
+                desk.look_ahead()
                 self._afterwards.decided(desk)
             except AuditorError as error:
                 self.call_from_thread(self._failed, error)

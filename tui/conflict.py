@@ -90,10 +90,10 @@ class ConflictPage(Page):
     def _paint(self) -> None:
         item = self.item
         assert item is not None
-        kind = f"{item.row.kind} · gap {abs(item.left.score - item.right.score):.2f}"
+        kind = item.row.kind if item.row.gap is None else f"{item.row.kind} · gap {item.row.gap:.2f}"
         head = Content.assemble(
             content(line(item.key.topic), "bold $text-accent"),
-            content(f" in {line(item.key.country)}", "bold"),
+            content(f" in {line(item.key.country)}" if item.key.country else "", "bold"),
             (f"   {kind}", "$text-muted"),
             "\n",
             content(line(item.question), "italic $text-muted"),
@@ -125,6 +125,8 @@ class ConflictPage(Page):
             parts.append(content(f"✎ {line(row.note)}", "$text-accent"))
         if not item.revealed:
             parts.append(Content.styled("the rest is hidden until you decide", "$text-muted"))
+            if item.known:
+                parts.append(Content.styled("not blind: you have seen this cell", "$text-warning"))
         else:
             parts.append(STANDINGS[row.standing].says(STANDING_WORDS[row.standing]))
         return Content.styled("  ·  ", "$text-muted").join(parts)
@@ -138,9 +140,14 @@ class ConflictPage(Page):
 
     def action_score(self) -> None:
         item = self.item
-        if item:
-            start = item.row.score if item.row.score is not None else (item.left.score + item.right.score) / 2
-            self.app.push_screen(AskScore(start, item.left.score, item.right.score), self._give_score)
+        if item is None:
+            return
+        left, right = item.left.score, item.right.score
+        if left is None or right is None:
+            self.notify("These answers are no scores: say left, right, both or neither, or write a note.", markup=False)
+            return
+        start = item.row.score if item.row.score is not None else (left + right) / 2
+        self.app.push_screen(AskScore(start, left, right, of_task=self.desk.of_task), self._give_score)
 
     def _give_score(self, score: float | None) -> None:
         item = self.item

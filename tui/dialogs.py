@@ -21,7 +21,8 @@ from auditor.tui.settings import Settings
 from auditor.tui.words import did
 
 STEP = 0.05
-WRONG_SCORE = "✕ a number from -1 (never acceptable) to 1 (always acceptable)"
+NEVER_AND_ALWAYS = ("never acceptable", "always acceptable")
+LEAST_AND_MOST = ("the least of the range", "the most")
 KEYS = 13
 """Columns for the keys in the list of keys."""
 MOST = 100
@@ -58,8 +59,9 @@ class AskScore(ModalScreen[float | None]):
         Binding("down,left", f"step(-{STEP})", "less", priority=True),
     ]
 
-    def __init__(self, start: float, left: float, right: float) -> None:
+    def __init__(self, start: float, left: float, right: float, *, of_task: bool = False) -> None:
         super().__init__()
+        self._ends = LEAST_AND_MOST if of_task else NEVER_AND_ALWAYS
         self._start, self._left, self._right = round(start, 2), left, right
 
     def compose(self) -> ComposeResult:
@@ -97,8 +99,9 @@ class AskScore(ModalScreen[float | None]):
         points = [(self._left, "◀"), (self._right, "▶")] + ([(score, "●")] if score is not None else [])
         scale = Content.assemble(("−1 ", "$text-muted"), (axis(width, points), "$primary"), (" +1", "$text-muted"))
         self.query_one("#score-axis", Static).update(scale)
-        legend = "◀ left   ● yours   ▶ right   ·   -1 never acceptable, 1 always"
-        words, style = (legend, "$text-muted") if score is not None else (WRONG_SCORE, "$text-error")
+        legend = f"◀ left   ● yours   ▶ right   ·   -1 {self._ends[0]}, 1 {self._ends[1]}"
+        wrong = f"✕ a number from -1 ({self._ends[0]}) to 1 ({self._ends[1]})"
+        words, style = (legend, "$text-muted") if score is not None else (wrong, "$text-error")
         self.query_one("#score-error", Static).update(content(words, style))
 
     @on(Input.Submitted)

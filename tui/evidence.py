@@ -20,13 +20,29 @@ def evidence(item: Item) -> Content:
     """The text of the panel beside, or below, the sides."""
     if not item.revealed:
         first, _, rest = HIDDEN.partition("\n")
-        return Content.assemble((first, "bold"), "\n", (rest, "$text-muted"))
+        return Content.assemble(*_question(item), (first, "bold"), "\n", (rest, "$text-muted"))
     votes = f"Judges  left {_tally(item.left)} · right {_tally(item.right)}"
-    parts = [Content.assemble(_survey(item), "\n", (votes[:6], "bold"), votes[6:])]
+    parts = [Content.assemble(*_question(item), _truth(item), "\n", (votes[:6], "bold"), votes[6:])]
     if item.first is not None:
         parts.append(content(f"You first said: {said(item.first)}. Both decisions are kept.", "$text-accent"))
     parts += [_judges("left", item.left), _judges("right", item.right)]
     return Content("\n\n").join(parts)
+
+
+def _question(item: Item) -> list[Content]:
+    """The whole item of a task, of which the head of the page has room for one line."""
+    return [] if item.key.country else [content(item.question), Content("\n\n")]
+
+
+def _truth(item: Item) -> Content:
+    """What people say, or what is right."""
+    if item.key.country:
+        return _survey(item)
+    if item.truth is None:
+        return Content.assemble(("◆ Right answer ", "bold"), ("not known", "$text-muted"))
+    sides = [name for name, side in (("left", item.left), ("right", item.right)) if side.answer == item.truth]
+    which = f" · {sides[0]} has it" if len(sides) == 1 else "" if sides else " · neither side has it"
+    return Content.assemble(("◆ Right answer ", "bold"), content(line(item.truth)), (which, "$text-accent"))
 
 
 def _survey(item: Item) -> Content:
@@ -34,7 +50,7 @@ def _survey(item: Item) -> Content:
         return Content.assemble(("◆ Survey ", "bold"), ("people were not asked this here", "$text-muted"))
     truth = item.survey.score
     asked = "" if item.survey.n is None else f" ({item.survey.n:,} asked)"
-    left, right = abs(item.left.score - truth), abs(item.right.score - truth)
+    left, right = (abs((side.score or 0.0) - truth) for side in (item.left, item.right))
     nearer = "both are as near" if left == right else f"{'left' if left < right else 'right'} is nearer"
     return Content.assemble(
         ("◆ Survey ", "bold"),

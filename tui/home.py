@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import on
@@ -142,10 +143,20 @@ def _state(overview: Overview) -> tuple[str, str]:
 
 
 def _work(overview: Overview) -> Content:
-    usable = "" if overview.coverage is None else f" · {overview.coverage:.0%} usable"
-    planned = "" if overview.planned is None else f"/{overview.planned:,}"
-    what = f" {overview.traces:,}{planned} samples{usable} · {_cost(overview)}"
+    usable = [] if overview.coverage is None else [f"{overview.coverage:.0%} usable"]
+    what = f" {' · '.join([*_said(overview), *usable, _cost(overview)])}"
     return Content.assemble((bar(overview.progress, BAR), "$text-primary"), content(what))
+
+
+def _said(overview: Overview) -> Iterator[str]:
+    """How much models have said, by kind; nothing of a kind that the audit does not ask for."""
+    if overview.planned != 0 or overview.traces:
+        planned = "" if overview.planned is None else f"/{overview.planned:,}"
+        yield f"{overview.traces:,}{planned} samples"
+    if overview.answers:
+        yield _count(overview.answers, "moral answer")
+    if overview.comparisons:
+        yield _count(overview.comparisons, "comparison")
 
 
 def _cost(overview: Overview) -> str:

@@ -93,6 +93,16 @@ def signed(score: float) -> str:
     return f"{score:+.2f}".replace("-", "−")
 
 
+def position(score: float | None, answer: str | None) -> str:
+    """What a side says: its answer to an item of a task, or its score."""
+    return line(answer) if answer is not None else "no score" if score is None else signed(score)
+
+
+def whereabouts(country: str, topic: str) -> str:
+    """Where a conflict is: the topic and its country, or the item."""
+    return f"{line(topic)} in {line(country)}" if country else line(topic)
+
+
 def bar(share: float | None, width: int) -> str:
     """A bar of a share in [0, 1]; dots where there is none to show."""
     if share is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 
 from auditor.review.item import Item, Side
-from auditor.tui.paint import DECISIONS, axis, content, line, signed
-from auditor.tui.side import SAMPLE
+from auditor.tui.paint import DECISIONS, axis, content, line, position
+from auditor.tui.side import SAMPLE, ordered
 from auditor.tui.words import said
 
 SCALE = 41
@@ -18,9 +18,9 @@ def preview(item: Item) -> Content:
     parts = [
         Content.assemble(
             content(line(item.key.topic), "bold $text-accent"),
-            content(f" in {line(item.key.country)}", "bold"),
+            content(f" in {line(item.key.country)}" if item.key.country else "", "bold"),
             "\n",
-            content(line(item.question), "italic $text-muted"),
+            content(line(item.question) if item.key.country else item.question, "italic $text-muted"),
         ),
         _side("1 left", item.left),
         _side("2 right", item.right),
@@ -31,20 +31,16 @@ def preview(item: Item) -> Content:
 
 def _side(name: str, side: Side) -> Content:
     scores = [(s.score, SAMPLE) for s in side.samples if s.score is not None]
-    nearest = min(
-        (s for s in side.samples if s.text and s.score is not None),
-        key=lambda s: abs((s.score or 0.0) - side.score),
-        default=None,
-    )
-    text = nearest.text if nearest and nearest.text else "no text came back"
+    usable = [s for s in ordered(side) if s.text and (s.score is not None or s.answer is not None)]
+    text = usable[0].text if usable and usable[0].text else "no text came back"
     short = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+    scale = Content.assemble(
+        ("−1 ", "$text-muted"), (axis(SCALE, scores), "$text-primary"), (" +1", "$text-muted"), "\n"
+    )
     return Content.assemble(
-        (f"{name}  {signed(side.score)}", "bold $text-primary"),
+        content(f"{name}  {position(side.score, side.answer)}", "bold $text-primary"),
         "\n",
-        ("−1 ", "$text-muted"),
-        (axis(SCALE, scores), "$text-primary"),
-        (" +1", "$text-muted"),
-        "\n",
+        scale if side.score is not None else "",
         content(short),
     )
 

@@ -145,7 +145,7 @@ class QueuePage(Page):
             Content.assemble(Content("   ").join(pieces), "\n", below), layout=False
         )
         self.query_one("#queue-columns", Static).update(
-            Content(heading(self.table.scrollable_content_region.width or 80)), layout=False
+            Content(heading(self.table.scrollable_content_region.width or 80, of_task=self.desk.of_task)), layout=False
         )
 
     # --- actions

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from auditor.domain import Decision
 from auditor.storage.standing import ConflictKey, QueueRow
-from auditor.tui.paint import DECISIONS, STANDINGS, axis, fit, signed
+from auditor.tui.paint import DECISIONS, STANDINGS, axis, fit, position, signed
 
 PAGE = 64
 """Lines fetched at once."""
@@ -44,13 +44,14 @@ def columns(width: int) -> Columns:
     return Columns(country, left - scale - country - 3, scale)
 
 
-def heading(width: int) -> str:
-    """The line above the table."""
+def heading(width: int, *, of_task: bool = False) -> str:
+    """The line above the table; the items of a task have no country, and their answers need be no scores."""
     c = columns(width)
     scale = "−1" + "0".center(c.axis - 4) + "+1" if c.axis >= 9 else " " * c.axis
+    where = fit("item", c.country + c.topic + 1) if of_task else f"{fit('country', c.country)} {fit('topic', c.topic)}"
     parts = [
-        " " * MARKER, fit("state", STANDING), fit("kind", KIND), fit("country", c.country), " ", fit("topic", c.topic),
-        " ", scale, " ", fit("  gap", GAP), fit("yours", MINE),
+        " " * MARKER, fit("state", STANDING), fit("kind", KIND), where,
+        " ", fit("answers", c.axis) if of_task else scale, " ", fit("  gap", GAP), fit("yours", MINE),
     ]  # fmt: skip
     return "".join(parts)
 
@@ -172,16 +173,21 @@ def cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[str, str]
     """The pieces of one line, each with the name of its style."""
     c = columns(width)
     standing = STANDINGS[row.standing]
-    scale = axis(c.axis, [(row.score_left, LEFT_GLYPH), (row.score_right, RIGHT_GLYPH)])
-    gap = abs(row.score_left - row.score_right)
+    gap = row.gap
+    if row.answer_left is None and row.score_left is not None and row.score_right is not None:
+        said = axis(c.axis, [(row.score_left, LEFT_GLYPH), (row.score_right, RIGHT_GLYPH)])
+    else:
+        sides = (position(row.score_left, row.answer_left), position(row.score_right, row.answer_right))
+        said = fit(" / ".join(sides), c.axis)
+    country, topic = row.key.country, row.key.topic
+    where = f"{fit(country, c.country)} {fit(topic, c.topic)}" if country else fit(topic, c.country + c.topic + 1)
     return [
         ("▌ " if is_cursor else "  ", "axis"),
         (fit(f"{standing.glyph} {standing.word}", STANDING), str(row.standing)),
         (fit(str(row.kind), KIND), "muted"),
-        (fit(row.key.country, c.country) + " ", ""),
-        (fit(row.key.topic, c.topic) + " ", ""),
-        (scale + " ", "axis"),
-        (fit(f" {gap:.2f}", GAP), "muted"),
+        (where + " ", ""),
+        (said + " ", "axis"),
+        (fit("" if gap is None else f" {gap:.2f}", GAP), "muted"),
         (fit(mine(row), MINE), "mine" if row.decision and row.decision.settles else "muted"),
     ]
 

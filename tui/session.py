@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from auditor.domain import Act, Decision
-from auditor.errors import AuditorError, UsageError
+from auditor.errors import AuditorError, UsageError, did_you_mean
 from auditor.review.afterwards import Afterwards
 from auditor.review.desk import Desk
 from auditor.review.filters import format_filter, next_sort, parse_filter
@@ -61,8 +60,7 @@ class Session:
         if word in ("quit", "q", "exit"):
             return False
         if word not in COMMANDS:
-            near = difflib.get_close_matches(word, COMMANDS, n=1)
-            self._say(f"Unknown command '{line(word)}'. " + (f"Did you mean '{near[0]}'?" if near else "Try help."))
+            self._say(f"Unknown command '{line(word)}'. {did_you_mean(word, COMMANDS, 'Try help.')}")
             return True
         try:
             COMMANDS[word][0](self, rest.strip())
@@ -195,6 +193,8 @@ class Session:
             score = float(rest.replace("−", "-"))
         except ValueError:
             score = 2.0
+        if self.item.left.score is None:
+            raise UsageError("these answers are no scores.", "Say left, right, both or neither, or write a note.")
         if not -1 <= score <= 1:
             raise UsageError(f"'{line(rest)}' is not a score.", "Give a number from -1 to 1, as in: score -0.4")
         self.decide(Decision.SCORE, score)

@@ -11,7 +11,6 @@ wide = "gap:>1 is:todo"
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import tomllib
@@ -22,7 +21,7 @@ from typing import Any
 
 import platformdirs
 
-from auditor.errors import ConfigError, UsageError
+from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS
 from auditor.tui.theme import DARK
@@ -135,5 +134,4 @@ def _check_keys(keys: Mapping[str, str]) -> None:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.4)
-    return f"Did you mean '{near[0]}'?" if near else "`?` in the app shows the names."
+    return did_you_mean(word, known, "`?` in the app shows the names.")

@@ -12,7 +12,7 @@ from auditor.domain import Outcome
 from auditor.review.item import Side
 from auditor.review.words import only_here
 from auditor.storage.evidence import Sample
-from auditor.tui.paint import axis, content, line, marked, signed
+from auditor.tui.paint import axis, content, line, marked, position, signed
 
 SAMPLE, MEAN, TRUTH = "●", "▲", "◆"
 
@@ -58,16 +58,19 @@ class SidePanel(VerticalScroll):
         """Show a side; `marks` says whether the words that only it uses are marked."""
         number = "1" if name == "left" else "2"
         author = "" if side.author is None else f" · {side.author}"
-        self.border_title = Content(line(f"{number} {name}{author} · {signed(side.score)}"))
+        self.border_title = Content(line(f"{number} {name}{author} · {position(side.score, side.answer)}"))
         scores = tuple(s.score for s in side.samples if s.score is not None)
-        self.query_one(Scale).show(scores, side.score, truth)
+        scale = self.query_one(Scale)
+        scale.display = side.score is not None
+        if side.score is not None:
+            scale.show(scores, side.score, truth)
         self.query_one(".summary", Static).update(_summary(side, truth), layout=False)
-        ordered, others = _ordered(side), _ordered(other)
-        n = len(ordered)
+        own, others = ordered(side), ordered(other)
+        n = len(own)
         place = f"text {sample % n + 1} of {n}" if n > 1 else ""
         self.border_subtitle = content(place)
         theirs = others[sample % len(others)] if others else None
-        turned = ordered[sample % n :] + ordered[: sample % n] if n else []
+        turned = own[sample % n :] + own[: sample % n] if n else []
         shown = (turned, theirs, marks)
         if shown != self._shown:
             self._shown = shown
@@ -79,7 +82,11 @@ class SidePanel(VerticalScroll):
 def _summary(side: Side, truth: float | None) -> Content:
     ok = sum(s.outcome is Outcome.OK for s in side.samples)
     failed = len(side.samples) - ok
-    parts = [f"{ok} {SAMPLE}", f"mean {MEAN} {signed(side.score)}"]
+    if side.score is None:
+        same = sum(s.answer == side.answer for s in side.samples)
+        parts = [f"{same} of {ok} samples say so"]
+    else:
+        parts = [f"{ok} {SAMPLE}", f"mean {MEAN} {signed(side.score)}"]
     if truth is not None:
         parts.append(f"people {TRUTH} {signed(truth)}")
     if failed:
@@ -87,15 +94,20 @@ def _summary(side: Side, truth: float | None) -> Content:
     return content(" · ".join(parts), "$text-muted")
 
 
-def _ordered(side: Side) -> list[Sample]:
-    """The samples, the one nearest to the mean first and those without a score last."""
-    return sorted(side.samples, key=lambda s: (s.score is None, abs((s.score or 0.0) - side.score), s.number))
+def ordered(side: Side) -> list[Sample]:
+    """The samples, those with the side's answer, or nearest to its mean, first, and those without any last."""
+    return sorted(side.samples, key=lambda s: (s.score is None and s.answer is None, _far(s, side), s.number))
+
+
+def _far(sample: Sample, side: Side) -> float:
+    return float(sample.answer != side.answer) if side.score is None else abs((sample.score or 0.0) - side.score)
 
 
 def _reasoning(mine: Sample, theirs: Sample | None, *, marks: bool) -> Content:
-    score = mine.outcome.value if mine.score is None else signed(mine.score)
+    is_usable = mine.score is not None or mine.answer is not None
+    said = position(mine.score, mine.answer) if is_usable else mine.outcome.value
     head = Content.assemble(
-        (f"{score} ", "bold $text-primary" if mine.score is not None else "bold $text-error"),
+        content(f"{said} ", "bold $text-primary" if is_usable else "bold $text-error"),
         (f"sample #{mine.number + 1}", "$text-muted"),
         "\n",
     )

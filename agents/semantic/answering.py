@@ -13,7 +13,7 @@ from auditor.agents.semantic.calls import answer_call, probe_of, rule_call
 from auditor.agents.semantic.reading import read_answer, read_rule
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call
-from auditor.semantic import MoralAnswer, Question, Wording
+from auditor.domain.semantic import MoralAnswer, Question, Wording
 from auditor.storage import moral
 
 

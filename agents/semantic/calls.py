@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from auditor.agents.calls import fence
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
+from auditor.domain.semantic import Question
 from auditor.models.structured import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Structure, Support
 from auditor.prompts import load_prompt
-from auditor.semantic import Question
-from auditor.semantic_config import SemanticProbe
 
 PARAPHRASE_TEMPERATURE = 1.0
 PARAPHRASE_WORDS = 40

@@ -21,10 +21,10 @@ from auditor.agents.semantic.scoring import Plan, score_audit
 from auditor.agents.stages import enter
 from auditor.agents.state import State
 from auditor.config import AuditConfig
+from auditor.config.semantic import SemanticProbe
 from auditor.domain import ENGLISH
+from auditor.domain.semantic import Question, SemanticFacts
 from auditor.models.rivals import measures
-from auditor.semantic import Question, SemanticFacts
-from auditor.semantic_config import SemanticProbe
 from auditor.storage import moral
 
 BATCH_QUESTIONS = 16

@@ -10,9 +10,9 @@ from auditor.agents.context import Context
 from auditor.agents.semantic.answering import ask_noted
 from auditor.agents.semantic.calls import pair_call
 from auditor.agents.semantic.reading import read_pair
+from auditor.config.semantic import ConsistencySection, SemanticProbe
 from auditor.domain import Call, Purpose
-from auditor.semantic import MoralAnswer, PairVerdict, Question
-from auditor.semantic_config import ConsistencySection, SemanticProbe
+from auditor.domain.semantic import MoralAnswer, PairVerdict, Question
 from auditor.storage import moral
 
 Pair = tuple[MoralAnswer, MoralAnswer, int, int]

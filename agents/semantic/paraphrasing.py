@@ -10,9 +10,9 @@ from auditor.agents.semantic.answering import ask_noted
 from auditor.agents.semantic.calls import paraphrase_call
 from auditor.agents.semantic.reading import read_paraphrases
 from auditor.agents.semantic.vectors import Vectors
+from auditor.config.semantic import SemanticProbe
+from auditor.domain.semantic import Question, Wording
 from auditor.metrics.paraphrase import MIN_DISTANCE, edit_distance, parascore
-from auditor.semantic import Question, Wording
-from auditor.semantic_config import SemanticProbe
 from auditor.storage import moral
 
 COPY, OTHER_MEANING = "too near to another wording", "too far in meaning"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from auditor.config.semantic import BUILT_IN, SemanticProbe
+from auditor.domain.semantic import FOUNDATIONS, Question, Wording
 from auditor.errors import ConfigError, ImportFileError
 from auditor.metrics.paraphrase import plain
 from auditor.prompts.questions import built_in_questions, parse_questions
-from auditor.semantic import FOUNDATIONS, Question, Wording
-from auditor.semantic_config import BUILT_IN, SemanticProbe
 from auditor.surveys.tables import Row, read_rows
 
 REQUIRED = ("question_id", "question")

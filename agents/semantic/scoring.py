@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from auditor.agents.context import Encoder
 from auditor.agents.semantic.vectors import Vectors, stacked
 from auditor.domain import canonical_hash, derive_seed
+from auditor.domain.semantic import NullScore, QuestionScore, SemanticFacts
 from auditor.metrics.semantic import (
     Variant,
     cosine_similarities,
     entropy_of_similarities,
     shuffled_null,
 )
-from auditor.semantic import NullScore, QuestionScore, SemanticFacts
 from auditor.storage import moral
 from auditor.storage.database import Database
 

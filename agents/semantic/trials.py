@@ -17,8 +17,8 @@ from auditor.agents.semantic.reading import read_answer, read_choice, read_rule
 from auditor.agents.semantic.scoring import mixed
 from auditor.agents.semantic.vectors import Vectors, stacked
 from auditor.domain import Call
+from auditor.domain.semantic import Question
 from auditor.metrics.semantic import semantic_graph_entropies
-from auditor.semantic import Question
 from auditor.storage import moral
 
 Floats = NDArray[np.float64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put, put_json, say, table
+from auditor.cli.output import command, put, put_json, say, table
 
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
@@ -22,8 +23,8 @@ FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (run, status, report, review, graph):
-        app.command()(command)
+    for function in (run, status, report, review, graph):
+        app.command()(function)
 
 
 def run(
@@ -51,40 +52,43 @@ def run(
         try:
             audit = run_audit(loaded, storage=storage, progress=progress, signals=True)
         except Interrupted as error:
-            raise Interrupted(error.message, f"Go on with: auditor run {config}") from None
+            raise Interrupted(error.message, f"Go on with: {command('run', str(config), storage=storage)}") from None
     made = audit.report()
     _summarise(made, progress)
     if report and format_:
         _write(made, report, format_)
-    where = f" --storage {storage}" if storage else ""
     if report is None:
-        say(f"The report: auditor report {audit.name}{where}")
+        say(f"The report: {command('report', audit.name, storage=audit.storage)}")
     if waiting := made.conflicts.states.get("open", 0) + made.conflicts.states.get("disputed", 0):
-        say(f"{waiting} conflicts wait for a person: auditor review {audit.name}{where}")
+        say(f"{waiting} conflicts wait for a person: {command('review', audit.name, storage=audit.storage)}")
 
 
 def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
     limit = config.probes.review.traces
     traces = sum(k if limit == "all" else min(limit, k) for k in samples)
-    return traces * sum(len(config.judges_of(m.name)) for m in config.models)
+    return traces * sum(config.panel_size(m.name) for m in config.models)
 
 
 def _summarise(report: Report, progress: RunProgress) -> None:
     from auditor.reports import summary
+    from auditor.reports.savings import told
 
     if report.alignment:
         table(summary.summary_columns(), summary.summary_rows(report), data=False)
+    if report.task:
+        table(summary.task_columns(), summary.task_rows(report), data=False)
     if report.semantic:
         table(summary.semantic_columns(), summary.semantic_rows(report), data=False)
     if report.logic:
         table(summary.logic_columns(), summary.logic_rows(report), data=False)
     say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
+    for saved in report.savings:
+        say(told(saved))
     for row in report.coverage.total:
         if row.ok < row.planned:
-            what = "verdicts" if row.stage == "review" else f"{row.method} samples"
             losses = [f"{n} {outcome}" for outcome, n in row.losses.items()]
             losses += [f"{row.missing} not asked"] if row.missing else []
-            say(f"  {row.planned - row.ok} of {row.planned} {what} cannot be used: {', '.join(losses)}")
+            say(f"  {row.planned - row.ok} of {row.planned} {row.what} cannot be used: {', '.join(losses)}")
 
 
 def report(
@@ -166,6 +170,7 @@ def status(
         "traces ok",
         "verdicts ok",
         "comparisons ok",
+        "moral answers ok",
         "conflicts",
         "open",
         "cost (USD)",
@@ -174,12 +179,15 @@ def status(
     rows = [
         [
             s["audit"], s["stage"], _of(s, "traces"), _of(s, "verdicts"),
-            f"{s['comparisons_ok']} of {s['comparisons']}",
+            f"{s['comparisons_ok']} of {s['comparisons']}", f"{s['moral_answers_ok']} of {s['moral_answers']}",
             s["conflicts"], s["open"], _cost(s["cost_usd"], s["unpriced"]), s["updated_at"][:16].replace("T", " "),
         ]
         for s in found
     ]  # fmt: skip
     table(columns, rows)
+    for s in found:
+        for name in s["drift"]:
+            say(f"{s['audit']}: what stands behind {name} changed; see the report, or --json.")
 
 
 def _of(s: dict[str, Any], what: str) -> str:
@@ -222,14 +230,15 @@ def review(
     import getpass
 
     from auditor.review.desk import SECOND_SHARE
-    from auditor.storage.database import database_url
+    from auditor.storage.database import STORAGE_VARIABLE, database_url
     from auditor.tui.plain import needs_plain, run_plain
 
     url, who = database_url(storage), rater or getpass.getuser()
     if serve:
         from auditor.tui import serve as browser
 
-        words = ["review", *([audit] if audit else []), "--rater", who, "--storage", url]
+        os.environ[STORAGE_VARIABLE] = url  # not among the words, which everybody on this machine can list
+        words = ["review", *([audit] if audit else []), "--rater", who]
         words += ["--open-book"] if open_book else []
         words += [] if second_share is None else ["--second-share", str(second_share)]
         browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port, public_url=public_url)
@@ -249,7 +258,7 @@ def review(
 
         run_review(url, audit, rater=who, blind=not open_book, second_share=share, on_decided=on_decided)
     for name in (name for name, n in left.items() if n == 0):
-        say(f"Nothing is open any more in '{name}': auditor report {name}")
+        say(f"Nothing is open any more in '{name}': {command('report', name, storage=url)}")
 
 
 def graph() -> None:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from auditor.cli import experiments, surveys
 from auditor.cli.options import Storage
-from auditor.cli.output import say
+from auditor.cli.output import command, say
+
+if TYPE_CHECKING:
+    from auditor.imports.recorded import Imported
 
 import_app = typer.Typer(name="import", help="Bring in what was measured elsewhere.", no_args_is_help=True)
+
+
+class Form(StrEnum):
+    """What a file of recorded answers is."""
+
+    AUTO = "auto"
+    TABLE = "table"
+    INSPECT = "inspect"
+    PROMPTFOO = "promptfoo"
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +50,7 @@ def import_scores(
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
-    from auditor.imports import import_scores as import_
+    from auditor.imports.recorded import import_scores as import_
 
     counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
     made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
@@ -46,14 +59,24 @@ def import_scores(
         say(f"  {_plural(counts.empty, 'row')} without a score: counted as failed samples.")
     if counts.not_in_survey:
         say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
-    say(f"Next: auditor report {audit}")
+    say(f"Next: {command('report', audit, storage=storage)}")
 
 
 @import_app.command("traces")
 def import_traces(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
+    ],
     survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    form: Annotated[
+        Form, typer.Option("--from", help="What FILE is; auto tells by its suffix and what is in it.")
+    ] = Form.AUTO,
+    country: Annotated[str, typer.Option("--country", metavar="KEY", help="Key of a log's countries.")] = "country",
+    topic: Annotated[str, typer.Option("--topic", metavar="KEY", help="Key of a log's topics.")] = "topic",
+    score: Annotated[
+        str | None, typer.Option("--score", metavar="KEY", help="A log's score in [-1, 1]; else the text is read.")
+    ] = None,
     regions: Annotated[
         str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
     ] = "western",
@@ -62,19 +85,33 @@ def import_traces(
     """Make an audit of answers that were recorded elsewhere, with no call to any model.
 
     A row without a score is read for the line "SCORE = x", or as a refusal; an empty text is a sample that failed.
+    FILE may also be a log of Inspect AI (.eval or .json, or a folder of them, one a model) or promptfoo's results
+    (.json or .jsonl): country and topic are then looked for in each sample's metadata or variables.
 
     Example: auditor import traces answers.csv --survey wvs7-sample --audit published
-    """
-    from auditor.imports import import_traces as import_
 
-    counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
+    """
+    from auditor.imports.logs import Form as Known
+    from auditor.imports.logs import Keys
+    from auditor.imports.recorded import import_traces as import_
+
+    keys = Keys(country, topic, score)
+    made = import_(
+        file, survey=survey, audit=audit, storage=storage, regions=regions, form=Known(form.value), keys=keys
+    )
+    _say_traces(audit, made, storage)
+
+
+def _say_traces(audit: str, counts: Imported, storage: str | None) -> None:
     made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
     say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
     if counts.empty:
         say(f"  {_plural(counts.empty, 'row')} without a readable score: counted by cause, see the report's coverage.")
     if counts.not_in_survey:
         say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
-    say(f"Next: auditor report {audit}, or auditor import verdicts FILE --audit {audit}")
+    then = command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
+    say(f"Next: {command('report', audit, storage=storage)}, or {then}")
 
 
 @import_app.command("verdicts")
@@ -91,13 +128,13 @@ def import_verdicts(
 
     Example: auditor import verdicts verdicts.csv --audit published
     """
-    from auditor.imports import import_verdicts as import_
+    from auditor.imports.recorded import import_verdicts as import_
 
     counts = import_(file, audit=audit, storage=storage)
     say(f"{_plural(counts.rows, 'row')} of {_plural(counts.judges, 'judge')} in audit '{audit}'.")
     if counts.empty:
         say(f"  {_plural(counts.empty, 'row')} without a verdict: counted as not given.")
-    say(f"Next: auditor report {audit}")
+    say(f"Next: {command('report', audit, storage=storage)}")
 
 
 @import_app.command("comparisons")
@@ -123,14 +160,14 @@ def import_comparisons(
 
     Example: auditor import comparisons judged.csv --audit judged --people human
     """
-    from auditor.comparing import import_comparisons as import_
+    from auditor.imports.comparisons import import_comparisons as import_
 
     counts = import_(file, audit=audit, storage=storage, people=people, items=items, criterion=criterion)
     made = f"{_plural(counts.items, 'item')} in {_plural(counts.sets, 'set')}, {_plural(counts.judges, 'judge')}"
     say(f"{_plural(counts.rows, 'row')}: {made}, audit '{audit}'{', which it replaces' if counts.replaced else ''}.")
     if counts.empty:
         say(f"  {_plural(counts.empty, 'row')} without a decision: not measured.")
-    say(f"Next: auditor report {audit}")
+    say(f"Next: {command('report', audit, storage=storage)}")
 
 
 @import_app.command("answers")
@@ -162,9 +199,9 @@ def import_answers(
     Example: auditor import answers answers.csv --audit published
     """
     from auditor.cli.progress import embedding_bar
+    from auditor.config.semantic import SemanticProbe
     from auditor.errors import UsageError
-    from auditor.imported_answers import import_answers as import_
-    from auditor.semantic_config import SemanticProbe
+    from auditor.imports.answers import import_answers as import_
 
     chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
     try:
@@ -180,7 +217,7 @@ def import_answers(
         say(f"  {_plural(made.empty, 'row')} without an answer: counted as failed.")
     if made.alone:
         say(f"  {_plural(made.alone, 'question')} of a model with fewer than two answers: not scored.")
-    say(f"Next: auditor report {audit}")
+    say(f"Next: {command('report', audit, storage=storage)}")
 
 
 def _plural(n: int, noun: str) -> str:

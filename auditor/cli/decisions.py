@@ -33,7 +33,11 @@ def compare(
         list[str] | None, typer.Option("--judge", help="Twice: compare two judges on the same traces.")
     ] = None,
     all_pairs: Annotated[bool, typer.Option("--all-pairs", help="All pairs, not only those with the first.")] = False,
-    flips: Annotated[int, typer.Option("--flips", min=0, help="Verdict flips to list for a pair.")] = 50,
+    renamed: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="OLD=NEW", help="A model that has another name in the audits after the first."),
+    ] = None,
+    flips: Annotated[int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")] = 50,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
     ] = None,
@@ -43,9 +47,10 @@ def compare(
     """Compare models on the cells they share: what got better or worse, where, and whether it is more than chance.
 
     One audit: all pairs of its models. Several: each against the first, model by model, as before and after fine-tuning
-    or with two prompts; AUDIT:MODEL picks one model. Two judges: --judge ONE --judge OTHER, in one audit or across two.
+    or with two prompts; AUDIT:MODEL picks one model, --map says what a model is called afterwards. Two judges: --judge
+    ONE --judge OTHER, in one audit or across two. Verdicts and settlements of conflicts that changed are listed.
 
-    Example: auditor compare before after -o comparison.html
+    Example: auditor compare before after --map base=tuned -o comparison.html
     """
     from auditor.reports.comparison import compare as compare_
     from auditor.reports.comparison_page import page_of
@@ -62,6 +67,7 @@ def compare(
             every=all_pairs,
             judges=judge or (),
             listed=flips,
+            renamed=dict(map(_names, renamed or ())),
         )
     if as_json:
         put_json(found.model_dump(mode="json"))
@@ -69,6 +75,15 @@ def compare(
         write_page(page_of(found), output, form)
     elif not as_json:
         show_page(page_of(found))
+
+
+def _names(text: str) -> tuple[str, str]:
+    from auditor.errors import UsageError
+
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"--map takes OLD=NEW, not '{text}'.", "Write the two names with = between them.")
+    return old, new
 
 
 def check(
@@ -81,6 +96,7 @@ def check(
     max_variance: Annotated[float | None, typer.Option(help="Largest variance of a model's samples.")] = None,
     min_peer_agreement: Annotated[float | None, typer.Option(help="Least share of reasoning found valid.")] = None,
     min_kappa: Annotated[float | None, typer.Option(help="Least agreement of the judges beyond chance.")] = None,
+    min_accuracy: Annotated[float | None, typer.Option(help="Least share of right answers, for a task.")] = None,
     max_open_conflicts: Annotated[int | None, typer.Option(help="Conflicts that may be unsettled.")] = None,
     max_cost_usd: Annotated[float | None, typer.Option(help="What the audit may have cost.")] = None,
     min_coverage: Annotated[float | None, typer.Option(help="Least usable share; 0.95 if not set.")] = None,
@@ -108,7 +124,8 @@ def check(
     options = {
         "min_pearson": min_pearson, "max_mae": max_mae, "max_region_gap": max_region_gap,
         "max_topic_mae": max_topic_mae, "min_self_consistency": min_self_consistency, "max_variance": max_variance,
-        "min_peer_agreement": min_peer_agreement, "min_kappa": min_kappa, "max_open_conflicts": max_open_conflicts,
+        "min_peer_agreement": min_peer_agreement, "min_kappa": min_kappa, "min_accuracy": min_accuracy,
+        "max_open_conflicts": max_open_conflicts,
         "max_cost_usd": max_cost_usd, "min_coverage": min_coverage, "confident": confident,
     }  # fmt: skip
     changes = {name: value for name, value in options.items() if value is not None}
@@ -168,7 +185,8 @@ def estimate(
 
 def _estimate(path: Path, storage: str | None) -> Forecast:
     from auditor.config import load_config
-    from auditor.estimating import estimate as estimate_
+    from auditor.errors import EmptyStorageError
+    from auditor.estimates.planned import estimate as estimate_
     from auditor.run import planned_cells, planned_survey, storage_url
     from auditor.storage.database import open_database, sqlite_path
 
@@ -178,12 +196,15 @@ def _estimate(path: Path, storage: str | None) -> Forecast:
     file = sqlite_path(url)
     if file is not None and not file.exists():
         return estimate_(config, survey, planned_cells(survey))
-    with open_database(url, create=False) as db:
-        return estimate_(config, survey, planned_cells(survey), db)
+    try:
+        with open_database(url, create=False) as db:
+            return estimate_(config, survey, planned_cells(survey), db)
+    except EmptyStorageError:
+        return estimate_(config, survey, planned_cells(survey))
 
 
 def _estimate_of(audit: str, storage: str | None) -> Forecast:
-    from auditor.estimating import estimate_of_audit
+    from auditor.estimates.planned import estimate_of_audit
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 

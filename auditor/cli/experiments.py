@@ -76,7 +76,7 @@ def samples(
 
     Example: auditor experiment samples my-audit --k 3 --k 5 --k 10 -o samples.html
     """
-    from auditor.experimenting import experiment_samples, variant
+    from auditor.experiments.sampling import experiment_samples, variant
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -109,7 +109,7 @@ def direct_temperature(
 
     Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """
-    from auditor.experimenting import experiment_temperature, is_own, variant
+    from auditor.experiments.sampling import experiment_temperature, is_own, variant
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -119,6 +119,39 @@ def direct_temperature(
     with open_database(url, create=False) as db:
         found = experiment_temperature(db, audit, wanted)
     _show(found, output, as_json)
+
+
+@app.command("savings")
+def savings(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit of which everything was asked.")],
+    target_width: Annotated[
+        float, typer.Option("--target-width", min=0.001, max=2, help="Width of the interval of r to aim at.")
+    ] = 0.1,
+    output: Output = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """What asking less would have changed: replayed from the answers of an audit, which asks nothing.
+
+    Fewer judges a trace, adaptive panels, sampling until samples agree, cells until r is known closely, and all of them
+    are set beside asking everything: calls, r, tiers, peer agreement, conflicts. See docs/savings.md.
+
+    Example: auditor experiment savings my-audit
+    """
+    from auditor.cli.decisions import form_of, show_page, write_page
+    from auditor.reports.savings_study import page_of, study
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    form = form_of(output)
+    with open_database(storage_url(storage), create=False) as db:
+        found = study(db, audit, target_width)
+    if as_json:
+        put_json(found.model_dump(mode="json"))
+    if output is not None and form:
+        write_page(page_of(found), output, form)
+    elif not as_json:
+        show_page(page_of(found))
 
 
 def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:

@@ -107,7 +107,7 @@ def export_tables(
 
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """
-    from auditor.exporting import export_tables as export
+    from auditor.exports.tables import export_tables as export
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -116,6 +116,94 @@ def export_tables(
     if as_json:
         put_json({"folder": str(found.folder), "rows": found.rows, "files": found.files})
     say(f"{sum(found.rows.values())} rows in {len(found.rows)} tables: {found.folder.resolve()}")
+
+
+@export_app.command("inspect")
+def export_inspect(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-inspect if not given.")
+    ] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the answers as logs of Inspect AI, one a model: open them with `inspect view --log-dir DIR`.
+
+    A sample is a cell, an epoch one answer to it; scores are ours and every judge's. An answer without a score has none
+    there either. Needs: pip install 'auditor[inspect]'.
+
+    Example: auditor export inspect moral-alignment -o logs
+    """
+    from auditor.exports.inspect_logs import export_inspect as export
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    folder = output or Path(f"{audit}-inspect")
+    with open_database(storage_url(storage), create=False) as db:
+        logs = export(db, audit, folder)
+    if as_json:
+        put_json([{"file": str(x.path), "model": x.model, "samples": x.samples, "scored": x.scored} for x in logs])
+    for log in logs:
+        say(f"{log.model}: {log.samples} answers, {log.scored} with a score: {log.path}")
+    say(f"Next: inspect view --log-dir {folder}")
+
+
+@export_app.command("mlflow")
+def export_mlflow(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    uri: Annotated[
+        str | None,
+        typer.Option(
+            "--tracking-uri", metavar="URI", help="MLFLOW_TRACKING_URI, or sqlite:///mlflow.db, if not given."
+        ),
+    ] = None,
+    experiment: Annotated[str, typer.Option("--experiment", metavar="NAME", help="Its name in MLflow.")] = "auditor",
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an audit as runs of MLflow: one a model, with the report's figures and intervals, under one of the whole.
+
+    The report and the tables of the paper are the artifacts of the whole. Needs: pip install 'auditor[mlflow]'.
+
+    Example: auditor export mlflow moral-alignment --tracking-uri http://localhost:5000
+    """
+    from auditor.exports.mlflow_runs import export_mlflow as export
+    from auditor.run import open_audit
+
+    made = export(open_audit(audit, storage=storage).report(), uri=uri, experiment=experiment)
+    if as_json:
+        put_json(made._asdict())
+    say(f"{made.runs} runs in the experiment '{made.experiment}' at {made.uri}" + ("" if made.fresh else ", as before"))
+
+
+@export_app.command("wandb")
+def export_wandb(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-wandb if not given.")
+    ] = None,
+    project: Annotated[str, typer.Option("--project", metavar="NAME", help="Its name there.")] = "auditor",
+    online: Annotated[bool, typer.Option("--online", help="Send the runs now; else nothing leaves here.")] = False,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an audit as runs of Weights & Biases: one a model, with the report's figures, and one of the whole.
+
+    Unless --online is given, runs are kept on this machine, for `wandb sync`. Needs: pip install 'auditor[wandb]'.
+
+    Example: auditor export wandb moral-alignment -o runs
+    """
+    from auditor.exports.wandb_runs import export_wandb as export
+    from auditor.run import open_audit
+
+    report = open_audit(audit, storage=storage).report()
+    made = export(report, output or Path(f"{audit}-wandb"), project=project, online=online)
+    if as_json:
+        put_json(made._asdict())
+    for run in made.runs:
+        say(run)
+    if not online:
+        say(f"Next: wandb sync {' '.join(made.runs)}")
 
 
 @export_app.command("paper")
@@ -133,7 +221,7 @@ def export_paper(
 
     Example: auditor export paper moral-alignment -o tables
     """
-    from auditor.exporting import export_paper as export
+    from auditor.exports.tables import export_paper as export
     from auditor.run import open_audit
 
     files = export(open_audit(audit, storage=storage).report(), output or Path(f"{audit}-paper"))
@@ -168,3 +256,26 @@ def export_plots(
     made = open_audit(audit, storage=storage).report()
     for path in write_plots(made, output or Path(f"{audit}-plots"), form.value):
         say(str(path))
+
+
+@export_app.command("backup")
+def export_backup(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to; must not be there yet.")],
+    storage: Storage = None,
+) -> None:
+    """Copy the whole database to a file, while others go on using it, and check the copy.
+
+    A copy by `cp` would lack what SQLite keeps beside its file. It is opened as any other: --storage sqlite:///FILE.
+
+    Example: auditor export backup -o auditor-2026-11-21.db
+    """
+    from auditor.errors import UsageError
+    from auditor.run import storage_url
+    from auditor.storage.backup import copy_database
+    from auditor.storage.database import open_database
+
+    with open_database(storage_url(storage), create=False) as db:
+        if db.path is None:
+            raise UsageError("a server's database is copied by its own tools.", "Use pg_dump.")
+        copy_database(db.path, output)
+    say(f"Copied and checked: {output.resolve()}")

@@ -10,8 +10,8 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
+    from auditor.experiments.judges import Experiment
     from auditor.reports.panel_measures import PanelPart
-    from auditor.trials import Experiment
 
 Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 
@@ -136,11 +136,11 @@ def holdout(
 
 def _ask(audit: str, experiment: Experiment, sample: int, storage: str | None) -> PanelPart:
     from auditor.cli.progress import RunProgress
+    from auditor.experiments.judges import run_experiment
     from auditor.run import open_audit
-    from auditor.trials import run_experiment
 
     with RunProgress() as progress:
-        run_experiment(audit, experiment, sample, storage=storage, progress=progress)
+        run_experiment(audit, experiment, sample, storage=storage, progress=progress, signals=True)
     say(f"{progress.asked} calls, {progress.recorded} known already; cost {progress.cost}.")
     return open_audit(audit, storage=storage).report().panel
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
+from auditor.cli.output import command, put_json, say, table
 
 if TYPE_CHECKING:
-    from auditor.ranking import Ranked
-    from auditor.repairing import Flip, Mended, Outcome
+    from auditor.logic.rank import Ranked
+    from auditor.logic.repair import Flip, Mended, Outcome
 
 logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
 
@@ -53,11 +53,11 @@ def repair(
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
     from auditor.errors import UsageError
-    from auditor.repairing import flips, mend, outcomes, send_to_review, training_rows
+    from auditor.logic.repair import flips, mend, outcomes, send_to_review, training_rows
+    from auditor.logic.training import data_card, write_training
     from auditor.reports.render import write_report
     from auditor.run import storage_url
     from auditor.storage.database import open_database
-    from auditor.training_files import data_card, write_training
 
     kind: Literal["preference", "chat"] = "chat" if form == "chat" else "preference"
     if form != kind:
@@ -82,7 +82,7 @@ def repair(
         write_report(data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
         say(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
     if sent is not None:
-        say(f"{sent} pairs with flipped verdicts are in the queue: auditor review {audit}")
+        say(f"{sent} pairs with flipped verdicts are in the queue: {command('review', audit, storage=storage)}")
 
 
 @logic_app.command("convert")
@@ -105,7 +105,7 @@ def convert(
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
     from auditor.errors import UsageError
-    from auditor.published import PEOPLE, read_published, write_published
+    from auditor.imports.published import PEOPLE, read_published, write_published
 
     if wanted not in ("items", "comparisons"):
         raise UsageError(f"'{wanted}' is nothing that can be made.", "Known are items and comparisons.")
@@ -139,11 +139,11 @@ def rank(
     """
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
-    from auditor.ranking import RankingWanted, rank_items
+    from auditor.logic.rank import RankingWanted, rank_items
 
     wanted = RankingWanted(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:
-        found = rank_items(load_config(config), wanted, judge=judge, storage=storage, progress=progress)
+        found = rank_items(load_config(config), wanted, judge=judge, storage=storage, progress=progress, signals=True)
     if as_json:
         put_json([_ranking(one) for one in found])
         return
@@ -191,7 +191,7 @@ def _show(found: list[Outcome], flipped: list[Flip]) -> None:
 
 
 def _show_ratings(mended: list[Mended]) -> None:
-    from auditor.repairing import ratings
+    from auditor.logic.repair import ratings
 
     rows, notes = ratings(mended)
     columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]

@@ -37,11 +37,11 @@ def temperature(
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
     from auditor.cli.progress import RunProgress
-    from auditor.moral_trials import temperature_trial
+    from auditor.experiments.consistency import temperature_trial
 
     wanted = _temperatures(temperatures)
     with RunProgress() as progress:
-        rows = temperature_trial(audit, wanted, storage=storage, progress=progress)
+        rows = temperature_trial(audit, wanted, storage=storage, progress=progress, signals=True)
     if as_json:
         put_json([row.model_dump(mode="json") for row in rows])
         return
@@ -62,10 +62,10 @@ def rules(audit: Audit, storage: Storage = None, as_json: AsJson = False) -> Non
     Example: auditor experiment rules moral
     """
     from auditor.cli.progress import RunProgress
-    from auditor.moral_trials import rule_trial
+    from auditor.experiments.consistency import rule_trial
 
     with RunProgress() as progress:
-        rows = rule_trial(audit, storage=storage, progress=progress)
+        rows = rule_trial(audit, storage=storage, progress=progress, signals=True)
     if as_json:
         put_json([row.model_dump(mode="json") for row in rows])
         return
@@ -89,11 +89,11 @@ def accuracy(
     Example: auditor experiment accuracy moral facts.csv
     """
     from auditor.cli.progress import RunProgress
-    from auditor.moral_trials import accuracy_trial
+    from auditor.experiments.consistency import accuracy_trial
     from auditor.reports.numbers import number
 
     with RunProgress() as progress:
-        rows = accuracy_trial(audit, file, storage=storage, progress=progress)
+        rows = accuracy_trial(audit, file, storage=storage, progress=progress, signals=True)
     if as_json:
         put_json([row.model_dump(mode="json") for row in rows])
         return
@@ -120,7 +120,7 @@ def judgements(
 
     Example: auditor experiment judgements moral people.csv
     """
-    from auditor.moral_people import people_trial
+    from auditor.experiments.judgements import people_trial
     from auditor.reports.numbers import interval, number
 
     part = people_trial(audit, file, storage=storage)
@@ -182,4 +182,6 @@ def _n(value: float | None) -> str | None:
 
 
 def _p(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3f}"
+    from auditor.reports.numbers import p_value
+
+    return None if value is None else p_value(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -45,6 +46,16 @@ def put_json(value: Any) -> None:
 def complain(error: AuditorError) -> None:
     """One line: what is wrong, and how to mend it."""
     say(f"auditor: {' '.join(str(error).split())}")
+
+
+def command(*words: str, storage: str | None = None) -> str:
+    """A command to give next, with its storage where that is not the one that it would take by itself."""
+    from auditor.run import storage_url
+
+    if storage is not None and storage != storage_url():
+        shown = "…" if "@" in storage else shlex.quote(storage)  # a URL with a user in it may hold a password
+        words = (*words, "--storage", shown)
+    return " ".join(("auditor", *words))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:

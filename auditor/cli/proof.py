@@ -11,7 +11,7 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
-    from auditor.verification import Verification
+    from auditor.reports.verification import Verification
 
 
 def register(app: typer.Typer) -> None:
@@ -34,10 +34,10 @@ def verify(
 
     Example: auditor verify moral-alignment
     """
+    from auditor.reports.verification import verify as check
     from auditor.run import storage_url
     from auditor.storage import chain
     from auditor.storage.database import open_database
-    from auditor.verification import verify as check
 
     with open_database(storage_url(storage), create=False) as db:
         found = check(db, audit)

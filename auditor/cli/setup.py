@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
+from auditor.cli.output import put, put_json, say, table
 
 models_app = typer.Typer(name="models", help="Local models: list them, fetch their weights.", no_args_is_help=True)
 
@@ -50,7 +50,7 @@ def trust(
     Example: auditor trust examples/local-server.toml
     """
     from auditor.config import load_config
-    from auditor.trust import bindings_of, trust, trust_file
+    from auditor.config.trust import bindings_of, trust, trust_file
 
     asked = bindings_of(load_config(config))
     fresh = trust(asked)
@@ -60,16 +60,41 @@ def trust(
 
 
 def doctor(
-    config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="Check what this audit needs too.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CONFIG|AUDIT]", help="What this audit needs too; of one that was run, its records."),
+    ] = None,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Bring a database of an older version up to date; a file is copied first.")
+    ] = False,
+    roles: Annotated[
+        bool, typer.Option("--roles", help="Print SQL that makes the roles of a team's server, and end.")
+    ] = False,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
     """Check each thing that a run needs, and say how to mend what is missing. No model is asked anything.
 
+    Given the name of an audit that was run, it proves that its records add up, as `auditor verify` does.
+
     Example: auditor doctor examples/quickstart.toml
     """
-    from auditor.cli.checks import check_all
+    from auditor.cli.audit_checks import check_all, is_audit
+    from auditor.cli.proof import verify
 
+    if roles:
+        from auditor.storage.roles import roles_sql
+
+        put(roles_sql())
+        return
+    if upgrade:
+        from auditor.run import storage_url
+        from auditor.run.upgrading import upgrade_storage
+
+        say(str(upgrade_storage(storage_url(storage)) or "The database has this version's tables."))
+    if config is not None and is_audit(config, storage):
+        verify(str(config), storage=storage, as_json=as_json)
+        return
     checks = check_all(config, storage)
     if as_json:
         put_json([c._asdict() for c in checks])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from auditor.metrics.agreement import gwet_ac1 as gwet_ac1
     from auditor.metrics.agreement import krippendorff_alpha as krippendorff_alpha
     from auditor.metrics.agreement import leave_one_rater_out as leave_one_rater_out
+    from auditor.metrics.attenuation import corrected_pearson as corrected_pearson
+    from auditor.metrics.attenuation import crossed_corrected as crossed_corrected
     from auditor.metrics.bootstrap import BIAS as BIAS
     from auditor.metrics.bootstrap import MAE as MAE
     from auditor.metrics.bootstrap import PEARSON as PEARSON
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from auditor.metrics.jackknife import crossed_jackknife as crossed_jackknife
     from auditor.metrics.jackknife import gap_jackknife as gap_jackknife
     from auditor.metrics.jackknife import paired_jackknife as paired_jackknife
+    from auditor.metrics.panels import balanced_panels as balanced_panels
     from auditor.metrics.preference import commutativity as commutativity
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
@@ -61,14 +64,18 @@ if TYPE_CHECKING:
     from auditor.metrics.semantic import semantic_graph_entropies as semantic_graph_entropies
     from auditor.metrics.semantic import semantic_graph_entropy as semantic_graph_entropy
     from auditor.metrics.semantic import shuffled_null as shuffled_null
+    from auditor.metrics.stopping import is_narrow as is_narrow
+    from auditor.metrics.stopping import is_settled as is_settled
     from auditor.metrics.votes import agreement_with_others as agreement_with_others
     from auditor.metrics.votes import can_still_change as can_still_change
     from auditor.metrics.votes import dawid_skene as dawid_skene
+    from auditor.metrics.votes import posterior_of_seats as posterior_of_seats
     from auditor.metrics.votes import weighted_majority as weighted_majority
     from auditor.metrics.widest import widest_gap as widest_gap
 
 _NAMES = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
+    "attenuation": ("corrected_pearson", "crossed_corrected"),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
     "bootstrap": ("BIAS", "MAE", "PEARSON", "RMSE", "crossed_interval", "gap_interval", "holm", "paired_interval"),
     "calibration": ("calibrate",),
@@ -76,6 +83,7 @@ _NAMES = {
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
+    "panels": ("balanced_panels",),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement", "transitivity"),
     "proportion": ("proportion",),
     "ranking": ("bradley_terry", "elo", "repair", "win_loss_rate"),
@@ -94,7 +102,8 @@ _NAMES = {
         "semantic_graph_entropy",
         "shuffled_null",
     ),
-    "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "weighted_majority"),
+    "stopping": ("is_narrow", "is_settled"),
+    "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "posterior_of_seats", "weighted_majority"),
     "widest": ("widest_gap",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._pairs import Floats
 
@@ -181,11 +181,22 @@ def _estimate(counts: Floats, statistic: Callable[[Floats], Statistic], replicat
     if max(prevalence) == 1:
         return Agreement(None, None, None, n, ratings, dropped, prevalence, "all ratings are the same")
     # Items with the same counts are one: a few patterns stand for thousands of items.
-    patterns, times = np.unique(kept, axis=0, return_counts=True)
+    patterns, times = _patterns(kept)
     value_of = statistic(patterns)
     value = float(value_of(times[None, :].astype(np.float64))[0])
     low, high, reason = _interval(value_of, times / n, n, replicates, max(1, _CHUNK // max(patterns.shape)), seed)
     return Agreement(value, low, high, n, ratings, dropped, prevalence, reason)
+
+
+def _patterns(kept: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """The different rows in their order, and how often each is there; rows are numbers of a base where that fits."""
+    base, width = int(kept.max()) + 1, kept.shape[1]
+    if base**width >= 2**62:
+        patterns, times = np.unique(kept, axis=0, return_counts=True)
+        return patterns, times
+    codes = kept.astype(np.int64) @ np.array([base**i for i in reversed(range(width))], dtype=np.int64)
+    _, first, times = np.unique(codes, return_index=True, return_counts=True)
+    return kept[first], times
 
 
 def _interval(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from auditor.metrics._pairs import Floats, complete, is_constant
@@ -45,7 +45,9 @@ class Calibration:
         return _read_off(self.knots, self.values, np.asarray(scores, dtype=np.float64))
 
 
-def calibrate(scores: ArrayLike, ratings: ArrayLike, *, folds: int = 5, seed: int = 0) -> Calibration:
+def calibrate(
+    scores: ArrayLike, ratings: ArrayLike, *, groups: ArrayLike | None = None, folds: int = 5, seed: int = 0
+) -> Calibration:
     """Isotonic regression of people's ratings on scores (Zadrozny and Elkan, KDD 2002, 694-699).
 
     The error afterwards is cross-validated: each rating is compared with a curve fitted without its fold.
@@ -53,11 +55,13 @@ def calibrate(scores: ArrayLike, ratings: ArrayLike, *, folds: int = 5, seed: in
     Args:
         scores: shape (n,), what is to be calibrated.
         ratings: shape (n,), what people said, on the scale that is wanted. Pairs with a nan are dropped and counted.
+        groups: shape (n,), integers: pairs of one group are never on both sides of a split. None: each is its own.
         folds: parts of the cross-validation, from 2 to 30.
         seed: of the split into folds.
 
     Returns:
-        No curve, with a reason, for fewer than 30 pairs or when all scores or all ratings are equal.
+        No curve, with a reason, for fewer than 30 pairs, for fewer groups than folds, or when all scores or all ratings
+        are equal.
 
     Raises:
         ValueError: shapes differ, a value is infinite, or folds are out of range.
@@ -67,11 +71,15 @@ def calibrate(scores: ArrayLike, ratings: ArrayLike, *, folds: int = 5, seed: in
     (x, y), keep = complete(scores, ratings)
     dropped = int((~keep).sum())
     before = mae(x, y)
-    reason = _refusal(x, y)
+    of = np.arange(len(keep)) if groups is None else np.asarray(groups)
+    if of.shape != keep.shape:
+        raise ValueError(f"groups must have the shape of scores, {keep.shape}, but have {of.shape}")
+    group = np.unique(of[keep], return_inverse=True)[1]
+    reason = _refusal(x, y) or _too_few(group, folds)
     if reason is not None:
         unknown = Estimate(None, len(x), 0, None, None, reason)
         return Calibration(np.empty(0), np.empty(0), before, unknown, unknown, len(x), dropped, reason)
-    unseen = _held_out(x, y, folds, np.random.default_rng(seed))
+    unseen = _held_out(x, y, group, folds, np.random.default_rng(seed))
     knots, values = _fit(x, y)
     gain = bias(np.abs(x - y), np.abs(unseen - y))
     return Calibration(knots, values, before, mae(unseen, y), gain, len(x), dropped)
@@ -84,8 +92,13 @@ def _refusal(x: Floats, y: Floats) -> str | None:
     return f"all {' and all '.join(flat)} are equal" if flat else None
 
 
-def _held_out(x: Floats, y: Floats, folds: int, rng: np.random.Generator) -> Floats:
-    fold = rng.permutation(np.arange(len(x)) % folds)
+def _too_few(group: NDArray[np.intp], folds: int) -> str | None:
+    n = int(group.max()) + 1
+    return f"calibration needs {folds} separate groups of ratings, but there are {n}" if n < folds else None
+
+
+def _held_out(x: Floats, y: Floats, group: NDArray[np.intp], folds: int, rng: np.random.Generator) -> Floats:
+    fold = rng.permutation(np.arange(group.max() + 1) % folds)[group]
     unseen = np.empty_like(x)
     for i in range(folds):
         unseen[fold == i] = _read_off(*_fit(x[fold != i], y[fold != i]), x[fold == i])

@@ -12,6 +12,11 @@ from auditor.metrics.error import Estimate
 
 Kind = Literal["binary", "outlier", "gradient"]
 
+ROUNDING = 1e-12
+"""By so little a mean of a few decimal fractions may miss what it is."""
+DIGITS, LEAST_THRESHOLD = 9, 1e-9
+MAX_THRESHOLD = 2.0
+
 
 class Pair(NamedTuple):
     """Two models, by position, that conflict, and how."""
@@ -41,7 +46,7 @@ def find_conflicts(scores: ArrayLike, threshold: float) -> list[Pair]:
         raise ValueError(f"threshold must be in (0, 2], but got {threshold!r}")
     values = np.asarray(scores, dtype=float)
     # Scores come from means of decimal fractions: 0.38 apart must not fail to be by a rounding error.
-    differs = np.abs(values[:, None] - values[None, :]) >= threshold - 1e-12
+    differs = np.abs(values[:, None] - values[None, :]) >= threshold - ROUNDING
     alone = _alone(differs, ~np.isnan(values))
     return [
         Pair(int(i), int(j), _kind(values[i], values[j], bool(alone[i] or alone[j])))
@@ -49,8 +54,18 @@ def find_conflicts(scores: ArrayLike, threshold: float) -> list[Pair]:
     ]
 
 
+def opposite(left: ArrayLike, right: ArrayLike) -> NDArray[np.bool_]:
+    """Whether two scores lie on opposite sides of zero, of the same shape; zero is on neither, and nan is not.
+
+    What is nearer to zero than rounding is zero: the mean of 0.1, 0.2 and -0.3 is 2e-17.
+    """
+    sides = [np.where(np.abs(x) < ROUNDING, 0.0, np.sign(x)) for x in (np.asarray(left), np.asarray(right))]
+    found: NDArray[np.bool_] = sides[0] * sides[1] < 0
+    return found
+
+
 def _kind(left: float, right: float, one_stands_alone: bool) -> Kind:
-    if left * right < 0:
+    if opposite(left, right):
         return "binary"
     return "outlier" if one_stands_alone else "gradient"
 
@@ -72,7 +87,7 @@ def third_quartile(differences: ArrayLike) -> Estimate:
     ed. 1999, sec. 3.2). It takes the differences for independent: those of one cell are not, so it is too narrow.
 
     Args:
-        differences: any shape, of either sign, of which the size counts; nan is dropped and counted.
+        differences: any shape, of either sign, of which the size counts, to 1e-9; nan is dropped and counted.
 
     Returns:
         At least 0; None with a reason for no differences. No interval for fewer than 13.
@@ -83,7 +98,7 @@ def third_quartile(differences: ArrayLike) -> Estimate:
     sizes = np.abs(np.asarray(differences, dtype=np.float64)).ravel()
     if np.isinf(sizes).any():
         raise ValueError("differences must be finite, or nan where a score is missing, but one is infinite")
-    known = np.sort(sizes[~np.isnan(sizes)])
+    known = np.sort(np.round(sizes[~np.isnan(sizes)], DIGITS))
     n, dropped = len(known), int(np.isnan(sizes).sum())
     if n == 0:
         return Estimate(None, 0, dropped, None, None, "no differences")
@@ -93,6 +108,15 @@ def third_quartile(differences: ArrayLike) -> Estimate:
     if low < 0 or high >= n:
         return Estimate(value, n, dropped, None, None, "too few differences for an interval")
     return Estimate(value, n, dropped, float(known[low]), float(known[high]))
+
+
+def auto_threshold(third: float | None) -> float:
+    """The threshold that an audit sets itself, by the third quartile of its differences; in (0, 2].
+
+    Where there is no difference, or three in four are none, every pair would be a conflict: then it is 2, which only
+    opposite extremes reach.
+    """
+    return MAX_THRESHOLD if third is None or third < LEAST_THRESHOLD else third
 
 
 def within_noise(

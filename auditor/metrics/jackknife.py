@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._crossed import Table, table_of
+from auditor.metrics._left_out import crossed, scatter
 from auditor.metrics._pairs import Floats, complete
 from auditor.metrics.bootstrap import MAE, MIN_CLUSTERS, PEARSON, RMSE, Interval, Statistic
 
@@ -160,10 +161,9 @@ def _variance(value: Value, grids: Sequence[Floats], table: Table, scale: Scale)
     places = [np.isin(table.row, members) for members in table.strata]
     by_country = sum(_spread(country[members]) for members in table.strata)
     by_cell = sum(_spread(cell[place]) for place in places)
-    return max(by_country + topic - by_cell, by_country, topic)
+    return float(crossed(*map(np.asarray, (by_country, topic, by_cell))))
 
 
 def _spread(values: Floats) -> float:
     """The jackknife's variance, from the figures with one left out."""
-    k = len(values)
-    return float((k - 1) / k * ((values - values.mean()) ** 2).sum())
+    return float(scatter(values[None])[0, 0])

@@ -1,6 +1,8 @@
 """What a judge leans to: how far its verdicts move with what should not move them, the quality of a trace held.
 
-A table of verdicts has the shape (judges, traces): 1 is VALID, 0 INVALID, nan no verdict.
+A table of verdicts has the shape (judges, traces): 1 is VALID, 0 INVALID, nan no verdict. Traces on one cell hang
+together; where `cells` says which those are, shape (traces,), intervals are over cells: Student's, from the jackknife
+that leaves one cell out (Efron & Stein, Annals of Statistics 9, 1981).
 """
 
 from __future__ import annotations
@@ -88,35 +90,42 @@ def _join(x: float, y: float, phi: float) -> float:
     return sqrt(max(0.0, x * x - 2 * phi * x * y + y * y))
 
 
-def verbosity(ratings: ArrayLike, longer: ArrayLike) -> tuple[Leaning, ...]:
+def verbosity(ratings: ArrayLike, longer: ArrayLike, cells: ArrayLike | None = None) -> tuple[Leaning, ...]:
     """For each judge its share of VALID among longer traces less that among shorter ones.
 
     Args:
         ratings: shape (judges, traces).
         longer: shape (traces,), 1 for the longer half of an author's own traces, 0 for the shorter, nan for neither;
             compared within authors, so that an author who writes more, and better, does not pass for a judge's taste.
+        cells: of the traces; without it they are taken for independent, by Newcombe's interval.
     """
     table, side = _table(ratings), np.asarray(longer, dtype=np.float64)
+    if cells is not None:
+        return tuple(_by_cell(row, side == 1, side == 0, np.asarray(cells)) for row in table)
     return tuple(
         difference_of_shares(*_hits(row[side == 1]), *_hits(row[side == 0]))  # nan is on neither side
         for row in table
     )
 
 
-def leniency(ratings: ArrayLike) -> tuple[Leaning, ...]:
+def leniency(ratings: ArrayLike, cells: ArrayLike | None = None) -> tuple[Leaning, ...]:
     """For each judge the mean over its traces of its verdict less the mean of the others' on the same trace.
 
-    Above 0 is milder than the rest of the panel. Student's interval over traces.
+    Above 0 is milder than the rest of the panel. Student's interval over cells, or over traces where none are given.
     """
     table = _table(ratings)
-    return tuple(_mean(row[~np.isnan(row)]) for row in table - _others(table, np.ones(table.shape, dtype=np.bool_)))
+    excess = table - _others(table, np.ones(table.shape, dtype=np.bool_))
+    if cells is not None:
+        every = np.ones(table.shape[1], dtype=np.bool_)
+        return tuple(_by_cell(row, every, None, np.asarray(cells)) for row in excess)
+    return tuple(_mean(row[~np.isnan(row)]) for row in excess)
 
 
-def preference(ratings: ArrayLike, own: ArrayLike) -> tuple[Leaning, ...]:
+def preference(ratings: ArrayLike, own: ArrayLike, cells: ArrayLike | None = None) -> tuple[Leaning, ...]:
     """How much milder each judge is with its own kind than with others, the quality of a trace held.
 
     On each trace a judge is compared with the judges that are not of the author's kind; the mean of these differences
-    over its own kind's traces, less that over all others. Welch's interval.
+    over its own kind's traces, less that over all others. Welch's interval where no cells are given.
 
     Args:
         ratings: shape (judges, traces).
@@ -124,10 +133,12 @@ def preference(ratings: ArrayLike, own: ArrayLike) -> tuple[Leaning, ...]:
     """
     table, kin = _table(ratings), np.asarray(own, dtype=np.bool_)
     excess = table - _others(table, ~kin)
+    if cells is not None:
+        return tuple(_by_cell(row, mine, ~mine, np.asarray(cells)) for row, mine in zip(excess, kin, strict=True))
     return tuple(_welch(*_split(row, mine)) for row, mine in zip(excess, kin, strict=True))
 
 
-def order_effect(ratings: ArrayLike, moments: ArrayLike) -> tuple[Leaning, ...]:
+def order_effect(ratings: ArrayLike, moments: ArrayLike, cells: ArrayLike | None = None) -> tuple[Leaning, ...]:
     """How much milder each judge is in the later half of its verdicts than in the earlier, beside the others.
 
     Args:
@@ -141,7 +152,10 @@ def order_effect(ratings: ArrayLike, moments: ArrayLike) -> tuple[Leaning, ...]:
         known = ~np.isnan(row) & ~np.isnan(when)
         rank = np.argsort(np.argsort(when[known], kind="stable"), kind="stable")
         late = rank >= known.sum() / 2
-        found.append(_welch(row[known][late], row[known][~late]))
+        if cells is None:
+            found.append(_welch(row[known][late], row[known][~late]))
+        else:
+            found.append(_by_cell(row[known], late, ~late, np.asarray(cells)[known]))
     return tuple(found)
 
 
@@ -195,6 +209,37 @@ def _mean(values: Floats) -> Leaning:
         return Leaning(value, n, n, None, None, "the same on every trace: no interval")
     half = float(stdtrit(n - 1, 0.975)) * error
     return Leaning(value, n, n, value - half, value + half)
+
+
+def _by_cell(
+    values: Floats, first: NDArray[np.bool_], second: NDArray[np.bool_] | None, cells: NDArray[np.generic]
+) -> Leaning:
+    """The mean over one side less that over the other (or the one alone), with the interval over cells."""
+    known = ~np.isnan(values)
+    sides = [first & known] if second is None else [first & known, second & known]
+    place = np.unique(cells, return_inverse=True)[1]
+    k = int(place.max(initial=-1)) + 1
+    sums = [np.bincount(place[side], values[side], minlength=k) for side in sides]
+    counts = [np.bincount(place[side], minlength=k) for side in sides]
+    n, exposed = int(sum(c.sum() for c in counts)), int(counts[0].sum())
+    if any(not c.sum() for c in counts):
+        alone = "no trace has a verdict of this judge and of another"
+        return Leaning(None, n, exposed, None, None, alone if second is None else "one side has no verdict to compare")
+    means = [s.sum() / c.sum() for s, c in zip(sums, counts, strict=True)]
+    value = float(means[0] - (means[1] if second is not None else 0.0))
+    fewest = min(int((c > 0).sum()) for c in counts)
+    if fewest < MIN_SIDE:
+        where = "" if second is None else " on one side"
+        return Leaning(value, n, exposed, None, None, f"fewer than {MIN_SIDE} cells{where}")
+    there = sum(counts) > 0
+    left = [(s.sum() - s[there]) / (c.sum() - c[there]) for s, c in zip(sums, counts, strict=True)]
+    without = left[0] - (left[1] if second is not None else 0.0)
+    m = len(without)
+    error = sqrt((m - 1) / m * float(((without - without.mean()) ** 2).sum()))
+    if error <= 1e-12:
+        return Leaning(value, n, exposed, None, None, "the same in every cell: no interval")
+    half = float(stdtrit(fewest - 1, 0.975)) * error
+    return Leaning(value, n, exposed, value - half, value + half)
 
 
 def _welch(first: Floats, second: Floats) -> Leaning:

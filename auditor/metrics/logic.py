@@ -1,17 +1,18 @@
 """How logical a judge is over several sets of items: the figures of `auditor.metrics.preference` with intervals.
 
-With at least `MIN_SETS` sets, intervals are over other sets: a percentile bootstrap of whole sets. With fewer, those of
-shares are Wilson's, which takes pairs for independent, and those of transitivity are over other items: the jackknife of
-a graph's nodes, which errs to the wide side (Lin, Lunde and Sarkar, ICML 2020). Where every set, or every subset, says
-the same, resampling sees no spread: then Wilson's interval over independent units (sets, or subsets without a common
-item) is taken. `over` names what an interval is over.
+With at least `MIN_SETS` sets, intervals are over other sets, each with all the wordings it was asked in
+(`auditor.metrics.resampling.ratio_interval`). With fewer, those of shares are Wilson's, which takes pairs for
+independent, and those of transitivity are over other items: the jackknife of a graph's nodes, which errs to the wide
+side (Lin, Lunde and Sarkar, ICML 2020). The wordings of one set are then taken for one answer, since a judge that is
+illogical on some items is so in other words, too. Where every set, or every subset, says the same, there is no spread
+to see: then Wilson's interval over independent units (sets, or subsets without a common item) is taken. `over` names
+what an interval is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -28,14 +29,14 @@ from auditor.metrics.preference import (
     self_agreement,
 )
 from auditor.metrics.proportion import proportion
-from auditor.metrics.share import Share
+from auditor.metrics.resampling import ratio_interval
+from auditor.metrics.share import Share, mean_share
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MIN_SETS = 5
-"""With fewer sets a bootstrap sees too little of how they differ."""
-REPLICATES = 2000
+"""With fewer sets too little is seen of how they differ."""
 _TIE = 1e-9
 
 
@@ -47,6 +48,7 @@ class Answered(NamedTuple):
         asked: shape (2, N, N): whether the standard, and the negated, question was put.
         samples: shape (questions, repeats).
         people: shape (N, N), what people say of a pair; nan where unknown.
+        of: names the set; answers on one set in several wordings have one name. Empty for a set of its own.
     """
 
     preferences: Floats
@@ -54,6 +56,7 @@ class Answered(NamedTuple):
     asked: Bools
     samples: Floats
     people: Floats
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class TransitivityFigure(Figure):
-    """As `Figure`; cases are subsets of `k` items, and `lost` counts pairs without an answer.
+    """As `Figure`; cases are subsets of `k` items of which every pair has an answer; `lost` counts pairs without one.
 
     `margin` is half the width of the 95% interval for having looked at drawn subsets only, 0 where all were looked at.
-    `decided` counts pairs with a preference: the rest is ties and failures, which can close no cycle.
+    `decided` counts pairs with a preference: the rest is ties, which can close no cycle, and failures.
     """
 
     k: int = 0
@@ -91,6 +94,9 @@ def transitivity_over(
 ) -> TransitivityFigure:
     """Share of the K-item subsets of all sets that have no cycle (s_tran(K) of Aligning with Logic).
 
+    A subset with a pair that has no answer is left out: what is missing closes no cycle, so that the fewer a judge
+    answered, the more transitive it would seem.
+
     Uncalibrated, a pair counts as answered in one of its orders, drawn; calibrated, by the mean of both.
 
     Raises:
@@ -98,11 +104,14 @@ def transitivity_over(
     """
     if k < 3 or max_subsets < 1:
         raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
-    looked = [_subsets(one, k, max_subsets, seed, calibrated) for one in sets]
-    lost = sum(part.lost for part in looked)
-    looked = [part for part in looked if len(part.good)]
+    parts = [
+        (_subsets(one, k, max_subsets, seed, calibrated), name) for one, name in zip(sets, _names(sets), strict=True)
+    ]
+    lost = sum(part.lost for part, _ in parts)
+    looked = [part for part, _ in parts if len(part.good)]
+    groups = _groups([name for part, name in parts if len(part.good)])
     if not looked:
-        reason = f"no set has {k} items and a pair that is decided"
+        reason = f"no set has {k} items with an answer to every pair, and a pair that is decided"
         return TransitivityFigure(None, 0, None, None, lost, 0, "nothing", reason, k)
     hits = np.array([part.good.sum() for part in looked], dtype=float)
     totals = np.array([len(part.good) for part in looked], dtype=float)
@@ -111,16 +120,15 @@ def transitivity_over(
     share = proportion(n, m)
     sampled = any(not part.exhaustive for part in looked)
     margin = ((share.ci_high or 0.0) - (share.ci_low or 0.0)) / 2 if sampled else 0.0
-    if len(looked) >= MIN_SETS:
-        low, high = _over_sets(hits, totals, seed)
-        return TransitivityFigure(
-            share.value, m, low, high, lost, len(looked), _sets(len(looked)), None, k, margin, decided
-        )
-    ends = _over_items(looked, k, n / m, totals)
+    if len(groups) >= MIN_SETS:
+        low, high = ratio_interval(_summed(hits, groups), _summed(totals, groups), seed=seed)
+        over = f"{len(groups)} sets"
+        return TransitivityFigure(share.value, m, low, high, lost, len(groups), over, None, k, margin, decided)
+    ends = _over_items(looked, groups, k, n / m, totals)
     why = None if ends else f"a set has {k} items only: no interval"
     ci_low, ci_high = ends or (None, None)
     over = "other items (jackknife)"
-    return TransitivityFigure(share.value, m, ci_low, ci_high, lost, len(looked), over, why, k, margin, decided)
+    return TransitivityFigure(share.value, m, ci_low, ci_high, lost, len(groups), over, why, k, margin, decided)
 
 
 class _Subsets(NamedTuple):
@@ -143,7 +151,14 @@ def _subsets(one: Answered, k: int, max_subsets: int, seed: int, calibrated: boo
     if n < k or not graph.any():
         return _Subsets(np.empty((0, k), dtype=np.intp), np.empty(0, dtype=bool), n, True, lost, 0)
     subsets, exhaustive = choose_subsets(n, k, max_subsets, seed)
+    subsets = subsets[_complete(~np.isnan(answers), subsets)]
     return _Subsets(subsets, acyclic(graph, subsets), n, exhaustive, lost, int(graph.sum()))
+
+
+def _complete(answered: Bools, subsets: NDArray[np.intp]) -> Bools:
+    """Which subsets (m, k) have an answer to each pair, by the matrix of pairs answered, shape (n, n)."""
+    i, j = np.triu_indices(subsets.shape[1], 1)
+    return np.asarray(answered[subsets[:, i], subsets[:, j]].all(axis=1))
 
 
 def _one_order(preferences: Floats, seed: int) -> Floats:
@@ -157,16 +172,22 @@ def _one_order(preferences: Floats, seed: int) -> Floats:
     return np.where(dropped & ~np.isnan(values.T), np.nan, values)
 
 
-def _over_items(looked: Sequence[_Subsets], k: int, value: float, totals: Floats) -> tuple[float, float] | None:
-    """The interval over other items; None where no item can be left out."""
+def _over_items(
+    looked: Sequence[_Subsets], groups: Sequence[Sequence[int]], k: int, value: float, totals: Floats
+) -> tuple[float, float] | None:
+    """The interval over other items; None where no item can be left out.
+
+    Wordings of one set have the same items, so their spreads add up as if they went up and down together.
+    """
     if value in (0.0, 1.0):
-        units = sum(part.n // k for part in looked)
+        units = sum(max(looked[i].n for i in group) // k for group in groups)
         share = proportion(round(value * units), units)
         return (share.ci_low or 0.0, 1.0 if share.ci_high is None else share.ci_high)
     if any(part.n <= k for part in looked):
         return None
     weights = totals / totals.sum()
-    variance = sum(float(w) ** 2 * _jackknife(part) for w, part in zip(weights, looked, strict=True))
+    spread = [float(w) * _jackknife(part) ** 0.5 for w, part in zip(weights, looked, strict=True)]
+    variance = sum(sum(spread[i] for i in group) ** 2 for group in groups)
     half = Z_95 * variance**0.5
     return max(0.0, value - half), min(1.0, value + half)
 
@@ -192,7 +213,7 @@ def commutativity_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
     for one in sets:
         asked = one.asked[0] & one.asked[0].T
         parts.append(_part(commutativity(np.where(asked, one.preferences, np.nan)), int(np.triu(asked, 1).sum())))
-    return _pooled(parts, seed, "pairs")
+    return _pooled(parts, _names(sets), seed, "pairs")
 
 
 def negation_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
@@ -202,13 +223,14 @@ def negation_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = Fa
         both = one.asked[0] & one.asked[1]
         asked = int(np.triu(both | both.T, 1).sum()) if calibrated else int(both.sum())
         parts.append(_part(negation_invariance(one.preferences, one.negated, calibrated), asked))
-    return _pooled(parts, seed, "questions")
+    return _pooled(parts, _names(sets), seed, "questions")
 
 
 def self_agreement_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
     """Mean share of repeats that agree with the most frequent answer."""
-    parts = [_part(self_agreement(one.samples), len(one.samples)) for one in sets if one.samples.size]
-    return _pooled(parts, seed, "questions")
+    sets = [one for one in sets if one.samples.size]
+    parts = [_part(self_agreement(one.samples), len(one.samples)) for one in sets]
+    return _pooled(parts, _names(sets), seed, "questions")
 
 
 def human_agreement_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
@@ -222,8 +244,8 @@ def human_agreement_over(sets: Sequence[Answered], seed: int = 0, calibrated: bo
             known = one.asked[0] | one.asked[0].T
             found = human_agreement(one.preferences, np.where(known, one.people, np.nan), calibrated)
             parts.append(_part(found, found.n + found.lost))
-        return _pooled(parts, seed, "pairs")
-    return _pooled([_answer_by_answer(one) for one in sets], seed, "questions")
+        return _pooled(parts, _names(sets), seed, "pairs")
+    return _pooled([_answer_by_answer(one) for one in sets], _names(sets), seed, "questions")
 
 
 def _answer_by_answer(one: Answered) -> _Part:
@@ -246,32 +268,36 @@ def _part(share: Share, asked: int) -> _Part:
     return _Part((share.value or 0.0) * share.n, share.n, max(0, asked - share.n))
 
 
-def _pooled(parts: Sequence[_Part], seed: int, what: str) -> Figure:
+def _pooled(parts: Sequence[_Part], sets: Sequence[str], seed: int, what: str) -> Figure:
     lost = sum(part.lost for part in parts)
-    used = [part for part in parts if part.n]
-    hits, totals = np.array([p.hits for p in used]), np.array([p.n for p in used], dtype=float)
+    used = [(part, name) for part, name in zip(parts, sets, strict=True) if part.n]
+    hits, totals = np.array([p.hits for p, _ in used]), np.array([p.n for p, _ in used], dtype=float)
     n, total = int(totals.sum()), float(hits.sum())
     if not n:
         reason = "no question has the answers it takes" if lost else "not asked"
         return Figure(None, 0, None, None, lost, 0, "nothing", reason)
-    if len(used) >= MIN_SETS:
-        low, high = _over_sets(hits, totals, seed)
-        return Figure(total / n, n, low, high, lost, len(used), _sets(len(used)))
-    # Sums between whole numbers take the lower bound of one and the upper bound of the other.
-    ends = proportion(floor(total + 1e-9), n).ci_low, proportion(ceil(total - 1e-9), n).ci_high
-    return Figure(total / n, n, *ends, lost, len(used), f"{what}, taken for independent (Wilson)")
+    groups = _groups([name for _, name in used])
+    if len(groups) >= MIN_SETS:
+        low, high = ratio_interval(_summed(hits, groups), _summed(totals, groups), seed=seed)
+        return Figure(total / n, n, low, high, lost, len(groups), f"{len(groups)} sets")
+    # Several wordings of a pair are worth one; at least one case, however few there are.
+    worth = max(1, int(sum(totals[group].sum() / len(group) for group in map(list, groups))))
+    ends = mean_share(round(total / n * worth, 9), worth)
+    return Figure(total / n, n, ends.ci_low, ends.ci_high, lost, len(groups), f"{what}, taken for independent (Wilson)")
 
 
-def _over_sets(hits: Floats, totals: Floats, seed: int) -> tuple[float, float]:
-    """Percentiles of the ratio over resampled sets; Wilson's over sets where all of them say the same extreme."""
-    n = len(hits)
-    if hits.sum() in (0.0, totals.sum()):
-        share = proportion(n if hits.sum() else 0, n)
-        return share.ci_low or 0.0, 1.0 if share.ci_high is None else share.ci_high
-    drawn = np.random.default_rng(seed).integers(0, n, (REPLICATES, n))
-    low, high = np.quantile(hits[drawn].sum(axis=1) / totals[drawn].sum(axis=1), [0.025, 0.975])
-    return float(low), float(high)
+def _names(sets: Sequence[Answered]) -> list[str]:
+    """What each set is called; those without a name are called by their place."""
+    return [one.of or f"\0{i}" for i, one in enumerate(sets)]
 
 
-def _sets(n: int) -> str:
-    return f"{n} sets (bootstrap)"
+def _groups(names: Sequence[str]) -> list[list[int]]:
+    """Places of the same name, group by group."""
+    found: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        found.setdefault(name, []).append(i)
+    return list(found.values())
+
+
+def _summed(values: Floats, groups: Sequence[Sequence[int]]) -> Floats:
+    return np.array([values[list(group)].sum() for group in groups])

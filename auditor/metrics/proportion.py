@@ -31,9 +31,13 @@ def proportion(part: int, whole: int) -> Proportion:
         raise ValueError(f"a part must be between 0 and the whole, but got {part} of {whole}")
     if whole == 0:
         return Proportion(None, 0, None, None, "nothing to count")
-    p, z2 = part / whole, Z_95**2
-    centre = (p + z2 / (2 * whole)) / (1 + z2 / whole)
-    half = Z_95 * sqrt(p * (1 - p) / whole + z2 / (4 * whole**2)) / (1 + z2 / whole)
-    low = 0.0 if part == 0 else centre - half
-    high = 1.0 if part == whole else centre + half
-    return Proportion(p, whole, low, high)
+    p = part / whole
+    return Proportion(p, whole, *wilson(p, whole))
+
+
+def wilson(p: float, n: float) -> tuple[float, float]:
+    """Wilson's 95% interval of a share `p` in [0, 1] over `n` > 0 cases, which need be no whole number."""
+    z2 = Z_95**2
+    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n**2)) / (1 + z2 / n)
+    return (0.0 if p == 0 else centre - half), (1.0 if p == 1 else centre + half)

@@ -1,4 +1,8 @@
-"""Means over questions, which could have been others: intervals by bootstrap, and a test for paired differences."""
+"""Means over questions, which could have been others: intervals, and a test for paired differences.
+
+Percentiles of a bootstrap of few questions are too narrow (over 5 they hold the mean in 85 of 100 runs), so below
+`MIN_BOOTSTRAP` of them the interval is Student's. Where all questions say the same, neither sees how they might differ.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from auditor.metrics._pairs import is_constant
+from auditor.metrics.share import mean_share
 
 Floats = NDArray[np.float64]
 
 MIN_QUESTIONS = 5
-"""With fewer a bootstrap sees too little of how questions differ."""
+"""With fewer too little is seen of how questions differ."""
+MIN_BOOTSTRAP = 20
+"""With fewer the bootstrap's percentiles are too narrow."""
 _BLOCK = 2_000_000
 """Numbers drawn at a time."""
 
@@ -33,15 +43,20 @@ class PairedDifference(Mean):
     p_value: float | None = None
 
 
-def bootstrap_mean(values: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> Mean:
+def bootstrap_mean(
+    values: ArrayLike, *, replicates: int = 2000, seed: int = 0, bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> Mean:
     """A mean with its percentile interval over questions drawn with replacement (Efron, Annals of Statistics 7, 1979).
+
+    Below 20 questions the interval is Student's.
 
     Args:
         values: shape (n,), one a question; nan where there is none, which is left out.
         replicates, seed: of the bootstrap.
+        bounds: what a value can be at least and at most; ends are cut there.
 
     Returns:
-        No interval, with a reason, below 5 questions; None without any.
+        No interval, with a reason, below 5 questions or where all have one value; None without any.
 
     Raises:
         ValueError: not one-dimensional, or a value is infinite.
@@ -53,6 +68,11 @@ def bootstrap_mean(values: ArrayLike, *, replicates: int = 2000, seed: int = 0) 
     mean = float(kept.mean())
     if n < MIN_QUESTIONS:
         return Mean(mean, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
+    if is_constant(kept):
+        return Mean(mean, n, None, None, "all questions have the same value: no interval")
+    if n < MIN_BOOTSTRAP:
+        half = float(stdtrit(n - 1, 0.975) * kept.std(ddof=1) / np.sqrt(n))
+        return Mean(mean, n, max(bounds[0], mean - half), min(bounds[1], mean + half))
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // n)
     means = np.concatenate(
@@ -101,7 +121,7 @@ def paired_difference(
 
 
 def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> Mean:
-    """The share of all hits in all totals, with its percentile interval over questions drawn with replacement.
+    """The share of all hits in all totals, with its interval over questions (see `ratio_interval`).
 
     Judgements on one question hang together, so that their number alone would make the interval too narrow.
 
@@ -125,14 +145,39 @@ def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 200
     value = float(part.sum() / whole.sum())
     if questions < MIN_QUESTIONS:
         return Mean(value, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
+    low, high = ratio_interval(part, whole, replicates=replicates, seed=seed)
+    return Mean(value, n, low, high)
+
+
+def ratio_interval(hits: Floats, totals: Floats, *, replicates: int = 2000, seed: int = 0) -> tuple[float, float]:
+    """The 95% interval of sum(hits) / sum(totals) over other clusters than these.
+
+    Percentiles of a bootstrap of whole clusters; below 20 of them Student's, from the ratio with one left out. Where
+    all clusters have one share there is no spread to see: Wilson's for as many cases as there are clusters.
+
+    Args:
+        hits, totals: shape (n,) from 2 clusters on, 0 <= hits <= totals, totals positive.
+
+    Returns:
+        Both in [0, 1].
+    """
+    n, value = len(hits), float(hits.sum() / totals.sum())
+    if is_constant(hits / totals):
+        same = mean_share(round(n * value, 9), n)
+        return same.ci_low or 0.0, 1.0 if same.ci_high is None else same.ci_high
+    if n < MIN_BOOTSTRAP:
+        without = (hits.sum() - hits) / (totals.sum() - totals)
+        variance = (n - 1) / n * float(((without - without.mean()) ** 2).sum())
+        half = float(stdtrit(n - 1, 0.975)) * variance**0.5
+        return max(0.0, value - half), min(1.0, value + half)
     rng = np.random.default_rng(seed)
-    block = max(1, _BLOCK // questions)
+    block = max(1, _BLOCK // n)
     shares = []
     for start in range(0, replicates, block):
-        drawn = rng.integers(0, questions, (min(block, replicates - start), questions))
-        shares.append(part[drawn].sum(axis=1) / whole[drawn].sum(axis=1))
+        drawn = rng.integers(0, n, (min(block, replicates - start), n))
+        shares.append(hits[drawn].sum(axis=1) / totals[drawn].sum(axis=1))
     low, high = np.quantile(np.concatenate(shares), (0.025, 0.975))
-    return Mean(value, n, float(low), float(high))
+    return float(low), float(high)
 
 
 def _complete(values: ArrayLike) -> Floats:

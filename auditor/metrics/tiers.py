@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr
 
-from auditor.metrics._crossed import table_of, weigh
+from auditor.metrics._crossed import Table, table_of, weigh
+from auditor.metrics._left_out import crossed, left_out, of_differences, scatter
 from auditor.metrics._pairs import Floats, complete
 from auditor.metrics.bootstrap import MAX_UNDEFINED, MIN_CLUSTERS, Statistic, holm
 
+SAME = 1e-12
+"""Figures that differ by no more are equal."""
 LEVEL = 0.05
 
 
@@ -23,7 +27,7 @@ class Tiers:
         values: the figure of each; nan where it is undefined.
         tiers: from 1, the best; None where nothing can be told apart for want of countries or topics.
         rank_low, rank_high: 95% interval of each one's rank, 1 being the best.
-        first: share of resamples in which it is the best.
+        first: share of resamples of countries and topics in which it is the best; those that tie share it.
     """
 
     values: Floats
@@ -48,22 +52,26 @@ def model_tiers(
     replicates: int = 2000,
     seed: int = 0,
 ) -> Tiers:
-    """Models in tiers, by paired resampling of countries and topics as `crossed_interval` does it.
+    """Models in tiers, by the paired differences of `paired_jackknife`.
 
-    The first tier is the best model and those next to it that cannot be told apart from it: the paired difference from
-    the best has a p-value, by the share of resamples on the other side of zero, of at least 0.05 after Holm's
-    correction for the models that are compared with it. The best of the rest begins the next tier.
+    The first tier is the best model and all that cannot be told apart from it, wherever they stand: the paired
+    difference from the best has a p-value of at least 0.05 after Holm's correction for the models that are compared
+    with it. The best of the rest begins the next tier. A model in a lower tier is so shown to be worse than the best of
+    each tier above it, though one that scores less may be in a higher tier, since less is known of it.
+
+    The interval of a rank leaves out the places of those that a model is told apart from, corrected by Holm for all
+    others (Mogstad, Romano, Shaikh & Wilhelm, Review of Economic Studies 91, 2024).
 
     Args:
         scores: one array of shape (n,) a model; cells in which any of them or the truth is nan are left out.
-        truth, countries, topics, replicates, seed: as for `crossed_interval`.
+        truth, countries, topics: as for `paired_jackknife`.
         larger_is_better: True for a correlation, False for an error.
+        replicates, seed: of the resamples that `first` counts.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    *models, y = complete(*scores, truth)[0]
-    keep = complete(*scores, truth)[1]
+    (*models, y), keep = complete(*scores, truth)
     table = table_of(countries, topics, keep)
     sizes = (len(y), table.n_countries, table.n_topics)
     grids = [table.grid(statistic.moments(x, y)) for x in models]
@@ -78,29 +86,51 @@ def model_tiers(
     if min(table.n_countries, table.n_topics) < MIN_CLUSTERS:
         reason = f"tiers need {MIN_CLUSTERS} countries and topics that all models have"
         return Tiers(found, None, None, None, None, *sizes, reason)
-    drawn = values(*table.draw(np.random.default_rng(seed), max(replicates, 40 * len(models))))
+    drawn = values(*table.draw(np.random.default_rng(seed), replicates))
     drawn = drawn[~np.isnan(drawn).any(axis=1)]
-    if np.isnan(found).any() or len(drawn) < (1 - MAX_UNDEFINED) * replicates:
+    p = None if np.isnan(found).any() else _p_values(statistic, found, grids, table)
+    if p is None or len(drawn) < (1 - MAX_UNDEFINED) * replicates:
         return Tiers(found, None, None, None, None, *sizes, "the figure of a model is undefined")
-    sign = 1.0 if larger_is_better else -1.0
-    return _tiers(found, sign * found, sign * drawn, sizes)
+    goodness = found if larger_is_better else -found
+    better = drawn if larger_is_better else -drawn
+    best = better >= better.max(axis=1, keepdims=True) - SAME
+    first = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+    return Tiers(found, _tiers(goodness, p), *_ranks(goodness, p), first, *sizes)
 
 
-def _tiers(values: Floats, goodness: Floats, drawn: Floats, sizes: tuple[int, int, int]) -> Tiers:
-    ranks = (-drawn).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") + 1
-    low, high = np.quantile(ranks, (0.025, 0.975), axis=0, method="nearest").astype(np.intp)
-    tiers = np.zeros(len(values), dtype=np.intp)
+def _p_values(statistic: Statistic, values: Floats, grids: Sequence[Floats], table: Table) -> Floats | None:
+    """Two-sided, of no difference, shape (models, models); None where leaving one out leaves no value."""
+    without = [left_out(statistic.value, grid, grid[table.row, table.column]) for grid in grids]
+    if not all(w.is_finite for w in without):
+        return None
+    parts = ([w.country for w in without], [w.topic for w in without], [w.cell for w in without])
+    spread = np.sqrt(crossed(*(of_differences(scatter(part)) for part in parts)))
+    apart = np.abs(values[:, None] - values[None, :])
+    freedom = min(table.n_countries, table.n_topics) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * stdtr(freedom, -apart / spread)
+    same: Floats = np.where(apart <= SAME, 1.0, p)  # and where the spread is nought, they differ the same everywhere
+    return same
+
+
+def _tiers(goodness: Floats, p: Floats) -> NDArray[np.intp]:
+    tiers = np.zeros(len(goodness), dtype=np.intp)
     order, tier = list(np.argsort(-goodness, kind="stable")), 0
     while order:
         tier += 1
         head, rest = order[0], order[1:]
-        p = holm([_p_value(drawn[:, head] - drawn[:, other]) for other in rest])
-        end = next((i for i, value in enumerate(p) if value < LEVEL), len(rest))
-        tiers[order[: end + 1]] = tier
-        order = rest[end:]
-    return Tiers(values, tiers, low, high, (ranks == 1).mean(axis=0), *sizes)
+        compared = list(zip(rest, holm(p[head, rest]), strict=True))
+        tiers[[head, *(model for model, value in compared if value >= LEVEL)]] = tier
+        order = [model for model, value in compared if value < LEVEL]
+    return tiers
 
 
-def _p_value(differences: Floats) -> float:
-    rarer = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    return min(1.0, 2 * (rarer + 1) / (len(differences) + 1))
+def _ranks(goodness: Floats, p: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    m = len(goodness)
+    low, high = np.ones(m, dtype=np.intp), np.full(m, m, dtype=np.intp)
+    for i in range(m):
+        others = np.delete(np.arange(m), i)
+        told = others[holm(p[i, others]) < LEVEL]
+        low[i] += (goodness[told] > goodness[i]).sum()
+        high[i] -= (goodness[told] < goodness[i]).sum()
+    return low, high

@@ -162,6 +162,30 @@ def dawid_skene(
     return DawidSkene(categories, posterior, confusion, accuracy, prevalence, n, dropped, steps, converged)
 
 
+def posterior_of_seats(fitted: DawidSkene, ratings: ArrayLike, seats: ArrayLike) -> Floats:
+    """What some of the raters say of items, given how far each can be trusted (eq. 2.5 over these raters).
+
+    Args:
+        fitted: to more items, or more raters' words on them, than are asked about here.
+        ratings: shape (raters, items), as given to the fit.
+        seats: shape (raters,), whose ratings count.
+
+    Returns:
+        Shape (items, k); nan for an item that none of these raters rated, and where nothing was fitted.
+
+    Raises:
+        ValueError: not a table, or an infinite rating.
+    """
+    table, seated = _as_ratings(ratings), np.asarray(seats, dtype=np.bool_)
+    found = np.full((table.shape[1], len(fitted.categories)), np.nan)
+    marks = (table[seated][:, :, None] == fitted.categories).astype(np.float64)
+    known = marks.any(axis=2)
+    rated, heard = known.any(axis=0), known.any(axis=1)
+    if fitted.reason is None and rated.any():
+        found[rated] = _items(marks[heard][:, rated], fitted.prevalence, fitted.confusion[seated][heard])
+    return found
+
+
 def _refusal(marks: Floats) -> str | None:
     raters = int(np.sum(marks.any(axis=(1, 2))))
     if raters < 3:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from auditor.config import Limits, ModelSection
 from auditor.domain import Call
 from auditor.errors import ConfigError
+from auditor.models.door import TokenPrice
 from auditor.models.endpoint import price_of
 
-CHARS_PER_TOKEN = 3
-"""On the low side for English, so that an estimate is rather too high than too low."""
+BYTES_PER_TOKEN = 3
+"""On the low side, so that an estimate is rather too high than too low; bytes, since a letter of Hindi is a token."""
 
 
 def size(call: Call) -> float:
@@ -19,7 +20,7 @@ def size(call: Call) -> float:
 
 
 def _prompt(call: Call) -> float:
-    return sum(len(m.content) for m in call.messages) / CHARS_PER_TOKEN
+    return sum(len(m.content.encode()) for m in call.messages) / BYTES_PER_TOKEN
 
 
 def _answer(call: Call) -> float:
@@ -52,7 +53,7 @@ class Budget:
         self.spent_usd = spent_usd
         self._reserved = 0.0
 
-    def estimate(self, call: Call, price: tuple[float, float] | None) -> float:
+    def estimate(self, call: Call, price: TokenPrice | None) -> float:
         """The most that one request of this call may cost; 0 when its price is unknown, and so nothing is limited."""
         if price is None:
             return 0.0

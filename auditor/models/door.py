@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
+from datetime import datetime
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor import bootstrap
 
@@ -14,6 +17,10 @@ REFUSED_KEYWORDS = {
     "azure": {"maxLength", "minLength"},
     "anthropic": {"maxLength", "minLength", "minimum", "maximum"},
 }
+
+
+OWN_TOOLS = {"_skip_mcp_handler": True}
+"""Where tools are sent, litellm looks for tools of its proxy among them, for which it wants a package of its own."""
 
 
 @functools.cache
@@ -35,13 +42,26 @@ def supported_params(model: str) -> frozenset[str]:
     return frozenset(litellm().get_supported_openai_params(model=model) or ())
 
 
+class TokenPrice(NamedTuple):
+    """US dollars per token: of the prompt, of the answer, and of what the provider had kept of earlier prompts."""
+
+    input: float
+    output: float
+    cached: float
+
+    def cost(self, prompt: int, completion: int, cached: int) -> float:
+        """Of one answer, `cached` of whose prompt's tokens had been kept."""
+        return (prompt - cached) * self.input + cached * self.cached + completion * self.output
+
+
 @functools.cache
-def listed_price(model: str) -> tuple[float, float] | None:
-    """US dollars per input and per output token, from litellm's own list; None when it has none."""
+def listed_price(model: str) -> TokenPrice | None:
+    """From litellm's own list; None when it has none. Kept tokens cost as others do where it tells no price of them."""
     entry = litellm().model_cost.get(model) or litellm().model_cost.get(model.split("/", 1)[-1])
     if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
-    return float(entry["input_cost_per_token"]), float(entry["output_cost_per_token"])
+    fresh, kept = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
+    return TokenPrice(float(fresh), float(entry["output_cost_per_token"]), float(fresh if kept is None else kept))
 
 
 def without_keywords(schema: Any, refused: set[str]) -> Any:
@@ -52,10 +72,55 @@ def without_keywords(schema: Any, refused: set[str]) -> Any:
 
 
 def open_client() -> None:
-    """Give litellm the HTTP client of this run."""
-    from auditor.models.transport import client
+    """Give litellm the HTTP clients of this run: guarded ones, whatever provider they are for."""
+    from auditor.models.transport import client, guard
 
-    vars(litellm())["aclient_session"] = client()
+    module = litellm()
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    guard(AsyncHTTPHandler)
+    module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
+    vars(module)["aclient_session"] = client(AsyncHTTPHandler)
+
+
+async def complete(**request: Any) -> Any:
+    """One chat completion by litellm, without what it does around one that nobody needs here.
+
+    Its public function makes a log record of each call, looks a price up several times over and hands both to
+    callbacks: half of its CPU time. What is beneath stays: each provider's translation and the mapping of errors.
+    """
+    ask, log = _beneath()
+    return await ask(**request, litellm_logging_obj=log(request))
+
+
+@functools.cache
+def _beneath() -> tuple[Callable[..., Any], Callable[[dict[str, Any]], Any]]:
+    """litellm's completion without its decorators, and what makes the log object that providers write to."""
+    from litellm.litellm_core_utils.litellm_logging import Logging
+
+    class Forgetful(Logging):
+        """A log that keeps neither prompts nor keys."""
+
+        def pre_call(self, *_: Any, **__: Any) -> None:
+            """Nothing."""
+
+        def post_call(self, *_: Any, **__: Any) -> None:
+            """Nothing."""
+
+    def log(request: dict[str, Any]) -> Any:
+        return Forgetful(
+            model=request["model"],
+            messages=request["messages"],
+            stream=False,
+            call_type="acompletion",
+            start_time=datetime.now(),
+            litellm_call_id="",
+            function_id="",
+            litellm_trace_id="-",
+            kwargs={},
+        )
+
+    return inspect.unwrap(litellm().acompletion), log
 
 
 async def close_clients() -> None:

@@ -54,10 +54,7 @@ class EmbeddedServer:
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
-        if not importlib.util.find_spec("xllamacpp"):
-            raise ModelSetupError(
-                "embedded models need the package xllamacpp.", "Run `pip install 'auditor[embedded]'`."
-            )
+        require_package()
         # A session of its own: Ctrl-C is for this process, which lets the answers under way come in.
         script = str(Path(__file__).with_name("serve.py"))
         self._process = subprocess.Popen(
@@ -108,6 +105,12 @@ class EmbeddedServer:
         except (OSError, ValueError):
             return {"error": "its process ended at once"}
         return answer
+
+
+def require_package() -> None:
+    """Raise ModelSetupError where embedded models cannot run."""
+    if not importlib.util.find_spec("xllamacpp"):
+        raise ModelSetupError("embedded models need the package xllamacpp.", "Run `pip install 'auditor[embedded]'`.")
 
 
 def cores() -> int:

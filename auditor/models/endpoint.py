@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import EMBEDDED, ModelSection, resolve_key
-from auditor.domain import Call, Measure
+from auditor.domain import Call
 from auditor.models import door
-from auditor.models.structured import SCHEMAS, response_format, with_choices
+from auditor.models.door import TokenPrice
+from auditor.models.structured import SCHEMAS, as_tool, response_format, with_choices
 
 TEXT_PROVIDER = "text-completion-openai"
 """litellm's name for a completions endpoint; under any other it sends a known chat model's prompt as a chat message."""
+
+NO_KEY = "none"
+"""Sent to a server of the user's own that has no key: litellm would take the provider's out of the environment."""
+SIGNED = ("bedrock/", "sagemaker/", "vertex_ai/")
+"""Providers whose requests are signed by credentials of the machine, without a key."""
 
 # Sent when asked for, but a provider without them still answers the same question.
 OPTIONAL_PARAMS = ("seed",)
@@ -32,7 +38,7 @@ class Endpoint:
 
     model: str
     server: str | None
-    price: tuple[float, float] | None
+    price: TokenPrice | None
     slots: int | None = None
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     key: str | None = field(default=None, repr=False)
@@ -40,7 +46,7 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must never be seen in a stored or shown text."""
-        return (self.key,) if self.key else ()
+        return tuple(key for key in (self.key, *(k for _, k in self.replicas)) if key)
 
     def request(self, call: Call, timeout_s: float) -> dict[str, Any]:
         """Keyword arguments of one litellm request; litellm's and the SDK's own retries are off."""
@@ -57,13 +63,20 @@ class Endpoint:
             server, key = self.replicas[int(call.key[:8], 16) % len(self.replicas)]
         if server is not None:
             kwargs["api_base"] = server
+        if key is None and server is not None and not self.model.startswith(SIGNED):
+            key = NO_KEY
         if key is not None:
             kwargs["api_key"] = key
-        if call.measure is Measure.ECHO:
+        if call.measure is not None and call.measure.is_completion:
             return _as_completion(kwargs, call)
-        if call.schema is not None and "response_format" in door.supported_params(self.model):
-            kwargs["response_format"] = self._format(response_format(SCHEMAS[call.schema], call.max_words or 0))
-        return kwargs
+        return kwargs if call.schema is None else {**kwargs, **self._structured(call.schema, call.max_words or 0)}
+
+    def _structured(self, schema: str, max_words: int) -> dict[str, Any]:
+        """What asks for a structure: its JSON schema, or a tool; where the provider has neither, the words must do."""
+        supported, asked = door.supported_params(self.model), response_format(SCHEMAS[schema], max_words)
+        if "response_format" in supported:
+            return {"response_format": self._format(asked)}
+        return {**as_tool(asked), **door.OWN_TOOLS} if {"tools", "tool_choice"} <= supported else {}
 
     def _format(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The response format in the dialect of this endpoint."""
@@ -82,7 +95,8 @@ def _as_completion(kwargs: dict[str, Any], call: Call) -> dict[str, Any]:
     """The request as one to the completions endpoint, with every end of the sentence as a prompt."""
     kwargs.pop("messages")
     kwargs["model"] = f"{TEXT_PROVIDER}/{kwargs['model'].split('/', 1)[1]}"
-    kwargs.setdefault("api_key", "none")  # a server of one's own may want none, but the client library does
+    if "prompt_logprobs" in kwargs:  # not OpenAI's, so its client takes it only beside its own
+        kwargs["extra_body"] = {"prompt_logprobs": kwargs.pop("prompt_logprobs"), **kwargs.get("extra_body", {})}
     kwargs["prompt"] = [call.messages[0].content + end for end in call.continuations]
     return kwargs
 
@@ -115,11 +129,12 @@ def embedded_slots(model: str) -> int | None:
     return SLOTS
 
 
-def price_of(section: ModelSection) -> tuple[float, float] | None:
-    """US dollars per input and output token; None when unknown."""
+def price_of(section: ModelSection) -> TokenPrice | None:
+    """What a token costs; None when unknown."""
     if section.model.startswith(EMBEDDED):
-        return 0.0, 0.0
-    if section.price is not None:
-        return section.price.input / 1e6, section.price.output / 1e6
+        return TokenPrice(0.0, 0.0, 0.0)
+    if (price := section.price) is not None:
+        kept = price.input if price.cached_input is None else price.cached_input
+        return TokenPrice(price.input / 1e6, price.output / 1e6, kept / 1e6)
     # A server of one's own may serve anything under a listed name, so its price is not known.
     return None if section.api_base else door.listed_price(section.model)

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 
 from auditor.domain import Outcome
 from auditor.models.door import litellm
-from auditor.models.transport import Unacceptable
+from auditor.models.transport import Redirected, Unacceptable
 
 MAX_ERROR_CHARS = 500
-UNREACHABLE = ("ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
+UNREACHABLE = ("Unreachable", "ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
 QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
 
@@ -42,9 +42,8 @@ def classify(error: Exception, secrets: tuple[str, ...] = ()) -> Failure:
     status = _status(error)
     text = _text(error, secrets)
     if (refused := _cause(error, Unacceptable)) is not None:
-        return Failure(Outcome.SERVER_ERROR, False, False, str(refused), status)
-    if status is not None and 300 <= status < 400:
-        return Failure(Outcome.CLIENT_ERROR, False, False, "the server redirects, which is not followed", status)
+        outcome = Outcome.CLIENT_ERROR if isinstance(refused, Redirected) else Outcome.SERVER_ERROR
+        return Failure(outcome, False, False, str(refused), status)
     if isinstance(error, (asyncio.TimeoutError, lib.Timeout)):
         return Failure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
     if isinstance(error, lib.ContentPolicyViolationError):

@@ -7,14 +7,16 @@ a value with an outcome.
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
-from auditor.config import Limits, ModelSection
+from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Measure, Outcome
 from auditor.errors import ModelSetupError
 from auditor.models import continuation, door
@@ -23,9 +25,12 @@ from auditor.models.endpoint import Endpoint, embedded_slots, resolve
 from auditor.models.failures import Failure, classify, is_unreachable
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
 from auditor.models.limiter import Limiter, Rate, backoff
+from auditor.models.record import body_of, recorded
 from auditor.models.responses import read_response
+from auditor.models.transport import WIRE, Wire
 
 UNREACHABLE_AFTER = 2
+OnLimit = Callable[[str, int, int, str], None]
 
 
 @dataclass(slots=True)
@@ -53,6 +58,7 @@ class Gateway:
         spent_usd: float = 0.0,
         seed: int = 0,
         stop: threading.Event | None = None,
+        on_limit: OnLimit = lambda account, before, after, why: None,
     ) -> None:
         """Resolve keys and start embedded models; no request goes out yet.
 
@@ -62,22 +68,24 @@ class Gateway:
             spent_usd: what this audit has cost before.
             seed: of the retries' jitter.
             stop: once set, nothing is tried again.
+            on_limit: is told when the number of requests that an account may have in flight changes: account, from, to,
+                why.
 
         Raises:
             ConfigError: a key is not in the environment, or there is a budget that an unknown price would pass by.
             ModelSetupError: an embedded model cannot be started.
         """
         door.litellm()  # its import takes seconds, which are no part of any request
-        door.open_client()
         self._limits = limits
         self._rng = random.Random(seed)
         self._stop = stop or threading.Event()
         models = list(models)
         require_prices(models, limits)
+        door.open_client()
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
         self._local = asyncio.Lock()
-        limiters = _limiters(models)
+        limiters = _limiters(models, on_limit)
         for model in models:
             slots = asyncio.Semaphore(model.most_in_flight)
             rate, contact = Rate(model.rpm, model.tpm), asyncio.Lock()
@@ -149,6 +157,8 @@ class Gateway:
         started, clock = datetime.now(UTC), time.monotonic()
         limit = max(0.01, min(line.section.timeout_s, deadline - clock))
         failure: Failure | None = None
+        wire = Wire()
+        WIRE.set(wire)
         try:
             # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
             # value, so it must always be the same.
@@ -161,14 +171,17 @@ class Gateway:
             if failure.blocks or (is_unreachable(error) and not line.reached and number >= UNREACHABLE_AFTER):
                 line.blocked = failure
             answer = _failed(call, failure)
+        if wire.requests:
+            answer = recorded(answer, call, wire)
         attempt = Attempt(
             number=number,
             started_at=started,
             latency_s=time.monotonic() - clock,
             outcome=answer.outcome,
-            http_status=failure.http_status if failure else 200,
+            http_status=wire.status or (failure.http_status if failure else 200),
             error=answer.error,
             retry_after_s=failure.retry_after_s if failure else None,
+            body=body_of(wire, line.endpoint.secrets),
         )
         return replace(answer, attempts=(attempt,)), failure
 
@@ -176,11 +189,11 @@ class Gateway:
 async def _send(line: _Line, call: Call) -> Answer:
     """One request, and its response read as what was asked for."""
     request = line.endpoint.request(call, line.section.timeout_s)
-    lib, price = door.litellm(), line.endpoint.price
-    if call.measure is Measure.ECHO:
-        return read_echo(call, await lib.atext_completion(**request), price)
+    price = line.endpoint.price
+    if call.measure is not None and call.measure.is_completion:
+        return read_echo(call, await door.litellm().atext_completion(**request), price)
     read = read_response if call.measure is None else read_choice
-    return read(call, await lib.acompletion(**request), price)
+    return read(call, await door.complete(**request), price)
 
 
 def _unsupported(call: Call, failure: Failure) -> Failure:
@@ -190,15 +203,29 @@ def _unsupported(call: Call, failure: Failure) -> Failure:
     return replace(failure, outcome=Outcome.NOT_MEASURABLE, retry=False, blocks=False)
 
 
-def _limiters(models: Sequence[ModelSection]) -> dict[tuple[str, str | None, str | None], Limiter]:
+def _limiters(models: Sequence[ModelSection], on_limit: OnLimit) -> dict[tuple[str, str | None, str | None], Limiter]:
     """One for each account. What waits at a server of few slots would run into its time limit, so they bound it too."""
     found = {}
     for account in {m.account for m in models}:
         mine = [m for m in models if m.account == account]
         most = sum(m.concurrency for m in mine if m.concurrency) or max(m.most_in_flight for m in mine)
         slots = embedded_slots(mine[0].model)
-        found[account] = Limiter(most) if slots is None else Limiter(min(most, slots), start=slots)
+        told = functools.partial(on_limit, _account(mine[0]))
+        found[account] = (
+            Limiter(most, changed=told) if slots is None else Limiter(min(most, slots), start=slots, changed=told)
+        )
     return found
+
+
+def _account(section: ModelSection) -> str:
+    """An account in words, without its key."""
+    provider, key, server = section.account
+    words = [
+        provider,
+        f"at {urlsplit(server).hostname}" if server else "",
+        f"by {key.removeprefix(ENV_PREFIX)}" if key else "",
+    ]
+    return " ".join(filter(None, words))
 
 
 def _tell(limiter: Limiter, failure: Failure | None, *, first: bool) -> None:

@@ -33,13 +33,21 @@ class Limiter:
         limit: requests that may be in flight now; whole numbers of it count.
     """
 
-    def __init__(self, most: int = MOST, *, start: int = START, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int = MOST,
+        *,
+        start: int = START,
+        clock: Callable[[], float] = time.monotonic,
+        changed: Callable[[int, int, str], None] = lambda before, after, why: None,
+    ) -> None:
         """A limiter.
 
         Args:
             most: what the limit never exceeds.
             start: what it begins with.
             clock: seconds, never going back.
+            changed: is told of each change: from, to, why.
         """
         self.limit = float(min(start, most))
         self._most = most
@@ -48,6 +56,7 @@ class Limiter:
         self._doubling = True
         self._not_before = self._cooled_at = 0.0
         self._changed = asyncio.Condition()
+        self._tell = changed
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -74,7 +83,8 @@ class Limiter:
         if self._clean < max(self.limit, LEAST_ROUND):
             return
         if self._peak >= BUSY * int(self.limit):
-            self.limit = min(self._most, self.limit * (2 if self._doubling else GROWTH))
+            why = "a clean round at first" if self._doubling else "a clean round"
+            self._set(min(self._most, self.limit * (2 if self._doubling else GROWTH)), why)
         self._clean, self._peak = 0, self._in_flight
 
     def throttled(self, wait_s: float | None) -> None:
@@ -83,8 +93,13 @@ class Limiter:
         self._clean, self._doubling = 0, False
         self._not_before = max(self._not_before, now + (wait_s or 0.0))
         if now >= self._cooled_at:
-            self.limit = max(1.0, self.limit * CUT)
+            self._set(max(1.0, self.limit * CUT), "too many requests (429)")
             self._cooled_at = now + max(COOLDOWN_S, wait_s or 0.0)
+
+    def _set(self, limit: float, why: str) -> None:
+        before, self.limit = int(self.limit), float(limit)
+        if before != int(limit):
+            self._tell(before, int(limit), why)
 
     def troubled(self) -> None:
         """A server error or a time-out: no reason to ask less, and none to ask more."""

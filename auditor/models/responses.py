@@ -5,49 +5,64 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import Answer, Call, Outcome
+from auditor.models.door import TokenPrice
 
 REFUSALS = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist")
 
 
-def read_response(call: Call, response: Any, price: tuple[float, float] | None) -> Answer:
+def read_response(call: Call, response: Any, price: TokenPrice | None) -> Answer:
     """What a completed request brought: words, a refusal, a cut-off text, or nothing.
 
     Args:
         call: what was asked.
         response: litellm's response object.
-        price: US dollars per input and output token; None when unknown.
+        price: of a token; None when unknown.
     """
     choices = getattr(response, "choices", None) or []
     if not choices:
         return Answer(call.key, Outcome.SERVER_ERROR, error="the provider sent an answer without any choice")
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else None
+    called = _called(call, message)
+    if called is not None and not (text and text.strip()):
+        if call.schema is None:
+            why = "the model called a tool that it was not given, and said nothing"
+            return answer_of(call, response, price, Outcome.UNPARSED, error=why)
+        text = called
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
     outcome = _outcome(text, refusal, finish_reason(choices[0]))
     error = "the provider sent an empty text" if outcome is Outcome.SERVER_ERROR else None
     return answer_of(call, response, price, outcome, text=text or refusal, error=error)
 
 
+def _called(call: Call, message: Any) -> str | None:
+    """Arguments of the tool that a model called, as it wrote them: the one asked for, else the first."""
+    found = [getattr(c, "function", None) for c in getattr(message, "tool_calls", None) or []]
+    named = [f for f in found if f is not None and f.name == call.schema] or [f for f in found if f is not None]
+    return str(named[0].arguments or "") if named else None
+
+
 def answer_of(
     call: Call,
     response: Any,
-    price: tuple[float, float] | None,
+    price: TokenPrice | None,
     outcome: Outcome,
     text: str | None = None,
     error: str | None = None,
 ) -> Answer:
     """An answer with what the response says of itself: who served it, why it ended, tokens, cost."""
     choices = getattr(response, "choices", None) or []
-    prompt, completion = _usage(response)
+    prompt, completion, cached = _usage(response)
     return Answer(
         key=call.key,
         outcome=outcome,
-        text=_storable(text),
+        text=None if text is None else storable(text),
         finish_reason=finish_reason(choices[0]) if choices else None,
         served_model=getattr(response, "model", None),
         prompt_tokens=prompt,
         completion_tokens=completion,
-        cost_usd=None if price is None or prompt is None else prompt * price[0] + (completion or 0) * price[1],
+        cached_tokens=cached,
+        cost_usd=None if price is None or prompt is None else price.cost(prompt, completion or 0, cached or 0),
         error=error,
     )
 
@@ -67,15 +82,20 @@ def finish_reason(choice: Any) -> str | None:
     return str(native or choice.finish_reason) if native or choice.finish_reason else None
 
 
-def _usage(response: Any) -> tuple[int | None, int | None]:
-    """Tokens in and out; litellm writes zeros where the provider said nothing."""
+def _usage(response: Any) -> tuple[int | None, int | None, int | None]:
+    """Tokens in, out, and in but kept of earlier prompts; litellm writes zeros where the provider said nothing.
+
+    It puts into one place what providers name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`.
+    """
     usage = getattr(response, "usage", None)
     prompt = getattr(usage, "prompt_tokens", None)
-    return (prompt, getattr(usage, "completion_tokens", None)) if prompt else (None, None)
+    if not prompt:
+        return None, None, None
+    cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
+    told = cached if isinstance(cached, int) and 0 <= cached <= prompt else None
+    return prompt, getattr(usage, "completion_tokens", None), told
 
 
-def _storable(text: str | None) -> str | None:
+def storable(text: str) -> str:
     """Text that any database takes: lone surrogates and NUL become visible escapes."""
-    if text is None:
-        return None
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from auditor.domain import SCORE_MAX, SCORE_MIN
+from auditor.domain import LETTERS, SCORE_MAX, SCORE_MIN
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -37,12 +37,72 @@ def _text(description: str) -> Any:
     return Field(min_length=1, description=description)
 
 
+def _percent(value: object) -> object:
+    """80, 80.0 and 0.8 are the same; 1 is one in a hundred, and 1.0 is all."""
+    if not isinstance(value, float) or not 0 <= value <= 100:
+        return value
+    return round(100 * value) if value <= 1 else round(value)
+
+
+def _upper(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+Confidence = Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None]
+
+
 class MoralJudgement(Structure):
     """The three steps of a direct score."""
 
     norms: Annotated[str, _text("The relevant norms of the country, in one sentence.")]
     reasoning: Annotated[str, _text("Step-by-step reasoning, in one or two sentences.")]
     score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
+
+
+class TaskAnswer(Structure):
+    """An answer to an item of a task, after a chain of thought."""
+
+    reasoning: Annotated[str, _text("Step-by-step reasoning.")]
+    answer: Annotated[str, Field(min_length=1, description="The answer alone.")]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        """A number that was asked for as text is the same number."""
+        return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+class ScoredAnswer(Structure):
+    """A score of a range that the message declares."""
+
+    reasoning: Annotated[str, _text("Step-by-step reasoning.")]
+    answer: Annotated[float, Field(description="The score, a number.")]
+
+
+def chosen_of(options: int) -> str:
+    """Name of the structure of an answer that is one of so many options, by letter."""
+    return f"ChosenOf{options}"
+
+
+def _chosen_of(options: int) -> type[Structure]:
+    """The letter stands in the schema alone, where a grammar holds models to it: other words for it are read, too."""
+    letter = Annotated[str, Field(json_schema_extra={"enum": list(LETTERS[:options])}, description="The letter.")]
+    return create_model(chosen_of(options), __base__=TaskAnswer, __doc__="One of the options.", answer=(letter, ...))
+
+
+class AnswerReview(Structure):
+    """A judge's verdict on the reasoning behind an answer."""
+
+    logical_consistency: bool
+    answer_fit: bool
+    justification: Annotated[str, _text("Why, in at most 60 words.")]
+    verdict: Literal["VALID", "INVALID"]
+    confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
+
+    model_config = ConfigDict(json_schema_extra=_all_required)
+
+    _confident = field_validator("confidence", mode="before")(_percent)
+    _loud = field_validator("verdict", mode="before")(_upper)
 
 
 class TraceReview(Structure):
@@ -53,25 +113,13 @@ class TraceReview(Structure):
     score_fit: bool
     justification: Annotated[str, _text("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
-    confidence: Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None] = Field(
-        default=None, description="How sure of the verdict, from 0 to 100."
-    )
+    confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
     """None where the judge does not say; the schema that is sent asks for it."""
 
     model_config = ConfigDict(json_schema_extra=_all_required)
 
-    @field_validator("confidence", mode="before")
-    @classmethod
-    def _percent(cls, value: object) -> object:
-        """80, 80.0 and 0.8 are the same; 1 is one in a hundred, and 1.0 is all."""
-        if not isinstance(value, float) or not 0 <= value <= 100:
-            return value
-        return round(100 * value) if value <= 1 else round(value)
-
-    @field_validator("verdict", mode="before")
-    @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.strip().upper() if isinstance(value, str) else value
+    _confident = field_validator("confidence", mode="before")(_percent)
+    _loud = field_validator("verdict", mode="before")(_upper)
 
 
 class Preference(Structure):
@@ -79,10 +127,7 @@ class Preference(Structure):
 
     answer: Literal["A", "B", "TIE"]
 
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.strip().upper() if isinstance(value, str) else value
+    _loud = field_validator("answer", mode="before")(_upper)
 
 
 class ReasonedPreference(Structure):
@@ -91,10 +136,7 @@ class ReasonedPreference(Structure):
     reasoning: Annotated[str, _text("Step-by-step reasoning.")]
     answer: Literal["A", "B", "TIE"]
 
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.strip().upper() if isinstance(value, str) else value
+    _loud = field_validator("answer", mode="before")(_upper)
 
 
 class BlindGuess(Structure):
@@ -117,10 +159,7 @@ class SidePreference(Structure):
     reason: Annotated[str, _text("Why, in one sentence.")]
     better: Literal["FIRST", "SECOND"]
 
-    @field_validator("better", mode="before")
-    @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.strip().upper() if isinstance(value, str) else value
+    _loud = field_validator("better", mode="before")(_upper)
 
 
 class MoralAnswer(Structure):
@@ -162,11 +201,11 @@ class Contradiction(Structure):
     contradict: bool
 
 
-MORAL = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
-PANEL = (TraceReview, BlindGuess, Restated, SidePreference)
-SCHEMAS: dict[str, type[Structure]] = {
-    s.__name__: s for s in (MoralJudgement, *PANEL, Preference, ReasonedPreference, *MORAL)
-}
+MORAL: tuple[type[Structure], ...] = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
+TASKS: tuple[type[Structure], ...] = (TaskAnswer, ScoredAnswer, *map(_chosen_of, range(2, len(LETTERS) + 1)))
+PANEL: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
+ALL: tuple[type[Structure], ...] = (MoralJudgement, *TASKS, *PANEL, Preference, ReasonedPreference, *MORAL)
+SCHEMAS: dict[str, type[Structure]] = {s.__name__: s for s in ALL}
 
 
 @functools.cache
@@ -186,6 +225,14 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
         if field["type"] == "string" and "enum" not in field:
             field["maxLength"] = CHARS_PER_WORD * max_words
     return asked
+
+
+def as_tool(asked: dict[str, Any]) -> dict[str, Any]:
+    """The same schema as a tool that must be called, for a provider that takes tools and no response format."""
+    told = asked["json_schema"]
+    function = {"name": told["name"], "parameters": told["schema"]}
+    choice = {"type": "function", "function": {"name": told["name"]}}
+    return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
 
 
 def with_choices(schema: Any) -> Any:

@@ -1,39 +1,86 @@
-"""The HTTP client under litellm's OpenAI-compatible providers: bounded, uncompressed, and never redirected.
+"""Every byte to and from a provider passes here: bounded, uncompressed, never redirected, never sent twice unseen.
 
-A provider is not trusted with this process's memory: 450 KB of gzip unpack to 100 MB. Providers that litellm reaches by
-handlers of its own (Anthropic, Gemini, Bedrock) do not take this client; what they send is bounded by `max_tokens`.
+A provider is not trusted with this process's memory: 450 KB of gzip unpack to 100 MB. litellm makes its HTTP clients by
+`AsyncHTTPHandler.create_async_transport` (Anthropic, Gemini, Bedrock, OpenAI, …) or takes one (the OpenAI SDK behind
+its completions endpoint); both doors lead through `Guarded`, which also keeps what was really sent and received.
 """
 
 from __future__ import annotations
 
+import functools
 import ipaddress
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from typing import Any
 
 import httpx
 
 MAX_BYTES = 8_000_000
 """Of one answer's body."""
-MAX_CONNECTIONS, MAX_IDLE = 1000, 100
 METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
 """Names by which clouds hand out a machine's own credentials."""
+KEPT_BYTES = 65_536
+"""Of an answer's body as it came."""
 
 
 class Unacceptable(Exception):
     """What a server sent, or where a request would have gone, is not taken; another try would be no better."""
 
 
+class Redirected(Unacceptable):
+    """The server sends us elsewhere, where neither prompts nor keys may go."""
+
+
+class Unreachable(httpx.NetworkError):
+    """No connection could be made, so that nothing was sent."""
+
+
+class Wire:
+    """What went out and came back for one request, below whatever a library makes of it.
+
+    Attributes:
+        requests: how many went out; anything but 1 is a retry that nobody asked for.
+        sent: the last request's body.
+        received: the beginning of its answer's body, at most `KEPT_BYTES`; None when no answer began.
+        size: bytes of the answer that arrived.
+        status: its HTTP status; None when no answer began.
+    """
+
+    __slots__ = ("received", "requests", "sent", "size", "status")
+
+    def __init__(self) -> None:
+        self.requests = self.size = 0
+        self.sent = b""
+        self.status: int | None = None
+        self.received: bytearray | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the answer that arrived is kept."""
+        return self.received is not None and len(self.received) == self.size
+
+    def take(self, chunk: bytes) -> None:
+        """More of the answer arrived."""
+        self.size += len(chunk)
+        if self.received is not None and (room := KEPT_BYTES - len(self.received)) > 0:
+            self.received += chunk[:room]
+
+
+WIRE: ContextVar[Wire | None] = ContextVar("wire", default=None)
+"""Where the request of this task is noted."""
+
+
 class _Bounded(httpx.AsyncByteStream):
     """A body that is cut off when it grows past the bound."""
 
-    def __init__(self, body: httpx.AsyncByteStream) -> None:
+    def __init__(self, body: httpx.AsyncByteStream, wire: Wire) -> None:
         self._body = body
+        self._wire = wire
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
         async for chunk in self._body:
-            size += len(chunk)
-            if size > MAX_BYTES:
+            self._wire.take(chunk)
+            if self._wire.size > MAX_BYTES:
                 raise Unacceptable(f"the answer is larger than {MAX_BYTES // 1_000_000} MB")
             yield chunk
 
@@ -41,13 +88,74 @@ class _Bounded(httpx.AsyncByteStream):
         await self._body.aclose()
 
 
-def client() -> httpx.AsyncClient:
-    """A client for one event loop; close it with the run."""
-    limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_IDLE)
-    hooks: dict[str, list[Callable[..., Any]]] = {"request": [_before], "response": [_after]}
-    return httpx.AsyncClient(follow_redirects=False, limits=limits, event_hooks=hooks, timeout=None)
+class Guarded(httpx.AsyncBaseTransport):
+    """A transport under another's rules."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request.
+
+        Raises:
+            Unacceptable: where it would go, or what comes back, is not taken.
+            Unreachable: there was no connection.
+        """
+        if is_metadata(request.url.host):
+            raise Unacceptable(f"{request.url.host} is an address of the machine's own network, not a model's")
+        request.headers["accept-encoding"] = "identity"
+        wire = WIRE.get() or Wire()
+        wire.requests, wire.size, wire.received, wire.status = wire.requests + 1, 0, None, None
+        wire.sent = await request.aread()
+        response = await self._answer(request)
+        wire.status = response.status_code
+        if 300 <= response.status_code < 400:
+            await response.aclose()
+            raise Redirected("the server redirects, which is not followed")
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding.lower() != "identity":
+            await response.aclose()
+            raise Unacceptable(f"the answer is compressed ({encoding[:20]!r}), though that was not asked for")
+        wire.received = bytearray()
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _Bounded(response.stream, wire)
+        return response
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        # litellm's handlers send again, at once, what ends in one of these two: a paid request that nobody counts.
+        try:
+            return await self._inner.handle_async_request(request)
+        except httpx.ConnectError as error:
+            if _never_connected(error):
+                raise Unreachable(str(error)) from error
+            raise httpx.ReadError(str(error)) from error
+        except httpx.RemoteProtocolError as error:
+            raise httpx.ReadError(str(error)) from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
 
 
+def guard(handler: type[Any]) -> None:
+    """Make a litellm handler's clients guarded ones, from now on."""
+    make = handler.create_async_transport
+    if getattr(make, "guarded", False):
+        return
+
+    def guarded(*args: Any, **kwargs: Any) -> Guarded:
+        return Guarded(make(*args, **kwargs) or httpx.AsyncHTTPTransport())
+
+    guarded.guarded = True  # type: ignore[attr-defined]
+    handler.create_async_transport = staticmethod(guarded)
+
+
+def client(handler: type[Any]) -> httpx.AsyncClient:
+    """A client of a guarded handler's kind for one event loop; close it with the run."""
+    return httpx.AsyncClient(transport=handler.create_async_transport(), follow_redirects=False, timeout=None)
+
+
+@functools.cache
 def is_metadata(host: str) -> bool:
     """Whether a host is a link-local address or one of those that hand out a machine's credentials."""
     if host.lower().rstrip(".") in METADATA_HOSTS:
@@ -59,15 +167,11 @@ def is_metadata(host: str) -> bool:
     return address.is_link_local or address == ipaddress.ip_address("fd00:ec2::254")
 
 
-async def _before(request: httpx.Request) -> None:
-    if is_metadata(request.url.host):
-        raise Unacceptable(f"{request.url.host} is an address of the machine's own network, not a model's")
-    request.headers["accept-encoding"] = "identity"
+def _never_connected(error: httpx.ConnectError) -> bool:
+    """Whether the connection failed, and not what was sent over it."""
+    import aiohttp
 
-
-async def _after(response: httpx.Response) -> None:
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding.lower() != "identity":
-        raise Unacceptable(f"the answer is compressed ({encoding[:20]!r}), though that was not asked for")
-    if isinstance(response.stream, httpx.AsyncByteStream):
-        response.stream = _Bounded(response.stream)
+    cause = error.__cause__
+    return (
+        cause is None or not isinstance(cause, aiohttp.ClientOSError) or isinstance(cause, aiohttp.ClientConnectorError)
+    )

@@ -1,1 +1,1 @@
-"""."""
+"""From records to figures, and from figures to pages: reports, comparisons, gates, and what each of them says."""

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE
-from auditor.metrics.correlation import Correlation, pearson, spearman
+from auditor.metrics.attenuation import Corrected, corrected_pearson, crossed_corrected
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Interval
+from auditor.metrics.correlation import pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
 from auditor.metrics.missing import gap_bounds, mae_bounds
 from auditor.metrics.widest import widest_gap
-from auditor.reports.estimates import estimate, resampled, unmeasured
+from auditor.metrics.within import no_correlation
+from auditor.reports.estimates import STRETCHED, estimate, is_stretched, resampled, unmeasured
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
 from auditor.reports.source import Floats, Source
+from auditor.reports.unscored import explained, unscored, why_no_r
 from auditor.surveys.regions import grouping_of
 
 MAX_COVERAGE_GAP = 0.05
@@ -32,7 +35,10 @@ def _alignment(source: Source, column: int, ceiling: float | None) -> AlignmentR
     method, model = source.columns[column]
     scores, truth = source.matrix[column], source.truth
     r, rank = pearson(scores, truth), spearman(scores, truth)
-    error, root = mae(scores, truth), rmse(scores, truth)
+    r_crossed = crossed_jackknife(PEARSON, scores, truth, source.country_index, source.topic_index)
+    why = unscored(source, column)
+    error, root, lean = _errors(method, scores, truth, why)
+    corrected = corrected_pearson(scores, truth, source.variance[column], source.column_of("n_ok", column))
     return AlignmentRow(
         model=model,
         survey=source.survey.name,
@@ -51,32 +57,48 @@ def _alignment(source: Source, column: int, ceiling: float | None) -> AlignmentR
         rmse=root.value,
         rmse_ci_low=root.ci_low,
         rmse_ci_high=root.ci_high,
-        bias=estimate(bias(scores, truth)),
-        crossed=_crossed(source, column),
+        bias=lean,
+        corrected_r=_corrected(corrected, why),
+        reliability=corrected.reliability,
+        crossed=_crossed(source, column, r_crossed, why_no_r(r, why)),
+        crossed_p_value=no_correlation(r_crossed),
         ceiling=ceiling,
         n_dropped=r.n_dropped,
         n_without_survey=int(np.isnan(truth).sum()),
-        reason=_why(r),
+        reason=why_no_r(r, why),
     )
 
 
-def _crossed(source: Source, column: int) -> CrossedPart:
+def _corrected(found: Corrected, why: str | None) -> Estimate:
+    reason = why_no_r(found, why)
+    return Estimate(value=found.r, n=found.n, ci_low=found.ci_low, ci_high=found.ci_high, reason=reason)
+
+
+def _errors(method: str, scores: Floats, truth: Floats, why: str | None) -> list[Estimate]:
+    """MAE, RMSE and bias, each cell for itself; none where scores have no distance, or there are none."""
+    found = [estimate(statistic(scores, truth)) for statistic in (mae, rmse, bias)]
+    if is_stretched(method):
+        found = [unmeasured(STRETCHED, e.n) for e in found]
+    return [explained(e, why) for e in found]
+
+
+def _crossed(source: Source, column: int, r: Interval, no_r: str | None) -> CrossedPart:
     table = (source.matrix[column], source.truth, source.country_index, source.topic_index)
-    r, error, root, lean = (crossed_jackknife(statistic, *table) for statistic in (PEARSON, MAE, RMSE, BIAS))
+    noise, why = (source.variance[column], source.column_of("n_ok", column)), unscored(source, column)
+    corrected = crossed_corrected(*table[:2], *noise, *table[2:])
+    if is_stretched(source.columns[column][0]):
+        error = root = lean = unmeasured(STRETCHED, r.n_cells)
+    else:
+        error, root, lean = (resampled(crossed_jackknife(statistic, *table)) for statistic in (MAE, RMSE, BIAS))
     return CrossedPart(
-        countries=error.n_countries,
-        topics=error.n_topics,
-        pearson_r=resampled(r),
-        mae=resampled(error),
-        rmse=resampled(root),
-        bias=resampled(lean),
+        countries=r.n_countries,
+        topics=r.n_topics,
+        pearson_r=explained(resampled(r), no_r),
+        corrected_r=explained(resampled(corrected), no_r),
+        mae=explained(error, why),
+        rmse=explained(root, why),
+        bias=explained(lean, why),
     )
-
-
-def _why(r: Correlation) -> str | None:
-    """The metric's x is the model, its y the survey."""
-    words = {"x constant": "the model gives every cell the same score", "y constant": "people say the same everywhere"}
-    return None if r.reason is None else words.get(r.reason, r.reason)
 
 
 def regions(source: Source) -> RegionsPart:
@@ -103,8 +125,10 @@ def regions(source: Source) -> RegionsPart:
 
 def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], countries: int) -> RegionRow:
     method, model = source.columns[column]
-    scores, truth = source.matrix[column][inside], source.truth[inside]
-    r = pearson(scores, truth)
+    table = [v[inside] for v in (source.matrix[column], source.truth, source.country_index, source.topic_index)]
+    r, why = pearson(*table[:2]), unscored(source, column)
+    crossed = explained(resampled(crossed_jackknife(PEARSON, *table)), why_no_r(r, why))
+    error = unmeasured(STRETCHED, r.n) if is_stretched(method) else resampled(crossed_jackknife(MAE, *table))
     return RegionRow(
         model=model,
         method=method,
@@ -113,10 +137,10 @@ def _region(source: Source, column: int, name: str, inside: NDArray[np.bool_], c
         n=r.n,
         n_dropped=r.n_dropped,
         pearson_r=r.r,
-        ci_low=r.ci_low,
-        ci_high=r.ci_high,
-        mae=estimate(mae(scores, truth)),
-        reason=_why(r),
+        ci_low=crossed.ci_low,
+        ci_high=crossed.ci_high,
+        mae=explained(error, why),
+        reason=crossed.reason,
     )
 
 
@@ -124,7 +148,9 @@ def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.st
     method, model = source.columns[column]
     asked = ~np.isnan(source.truth) & (place != "")
     table = (source.matrix[column], source.truth, source.country_index, source.topic_index, place == names[1])
-    gap = resampled(gap_jackknife(MAE, *(part[asked] for part in table)))
+    no_distance = is_stretched(method)
+    gap = unmeasured(STRETCHED) if no_distance else resampled(gap_jackknife(MAE, *(part[asked] for part in table)))
+    gap = explained(gap, unscored(source, column))
     return GapRow(
         model=model,
         method=method,
@@ -132,13 +158,15 @@ def _gap(source: Source, column: int, names: Sequence[str], place: NDArray[np.st
         second=names[1],
         compared=2,
         left_out=[],
-        **_bounded(source, column, names, place, gap),
+        **({"mae_gap": gap} if no_distance else _bounded(source, column, names, place, gap)),
     )
 
 
 def _widest(source: Source, column: int, place: NDArray[np.str_]) -> Iterator[GapRow]:
     """One row, or none where fewer than two groups have a figure."""
     method, model = source.columns[column]
+    if is_stretched(method):
+        return
     table = (source.matrix[column], source.truth, source.country_index, source.topic_index, place)
     found = widest_gap(MAE, *(part[place != ""] for part in table), seed=source.seed)
     pair = (found.low_group, found.high_group)
@@ -190,22 +218,23 @@ def by_country(source: Source) -> list[PlaceRow]:
 
 
 def _places(source: Source, names: Sequence[str], index: NDArray[np.intp]) -> list[PlaceRow]:
+    why = [unscored(source, i) for i in range(len(source.columns))]
     return [
-        _place(name, source.columns[i], source.matrix[i, index == k], source.truth[index == k])
+        _place(name, source.columns[i], source.matrix[i, index == k], source.truth[index == k], why[i])
         for k, name in enumerate(names)
         for i in range(len(source.columns))
     ]
 
 
-def _place(name: str, column: tuple[str, str], scores: Floats, truth: Floats) -> PlaceRow:
+def _place(name: str, column: tuple[str, str], scores: Floats, truth: Floats, why: str | None) -> PlaceRow:
     method, model = column
-    error = mae(scores, truth)
+    error, _, lean = _errors(method, scores, truth, why)
     return PlaceRow(
         name=name,
         model=model,
         method=method,
         n=error.n,
-        n_dropped=error.n_dropped,
-        mae=estimate(error),
-        bias=estimate(bias(scores, truth)),
+        n_dropped=len(scores) - error.n,
+        mae=error,
+        bias=lean,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.families import family_of
+from auditor.domain.families import family_of
 from auditor.reports.source import Floats, Source
 from auditor.storage.ballots import Ballot
 
@@ -25,6 +26,7 @@ class Table:
 
     Attributes:
         judges, authors: names; `traces` in order.
+        seats: the judges that each trace went to; None where it went to all that may judge its author.
     """
 
     config: AuditConfig | None
@@ -32,6 +34,7 @@ class Table:
     authors: list[str]
     traces: list[TraceKey]
     ballots: list[Ballot]
+    seats: Mapping[TraceKey, Sequence[str]] | None = None
 
     @cached_property
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -71,6 +74,17 @@ class Table:
         )
 
     @cached_property
+    def places(self) -> tuple[list[str], list[str]]:
+        """Country and topic of each trace."""
+        return [key[1] for key in self.traces], [key[2] for key in self.traces]
+
+    @cached_property
+    def cells(self) -> NDArray[np.intp]:
+        """A number for the cell of each trace, shape (traces,): traces on one cell hang together."""
+        number: dict[tuple[str, str], int] = {}
+        return np.array([number.setdefault(key[1:3], len(number)) for key in self.traces], dtype=np.intp)
+
+    @cached_property
     def longer(self) -> Floats:
         """1 for traces longer than the median of their author's in their language, 0 for shorter; nan where neither."""
         lengths: dict[tuple[str, str | None], dict[TraceKey, int]] = defaultdict(dict)
@@ -104,7 +118,8 @@ def family(config: AuditConfig | None, name: str) -> str | None:
 def table(source: Source) -> Table:
     """An audit's verdicts."""
     traces = sorted({_key(b) for b in source.ballots})
-    return Table(source.config, source.judge_names, source.models, traces, list(source.ballots))
+    seats = None if source.seats is None else {(p.model, *p.cell, p.sample): j for p, j in source.seats.items()}
+    return Table(source.config, source.judge_names, source.models, traces, list(source.ballots), seats)
 
 
 def _key(ballot: Ballot) -> TraceKey:

@@ -1,20 +1,30 @@
-"""How high agreement could be, and how high it is without any model: the ceiling, the baselines, the gain over them."""
+"""How high agreement could be, how high it is without any model, and what a model knows beyond that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
+from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.bootstrap import MAE, PEARSON
-from auditor.metrics.correlation import pearson
-from auditor.metrics.jackknife import crossed_jackknife, paired_jackknife
+from auditor.metrics.jackknife import crossed_jackknife
+from auditor.metrics.within import within_topics
 from auditor.reports.estimates import resampled, unmeasured
 from auditor.reports.measures import BaselineRow, CeilingRow, Estimate, GainRow
 from auditor.reports.source import Floats, Source
+from auditor.reports.unscored import explained, unscored
 from auditor.surveys.baselines import baselines as baselines_of
+from auditor.surveys.baselines import fitted_baselines
 from auditor.surveys.facts import Reliability, SurveyFacts, load_facts
 
-TOPIC_MEAN = "topic mean"
+FLAT = {
+    "scores constant within topics": "the model says the same of a topic in every country",
+    "truth constant within topics": "people say the same of a topic in every country",
+    "scores and truth constant within topics": "neither the model nor people differ between countries on any topic",
+}
 
 
 def ceiling(source: Source) -> list[CeilingRow]:
@@ -47,45 +57,44 @@ def _ceiling(scope: str, found: Reliability) -> CeilingRow:
 
 def baselines(source: Source) -> list[BaselineRow]:
     """Every baseline on the cells of every model."""
+    left_out, full = baselines_of(source.survey), fitted_baselines(source.survey)
     return [
-        _baseline(source, column, name, predicted)
+        _baseline(source, column, name, _array(source, others), _array(source, full[name]))
         for column in range(len(source.columns))
-        for name, predicted in _predictions(source).items()
+        for name, others in left_out.items()
     ]
 
 
-def _baseline(source: Source, column: int, name: str, predicted: Floats) -> BaselineRow:
+def _baseline(source: Source, column: int, name: str, left_out: Floats, full: Floats) -> BaselineRow:
     method, model = source.columns[column]
-    same_cells = np.where(np.isnan(source.matrix[column]), np.nan, predicted)
-    table = (same_cells, source.truth, source.country_index, source.topic_index)
-    r, error = (resampled(crossed_jackknife(statistic, *table)) for statistic in (PEARSON, MAE))
-    return BaselineRow(model=model, method=method, baseline=name, pearson_r=r, mae=error)
-
-
-def gain(source: Source) -> list[GainRow]:
-    """What every model knows beyond the topics: its r less the topic mean's, on the same cells."""
-    predicted = _predictions(source)[TOPIC_MEAN]
-    return [_gain(source, column, predicted) for column in range(len(source.columns))]
-
-
-def _gain(source: Source, column: int, predicted: Floats) -> GainRow:
-    method, model = source.columns[column]
-    scores, truth = source.matrix[column], source.truth
-    there = ~np.isnan(scores) & ~np.isnan(truth) & ~np.isnan(predicted)
-    more = paired_jackknife(PEARSON, scores, predicted, truth, source.country_index, source.topic_index)
-    return GainRow(
-        model=model,
-        method=method,
-        baseline=TOPIC_MEAN,
-        gain=resampled(more),
-        pearson_r=pearson(scores[there], truth[there]).r,
-        baseline_r=pearson(predicted[there], truth[there]).r,
+    missing = np.isnan(source.matrix[column]) | np.isnan(left_out)
+    r, error = (
+        resampled(
+            crossed_jackknife(
+                statistic, np.where(missing, np.nan, scores), source.truth, source.country_index, source.topic_index
+            )
+        )
+        for statistic, scores in ((PEARSON, full), (MAE, left_out))
+    )
+    why = unscored(source, column)
+    return BaselineRow(
+        model=model, method=method, baseline=name, pearson_r=explained(r, why), mae=explained(error, why)
     )
 
 
-def _predictions(source: Source) -> dict[str, Floats]:
-    """Each baseline, shape (cells,); nan where it has nothing to go by."""
-    return {
-        name: np.array([scores.get(cell, np.nan) for cell in source.cells], dtype=float)
-        for name, scores in baselines_of(source.survey).items()
-    }
+def gain(source: Source) -> list[GainRow]:
+    """What every model knows beyond what each topic is like everywhere."""
+    return [_gain(source, column) for column in range(len(source.columns))]
+
+
+def _gain(source: Source, column: int) -> GainRow:
+    method, model = source.columns[column]
+    found = within_topics(source.matrix[column], source.truth, source.country_index, source.topic_index)
+    told = replace(found, reason=FLAT.get(found.reason or "", found.reason))
+    within = explained(resampled(told), unscored(source, column))
+    return GainRow(model=model, method=method, within_topics=within, p_value=found.p_value)
+
+
+def _array(source: Source, scores: Mapping[Cell, float]) -> Floats:
+    """Predictions, shape (cells,); nan where there is nothing to go by."""
+    return np.array([scores.get(cell, np.nan) for cell in source.cells], dtype=float)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from importlib import metadata
 
+import numpy as np
+
 from auditor.domain import Cell
 from auditor.reports.agreement import alignment, by_country, by_topic, regions
 from auditor.reports.baselines import baselines, ceiling, gain
@@ -18,8 +20,11 @@ from auditor.reports.methods import methods
 from auditor.reports.model import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
 from auditor.reports.nonresponse import nonresponse
 from auditor.reports.panel import panel, peer_agreement, self_consistency
+from auditor.reports.savings import savings
 from auditor.reports.semantic import semantic
+from auditor.reports.served import served
 from auditor.reports.source import Source, load
+from auditor.reports.task import task
 from auditor.reports.tiers import tiers
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -38,9 +43,10 @@ def build_report(db: Database, audit_name: str) -> Report:
     source = load(db, audit_name)
     most = ceiling(source)
     aligned = alignment(source, most[0].largest_r)
+    moral, compared = semantic(db, source), logic(db, source)
     return Report(
         audit=_audit(source),
-        coverage=coverage(source),
+        coverage=coverage(source, moral, compared),
         alignment=aligned,
         gain=gain(source),
         baselines=baselines(source),
@@ -56,11 +62,14 @@ def build_report(db: Database, audit_name: str) -> Report:
         refusals=refusals(source),
         repairs=repairs(source),
         methods=methods(source),
+        task=task(source),
         tiers=tiers(source),
         languages=languages(db, source),
-        semantic=semantic(db, source),
-        logic=logic(db, source),
+        semantic=moral,
+        logic=compared,
         cost=cost(source),
+        served=served(source.calls),
+        savings=savings(source),
         environment=json.loads(source.audit.environment),
     )
 
@@ -88,15 +97,15 @@ def _audit(source: Source) -> AuditPart:
             source=survey.source,
             wording=survey.wording,
             scale=survey.scale,
-            cells=len(source.cells),
-            asked=len(survey.scores),
+            cells=0 if survey.task else len(source.cells),
+            asked=0 if survey.task else int((~np.isnan(source.truth)).sum()),
             rephrased={
                 code: PhrasingPart(wording=p.wording, scale=p.scale, topics=dict(p.topics))
                 for code, p in survey.phrasings.items()
             },
         ),
         models=_models(source),
-        cells=_cells(source),
+        cells=[] if survey.task else _cells(source),
     )
 
 

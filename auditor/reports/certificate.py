@@ -20,17 +20,18 @@ LEANINGS = {
 }
 
 
-def certificate(panel: PanelPart) -> list[str]:
-    """The sentences, most important first; empty where nobody judged."""
+def certificate(panel: PanelPart, *, of_task: bool = False) -> list[str]:
+    """The sentences, most important first; empty where nobody judged. Of a task the truth says what judges notice."""
     if not panel.judges:
         return []
+    about_survey = [] if of_task else [_shared(panel), _blinding(panel)]
     return [
         _agreement(panel),
         *_lopsided(panel),
         _majority(panel),
+        *_incomplete(panel),
         *_savings(panel),
-        _shared(panel),
-        _blinding(panel),
+        *about_survey,
         *_leanings(panel.judges),
         *_rules(panel),
         *_peers(panel),
@@ -89,12 +90,21 @@ def _majority(panel: PanelPart) -> str:
     )
 
 
+def _incomplete(panel: PanelPart) -> Iterator[str]:
+    if panel.judges_per_trace is not None:
+        yield (
+            f"Each trace went to {plural(panel.judges_per_trace, 'judge')}, dealt so that every judge has equally many "
+            "of each model: what was not asked by design is no loss, shares of VALID are unbiased, and the verdict on "
+            "a single trace rests on fewer judges."
+        )
+
+
 def _savings(panel: PanelPart) -> Iterator[str]:
     if panel.adaptive:
         saved = panel.seats - panel.asked
         yield (
             f"Panels were adaptive: {plural(saved, 'call')} of {plural(panel.seats, 'seat')} were saved "
-            f"({share(saved, panel.seats)}), with the majorities that full panels would have. Agreement and leanings "
+            f"({share(saved, panel.seats)}), with the majorities that asking all would have. Agreement and leanings "
             "rest on the judges that were asked whatever the others said."
         )
 
@@ -136,12 +146,15 @@ def _blinding(panel: PanelPart) -> str:
 
 
 def _leanings(judges: Sequence[JudgeRow]) -> Iterator[str]:
-    told = []
+    told, tests = [], 0
     for name, words in LEANINGS.items():
         found = []
         for judge in judges:
             e: Estimate = getattr(judge, name)
-            if e.value is None or e.ci_low is None or e.ci_high is None or e.ci_low <= 0 <= e.ci_high:
+            if e.value is None or e.ci_low is None or e.ci_high is None:
+                continue
+            tests += 1
+            if e.ci_low <= 0 <= e.ci_high:
                 continue
             more = "more" if name == "verbosity" else "milder"
             less = "less" if name == "verbosity" else "stricter"
@@ -152,7 +165,8 @@ def _leanings(judges: Sequence[JudgeRow]) -> Iterator[str]:
             told.append(f"Beyond chance, {'; '.join(found)}.")
     if told:
         yield from told[:-1]
-        yield f"{told[-1]} One in twenty of such findings is chance."
+        expected = f"about {number(tests / 20, 1)} would show" if tests > 1 else "one in twenty such tests shows"
+        yield f"{told[-1]} Of {plural(tests, 'leaning')} tested, {expected} this much where there is nothing."
 
 
 def _rules(panel: PanelPart) -> Iterator[str]:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import islice
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm, paired_interval
+from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm
+from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.paired import PairedError, error_bounds, paired_error
 from auditor.reports.agreement import MAX_COVERAGE_GAP
 from auditor.reports.comparison_parts import Change, Comparison, DifferencePart, PairPart, SeriesPart
 from auditor.reports.comparison_series import Pair, Series, Target, pairs_of
+from auditor.reports.comparison_settlements import settlements
 from auditor.reports.comparison_verdicts import LISTED, between_judges, same_judges
-from auditor.reports.estimates import resampled
+from auditor.reports.estimates import STRETCHED, is_stretched, resampled, unmeasured
 from auditor.reports.measures import Estimate
 from auditor.reports.source import Floats
 from auditor.storage.database import Database
 from auditor.surveys.regions import grouping_of
 
 LEVEL = 0.05
-REPLICATES, MOST_REPLICATES = 2000, 20_000
-PER_TEST = 40
-"""Replicates for each test, so that the smallest p-value there can be survives the correction."""
+NO_DISTANCE = DifferencePart(
+    name="all",
+    first=None,
+    second=None,
+    difference=unmeasured(STRETCHED),
+    p_value=None,
+    p_holm=None,
+    change="not measurable",
+)
+"""Of series that can agree with people, but be at no distance from them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ def compare(
     every: bool = False,
     judges: Sequence[str] = (),
     listed: int = LISTED,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Comparison:
     """Compare series of scores on the cells that both of a pair have.
 
@@ -63,16 +75,16 @@ def compare(
         methods: only scores of these; none is all.
         every: all pairs of targets, not only those with the first.
         judges: two judges whose verdicts are compared on the same traces; then one audit is enough.
-        listed: verdict flips that are listed for a pair.
+        listed: verdict flips, and conflicts that were settled otherwise, that are listed for a pair.
+        renamed: models that have another name in the audits after the first: old name to new.
 
     Raises:
         StorageError: there is no such audit.
         UsageError: nothing can be paired.
     """
     told = between_judges(db, targets, judges, listed) if judges else []
-    pairs = [] if judges and len(targets) == 1 else pairs_of(db, targets, methods, every=every)
-    replicates = min(MOST_REPLICATES, max(REPLICATES, PER_TEST * len(pairs)))
-    found = [_pair(db, pair, replicates, listed) for pair in pairs]
+    pairs = [] if judges and len(targets) == 1 else pairs_of(db, targets, methods, every=every, renamed=renamed)
+    found = _over_pairs([_pair(db, pair, listed) for pair in pairs])
     corrected = [_corrected(found, name) for name in ("pearson_r", "mae")]
     series = {s.label: s for pair in pairs for s in pair}.values()
     return Comparison(
@@ -84,8 +96,8 @@ def compare(
             for part, r, error in zip(found, *corrected, strict=True)
         ],
         judges=told,
+        settlements=settlements(db, pairs, renamed, listed),
         tests=len(pairs),
-        replicates=replicates,
     )
 
 
@@ -101,11 +113,12 @@ def _series(s: Series) -> SeriesPart:
     )
 
 
-def _pair(db: Database, pair: Pair, replicates: int, listed: int) -> PairPart:
+def _pair(db: Database, pair: Pair, listed: int) -> PairPart:
     first, second = pair
     shared = _shared(first, second)
-    both, seed = shared.both, first.seed
+    both = shared.both
     kept = [cell for cell, yes in zip(shared.cells, both, strict=True) if yes]
+    no_distance = is_stretched(first.method) or is_stretched(second.method)
     return PairPart(
         first=first.label,
         second=second.label,
@@ -116,12 +129,12 @@ def _pair(db: Database, pair: Pair, replicates: int, listed: int) -> PairPart:
         truth_differs=shared.differs,
         countries=len({c.country for c in kept}),
         topics=len({c.topic for c in kept}),
-        pearson_r=_overall("all", PEARSON, shared, replicates, seed, larger_is_better=True),
-        mae=_overall("all", MAE, shared, replicates, seed, larger_is_better=False),
-        bounds=_bounds(shared),
-        regions=_regions(first, shared, replicates, seed),
-        by_country=_places(shared, lambda cell: cell.country),
-        by_topic=_places(shared, lambda cell: cell.topic),
+        pearson_r=_overall("all", PEARSON, shared, larger_is_better=True),
+        mae=NO_DISTANCE if no_distance else _overall("all", MAE, shared, larger_is_better=False),
+        bounds=None if no_distance else _bounds(shared),
+        regions=[] if no_distance else _regions(first, shared),
+        by_country=[] if no_distance else _places(shared, lambda cell: cell.country),
+        by_topic=[] if no_distance else _places(shared, lambda cell: cell.topic),
         verdicts=same_judges(db, first, second, listed),
     )
 
@@ -144,11 +157,9 @@ def _bounds(shared: _Shared) -> tuple[float, float] | None:
 # --- differences ------------------------------------------------------------------------------------------------
 
 
-def _overall(
-    name: str, statistic: Statistic, shared: _Shared, replicates: int, seed: int, *, larger_is_better: bool
-) -> DifferencePart:
+def _overall(name: str, statistic: Statistic, shared: _Shared, *, larger_is_better: bool) -> DifferencePart:
     first, second, truth, countries, topics = shared.table()
-    found = paired_interval(statistic, second, first, truth, countries, topics, replicates=replicates, seed=seed)
+    found = paired_jackknife(statistic, second, first, truth, countries, topics)
     one, other = (_value(statistic, v[shared.both], truth[shared.both]) for v in (first, second))
     return _difference(name, one, other, resampled(found), found.p_value, larger_is_better=larger_is_better)
 
@@ -158,7 +169,7 @@ def _value(statistic: Statistic, scores: Floats, truth: Floats) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _regions(first: Series, shared: _Shared, replicates: int, seed: int) -> list[DifferencePart]:
+def _regions(first: Series, shared: _Shared) -> list[DifferencePart]:
     grouping = grouping_of(first.survey)
     found = []
     for region in grouping.regions:
@@ -167,8 +178,8 @@ def _regions(first: Series, shared: _Shared, replicates: int, seed: int) -> list
             part = _Shared(
                 shared.first[inside], shared.second[inside], shared.truth[inside], [shared.cells[i] for i in inside], 0
             )
-            found.append(_overall(region.name, MAE, part, replicates, seed, larger_is_better=False))
-    return _adjusted(found, larger_is_better=False)
+            found.append(_overall(region.name, MAE, part, larger_is_better=False))
+    return found
 
 
 def _places(shared: _Shared, name_of: Callable[[Cell], str]) -> list[DifferencePart]:
@@ -181,8 +192,7 @@ def _places(shared: _Shared, name_of: Callable[[Cell], str]) -> list[DifferenceP
         ends = [float(np.abs(v - truth).mean()) if len(v) else None for v in (a, b)]
         tested = paired_error(a, b, truth)
         found.append(_difference(name, ends[0], ends[1], _estimate(tested), tested.p_value, larger_is_better=False))
-    found.sort(key=lambda part: -(part.difference.value or 0.0))
-    return _adjusted(found, larger_is_better=False)
+    return sorted(found, key=lambda part: -(part.difference.value or 0.0))
 
 
 def _estimate(tested: PairedError) -> Estimate:
@@ -215,6 +225,17 @@ def _adjusted(parts: Sequence[DifferencePart], *, larger_is_better: bool) -> lis
         )
         for part, p in zip(parts, adjusted, strict=True)
     ]
+
+
+def _over_pairs(pairs: Sequence[PairPart]) -> list[PairPart]:
+    """With the regions, the countries and the topics of all pairs corrected together, each kind as one family."""
+    told: list[dict[str, list[DifferencePart]]] = [{} for _ in pairs]
+    for kind in ("regions", "by_country", "by_topic"):
+        parts: list[list[DifferencePart]] = [getattr(pair, kind) for pair in pairs]
+        adjusted = iter(_adjusted([part for of_pair in parts for part in of_pair], larger_is_better=False))
+        for of_pair, update in zip(parts, told, strict=True):
+            update[kind] = list(islice(adjusted, len(of_pair)))
+    return [pair.model_copy(update=update) for pair, update in zip(pairs, told, strict=True)]
 
 
 def _corrected(pairs: Sequence[PairPart], name: str) -> list[DifferencePart]:

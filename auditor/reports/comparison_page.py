@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.reports.charts import Axis, Mark, interval_plot
-from auditor.reports.comparison_parts import Comparison, DifferencePart, PairPart, VerdictsPart
-from auditor.reports.measures import Estimate
+from auditor.reports.comparison_parts import Comparison, DifferencePart, PairPart
+from auditor.reports.comparison_rulings import (
+    p_text,
+    settled_chapter,
+    settled_sentence,
+    verdict_sentence,
+    verdicts_chapter,
+    with_interval,
+)
 from auditor.reports.numbers import count, interval, number, p_value, plural, share, signed
 from auditor.reports.pages import Chapter, Grid, Page, Plot
 
@@ -30,14 +37,19 @@ def page_of(comparison: Comparison) -> Page:
     if len(comparison.pairs) > MAX_DETAILED:
         text = f"Regions, countries and topics are shown for the first {MAX_DETAILED} pairs; --json has them for all."
         chapters.append(Chapter("Not shown", [text]))
-    chapters += [_judges(part) for part in comparison.judges]
+    chapters += [verdicts_chapter(part) for part in comparison.judges]
+    chapters += [settled_chapter(part) for part in comparison.settlements]
     names = list(dict.fromkeys([*(s.label for s in comparison.series), *_judge_names(comparison)]))
     return Page(
         kicker="Comparison",
         title=" · ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else ""),
         subtitle=f"Measured against {comparison.survey}" if comparison.survey else "Verdicts on the same traces",
         answer=headline(comparison),
-        points=[sentence(pair) for pair in comparison.pairs[:6]],
+        points=[
+            *(sentence(pair) for pair in comparison.pairs[:6]),
+            *(verdict_sentence(p.verdicts) for p in comparison.pairs[:6] if p.verdicts),
+            *map(settled_sentence, comparison.settlements),
+        ],
         warnings=list(_warnings(comparison)),
         chapters=chapters,
     )
@@ -46,7 +58,7 @@ def page_of(comparison: Comparison) -> Page:
 def headline(comparison: Comparison) -> str:
     """The whole of the answer in one sentence."""
     if not comparison.pairs:
-        return _verdict_sentence(comparison.judges[0])
+        return verdict_sentence(comparison.judges[0])
     if len(comparison.pairs) == 1:
         return sentence(comparison.pairs[0])
     counts = {word: sum(p.mae.change == word for p in comparison.pairs) for word in ONE_WORDS}
@@ -58,7 +70,7 @@ def sentence(pair: PairPart) -> str:
     """One pair in one sentence."""
     error = pair.mae
     if error.difference.value is None:
-        return f"{pair.second} cannot be compared with {pair.first}: {error.difference.reason}."
+        return _by_agreement(pair)
     between = _between(error)
     return (
         f"{pair.second} {ONE_WORDS[error.change]} {pair.first}: its mean error differs by "
@@ -66,16 +78,22 @@ def sentence(pair: PairPart) -> str:
     )
 
 
+def _by_agreement(pair: PairPart) -> str:
+    """One pair in one sentence, where there is no mean error to compare."""
+    r, why = pair.pearson_r, pair.mae.difference.reason
+    if r.difference.value is None:
+        return f"{pair.second} cannot be compared with {pair.first}: {why}."
+    return (
+        f"{pair.second} {ONE_WORDS[r.change]} {pair.first} by r, which differs by {signed(r.difference.value)} "
+        f"({_between(r)}) on {plural(pair.shared, 'shared cell')}; mean errors cannot be compared: {why}."
+    )
+
+
 def _between(part: DifferencePart) -> str:
     d = part.difference
     if d.ci_low is None:
         return f"no interval: {d.reason}"
-    return f"95% interval {interval(d.ci_low, d.ci_high)}, {_p(part.p_holm)} after Holm’s correction"
-
-
-def _p(value: float | None) -> str:
-    text = p_value(value)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"95% interval {interval(d.ci_low, d.ci_high)}, {p_text(part.p_holm)} after Holm’s correction"
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
@@ -104,7 +122,7 @@ def _overall(comparison: Comparison) -> Chapter:
     text = (
         "Differences are the second’s figure less the first’s, over the cells that both have. The second is nearer to "
         "people where the difference of mean absolute error (MAE) is negative, or that of r positive. Intervals "
-        f"resample countries and topics together, the same for both sides ({count(comparison.replicates)} times); "
+        "are over other countries and other topics (a jackknife of both, the same for both sides); "
         f"p-values are corrected for {plural(comparison.tests, 'pair')} by Holm’s method. A change is named where the "
         "corrected p is below 0.05."
     )
@@ -129,7 +147,7 @@ def _overall(comparison: Comparison) -> Chapter:
 
 def _figures(part: DifferencePart) -> list[str]:
     p = "–" if part.p_holm is None else p_value(part.p_holm)
-    return [number(part.first), number(part.second), _with(part.difference), p, part.change]
+    return [number(part.first), number(part.second), with_interval(part.difference), p, part.change]
 
 
 def _coverage(comparison: Comparison) -> Chapter:
@@ -152,11 +170,13 @@ def _coverage(comparison: Comparison) -> Chapter:
 def _pair(pair: PairPart, *, alone: bool) -> Iterator[Chapter]:
     name = "" if alone else f": {pair.second} against {pair.first}"
     if pair.regions:
-        yield _places(f"By region{name}", pair.regions, "region", "countries and topics resampled together")
-    yield _places(f"By country{name}", pair.by_country, "country", "over its topics, taken as independent")
-    yield _places(f"By topic{name}", pair.by_topic, "topic", "over its countries, taken as independent")
+        yield _places(f"By region{name}", pair.regions, "region", "over other countries and other topics")
+    if pair.by_country:
+        yield _places(f"By country{name}", pair.by_country, "country", "over its topics, taken as independent")
+    if pair.by_topic:
+        yield _places(f"By topic{name}", pair.by_topic, "topic", "over its countries, taken as independent")
     if pair.verdicts is not None:
-        yield _judges(pair.verdicts)
+        yield verdicts_chapter(pair.verdicts)
 
 
 def _places(title: str, parts: Sequence[DifferencePart], what: str, how: str) -> Chapter:
@@ -164,9 +184,7 @@ def _places(title: str, parts: Sequence[DifferencePart], what: str, how: str) ->
     none = f"No {what} can be told to have got better or worse." if not told else ""
     columns = [what.capitalize(), "MAE first", "MAE second", "Difference", "p (Holm)", "The second is", "Cells"]
     rows = [[part.name, *_figures(part), count(part.difference.n)] for part in parts]
-    caption = (
-        f"Difference of MAE by {what}, worst first. Intervals: {how}; p-values corrected for {len(parts)} of them."
-    )
+    caption = f"Difference of MAE by {what}, worst first. Intervals: {how}; p-values corrected for all, in all pairs."
     plots = [_plot([(part.name, part) for part in parts], "Difference of MAE", f"Differences of MAE by {what}")]
     return Chapter(title, [none] if none else [], told, [p for p in plots if p], [Grid(caption, columns, rows)])
 
@@ -185,35 +203,6 @@ def _plot(parts: Sequence[tuple[str, DifferencePart]], label: str, title: str) -
     marks = [Mark(name, d.value, d.ci_low, d.ci_high, signed(d.value)) for name, d in known]
     caption = f"{title}, with 95% intervals (not corrected). Left of the dashed line the second is nearer to people."
     return Plot(interval_plot(marks, axis, title, caption), caption)
-
-
-# --- verdicts ---------------------------------------------------------------------------------------------------
-
-
-def _verdict_sentence(v: VerdictsPart) -> str:
-    same = v.both_valid + v.both_invalid
-    p = "" if v.p_value is None else f" ({_p(v.p_value)}, McNemar’s exact test)"
-    return (
-        f"{v.first} and {v.second} rule alike on {share(same, v.n)} of {plural(v.n, 'shared trace')}; "
-        f"{count(v.to_valid)} went from INVALID to VALID and {count(v.to_invalid)} from VALID to INVALID{p}."
-    )
-
-
-def _judges(v: VerdictsPart) -> Chapter:
-    columns = ["Country", "Topic", "Model", "Judge", "Other judge", "Sample", v.first, v.second]
-    rows = [[f.country, f.topic, f.model, f.judge, f.other_judge, count(f.sample), f.first, f.second] for f in v.flips]
-    text = [_verdict_sentence(v), f"Agreement of the two beyond chance (Fleiss’ kappa): {_with(v.kappa)}."]
-    text.append(f"Share of VALID, second less first: {_with(v.change)}.")
-    if v.not_listed:
-        text.append(f"{plural(v.not_listed, 'flip')} more are not listed; --flips N lists more.")
-    grids = [Grid("Verdicts that differ.", columns, rows)] if rows else []
-    return Chapter(f"Verdict flips: {v.first} and {v.second}", text, grids=grids)
-
-
-def _with(e: Estimate) -> str:
-    if e.value is None:
-        return f"not measurable: {e.reason}"
-    return f"{signed(e.value)} ({interval(e.ci_low, e.ci_high) if e.ci_low is not None else e.reason})"
 
 
 def _judge_names(comparison: Comparison) -> list[str]:

@@ -35,7 +35,7 @@ class DifferencePart(Part):
     difference: Estimate
     p_value: float | None
     p_holm: float | None
-    """Corrected for all differences of its kind in this comparison."""
+    """Corrected for all differences of its kind in this comparison: over all pairs, and all regions, say, of each."""
     change: Change
 
 
@@ -51,6 +51,8 @@ class FlipPart(Part):
     sample: int
     first: str
     second: str
+    same_answer: bool | None
+    """Whether the judged answer is the same, word for word, so that the judge changed; null where none is known."""
 
 
 class VerdictsPart(Part):
@@ -58,20 +60,61 @@ class VerdictsPart(Part):
 
     first: str
     second: str
+    about: Literal["answers", "cells"]
+    """What both sides ruled on: the same answers, word for word, or, where no answer is the same, other answers on the
+    same model, cell and sample; then the answers changed, and not only the judges."""
     n: int
-    """Traces with a valid verdict in both."""
+    """Pairs of verdicts; on one trace as many as there are judges. Those that an adaptive panel asked for on disputed
+    traces only are left out."""
+    traces: int
+    """Traces that they are on."""
     both_valid: int
     both_invalid: int
     to_valid: int
     """INVALID in the first, VALID in the second."""
     to_invalid: int
+    other_answers: int
+    """Further pairs of verdicts, on answers that are not the same or not recorded, and in no figure."""
     change: Estimate
-    """Share of VALID in the second less that in the first; takes traces for independent."""
+    """Share of VALID in the second less that in the first; the interval is over cells."""
     p_value: float | None
-    """Exact, of flips in both directions being as likely (McNemar)."""
+    """Two-sided, of a sign-flip test over cells."""
     kappa: Estimate
-    """Agreement of the two beyond chance."""
+    """Agreement of the two beyond chance (Scott's pi); the interval is over cells."""
     flips: list[FlipPart]
+    not_listed: int
+
+
+class SettledPart(Part):
+    """One conflict that was settled for one side in the first audit, and for the other in the second."""
+
+    country: str
+    topic: str
+    first_winner: str
+    first_by: Literal["majority", "person"]
+    """Whether judges or people settled it."""
+    second_winner: str
+    second_by: Literal["majority", "person"]
+
+
+class SettlementsPart(Part):
+    """What became of the same conflicts, between the same models on the same cell, in two audits."""
+
+    first: str
+    second: str
+    shared: int
+    """Conflicts that both audits found."""
+    n: int
+    """Of these, those that both settled for one of the two sides."""
+    flipped: int
+    """Of n, those settled for one side in the first and for the other in the second."""
+    share: Estimate
+    """Flipped / n, Wilson's interval; takes conflicts for independent."""
+    only_first: int
+    """Of the shared, settled for a side in the first only."""
+    only_second: int
+    neither: int
+    flips: list[SettledPart]
     not_listed: int
 
 
@@ -108,7 +151,7 @@ class Comparison(Part):
     pairs: list[PairPart]
     judges: list[VerdictsPart]
     """Two judges on the same traces, where they were named."""
+    settlements: list[SettlementsPart]
+    """One for each two audits with conflicts in common."""
     tests: int
     """Pairs that Holm's correction of the overall figures counts."""
-    replicates: int
-    """Of the bootstrap."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +43,6 @@ class Series:
     method: str
     complete: bool
     survey: Survey
-    seed: int
     scores: dict[Cell, float]
     """Usable scores only."""
 
@@ -81,7 +81,6 @@ def load_series(db: Database, name: str, methods: Sequence[str] = (), *, prefix:
             method=method,
             complete=audit.stage in audits.WHOLE,
             survey=survey,
-            seed=source.seed,
             scores={
                 c: float(v) for c, v in zip(source.cells, row, strict=True) if not np.isnan(v) and c in survey.scores
             },
@@ -92,7 +91,12 @@ def load_series(db: Database, name: str, methods: Sequence[str] = (), *, prefix:
 
 
 def pairs_of(
-    db: Database, targets: Sequence[Target], methods: Sequence[str] = (), *, every: bool = False
+    db: Database,
+    targets: Sequence[Target],
+    methods: Sequence[str] = (),
+    *,
+    every: bool = False,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Pair]:
     """The pairs to compare; the first of a pair is what the other is measured against.
 
@@ -102,10 +106,11 @@ def pairs_of(
     Args:
         methods: only these; none is all.
         every: all pairs of targets, not only those with the first.
+        renamed: models that have another name in the audits after the first: old name to new.
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: nothing can be paired; the message says what there is.
+        UsageError: nothing can be paired, or nothing bears a name that is renamed; the message says what there is.
     """
     audits_named = dict.fromkeys(t.audit for t in targets)
     several = len(audits_named) > 1
@@ -121,21 +126,31 @@ def pairs_of(
             "Name two audits, or AUDIT:MODEL twice.",
         )
     chosen = itertools.combinations(targets, 2) if every else ((targets[0], t) for t in targets[1:])
-    return [pair for first, second in chosen for pair in _matched(loaded, first, second)]
+    pairs = [pair for first, second in chosen for pair in _matched(loaded, first, second, renamed)]
+    for old, new in renamed.items():
+        if not any((a.model, b.model) == (old, new) for a, b in pairs):
+            raise UsageError(
+                f"no '{old}' on the first side was paired with a '{new}' on another.",
+                "Write --map OLD=NEW with the names as `auditor report` gives them.",
+            )
+    return pairs
 
 
-def _matched(loaded: dict[str, list[Series]], first: Target, second: Target) -> list[Pair]:
-    """Series of one name; where there are none and each side has one model, these."""
+def _matched(loaded: dict[str, list[Series]], first: Target, second: Target, renamed: Mapping[str, str]) -> list[Pair]:
+    """Series of one name, or of what a name became; where there are none and each side has one model, these."""
     ones, others = _series_of(loaded, first), _series_of(loaded, second)
     found = [(a, b) for a in ones for b in others if a.method == b.method and a is not b]
-    by_name = [(a, b) for a, b in found if a.model == b.model]
+    by_name = [(a, b) for a, b in found if b.model == renamed.get(a.model, a.model)]
     if by_name or (
         found and len({s.model for pair in found for s in pair}) == 2 == len({s.model for s in ones + others})
     ):
         return by_name or found
     sides = zip((first, second), (ones, others), strict=True)
     told = [f"'{t.text}' has {', '.join(dict.fromkeys(s.model for s in side)) or 'no scores'}" for t, side in sides]
-    raise UsageError(f"{' and '.join(told)}: nothing to pair.", "Name both as AUDIT:MODEL, of one method.")
+    raise UsageError(
+        f"{' and '.join(told)}: nothing to pair.",
+        "Name both as AUDIT:MODEL, of one method, or say with --map OLD=NEW what became of a name.",
+    )
 
 
 def _series_of(loaded: dict[str, list[Series]], wanted: Target) -> list[Series]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binomtest
 
 from auditor.domain import Ruling
 from auditor.errors import UsageError
-from auditor.metrics.agreement import fleiss_kappa
+from auditor.metrics.flips import flips_by_cell
 from auditor.reports.comparison_parts import FlipPart, VerdictsPart
 from auditor.reports.comparison_series import Series, Target
-from auditor.reports.estimates import unmeasured
-from auditor.reports.measures import Estimate
+from auditor.reports.estimates import estimate
 from auditor.storage import audits
 from auditor.storage.database import Database
-from auditor.storage.flips import Verdicts, flips, splits
+from auditor.storage.flips import Verdicts, flips, splits, traces
 
 LISTED = 50
 VALID, INVALID = Ruling.VALID.value, Ruling.INVALID.value
+RULED = {(VALID, VALID): 0, (INVALID, VALID): 1, (VALID, INVALID): 2, (INVALID, INVALID): 3}
+"""Columns of `flips_by_cell`, by what the first and the second say."""
 
 
 def same_judges(db: Database, first: Series, second: Series, listed: int) -> VerdictsPart | None:
@@ -50,38 +50,31 @@ def between_judges(db: Database, targets: Sequence[Target], judges: Sequence[str
 
 
 def _verdicts(db: Database, sides: tuple[Verdicts, Verdicts], labels: tuple[str, str], listed: int) -> VerdictsPart:
-    counts = splits(db, *sides)
-    stayed = {word: counts.get((word, word), 0) for word in (VALID, INVALID)}
-    up, down = counts.get((INVALID, VALID), 0), counts.get((VALID, INVALID), 0)
-    n = sum(counts.values())
+    """Figures are of verdicts on the same answers; where no answer is the same, of those on the same cells."""
+    found = splits(db, *sides)
+    same = any(split.same_answer for split in found)
+    cells: dict[tuple[str, str], list[int]] = {}
+    for split, k in found.items():
+        if split.same_answer or not same:
+            cells.setdefault((split.country, split.topic), [0] * len(RULED))[RULED[split.first, split.second]] += k
+    tallies = np.array([cells[cell] for cell in sorted(cells)], dtype=np.intp).reshape(-1, len(RULED))
+    both_valid, up, down, both_invalid = tallies.sum(axis=0).tolist()
+    measured = flips_by_cell(tallies)
+    flipped = sum(k for split, k in found.items() if split.first != split.second)
     return VerdictsPart(
         first=labels[0],
         second=labels[1],
-        n=n,
-        both_valid=stayed[VALID],
-        both_invalid=stayed[INVALID],
+        about="answers" if same else "cells",
+        n=int(tallies.sum()),
+        traces=traces(db, *sides, same_answer=same),
+        both_valid=both_valid,
+        both_invalid=both_invalid,
         to_valid=up,
         to_invalid=down,
-        change=_share_change(up, down, n),
-        p_value=float(binomtest(up, up + down).pvalue) if up + down else None,
-        kappa=_kappa(stayed[VALID], stayed[INVALID], up + down),
+        other_answers=sum(found.values()) - int(tallies.sum()),
+        change=estimate(measured.change),
+        p_value=measured.p_value,
+        kappa=estimate(measured.kappa),
         flips=[FlipPart(**flip._asdict()) for flip in flips(db, *sides, listed)],
-        not_listed=max(0, up + down - listed),
+        not_listed=max(0, flipped - listed),
     )
-
-
-def _share_change(up: int, down: int, n: int) -> Estimate:
-    """Mean of +1 for a flip to VALID and -1 for one to INVALID, with the normal interval of a paired share."""
-    if n == 0:
-        return unmeasured("no trace has verdicts on both sides")
-    value = (up - down) / n
-    if n < 2 or up + down == 0:
-        return Estimate(value=value, n=n, reason="no verdict flipped: no interval" if n > 1 else "one trace only")
-    half = 1.96 * float(np.sqrt((up + down) / n - value**2) / np.sqrt(n))
-    return Estimate(value=value, n=n, ci_low=max(-1.0, value - half), ci_high=min(1.0, value + half))
-
-
-def _kappa(valid: int, invalid: int, split: int) -> Estimate:
-    counts = np.repeat(np.array([[2, 0], [0, 2], [1, 1]]), [valid, invalid, split], axis=0)
-    found = fleiss_kappa(counts)
-    return Estimate(value=found.value, n=found.n_items, ci_low=found.ci_low, ci_high=found.ci_high, reason=found.reason)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from auditor.config import PanelSection
-from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome
+from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
 from auditor.metrics.conflict import settle
 from auditor.reports.estimates import share_of
 from auditor.reports.method_conflicts import between_methods, quartile, threshold_in_use
@@ -21,6 +21,8 @@ from auditor.storage.standing import ConflictKey, Standing
 LISTED = 200
 """Conflicts with their texts; a report must open in seconds."""
 SCORED = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT)
+VOTED = (*SCORED, ConflictKind.ANSWERS)
+"""Those between models, which judges can settle."""
 MAX_TEXT = 2000
 """Characters of one side's reasoning."""
 
@@ -28,10 +30,9 @@ MAX_TEXT = 2000
 def conflicts(db: Database, source: Source) -> ConflictsPart:
     """Counts of all conflicts, and the largest with both sides' reasoning."""
     found = settled(source.conflicts, source.ratings)
-    people = source.survey.scores
     # What judges say of pairs has no size: it comes after the differences of scores.
-    largest = sorted(found, key=lambda s: (_of_logic(s), -abs(s.conflict.difference), *_names(s)))[:LISTED]
-    scored = [c for c in source.conflicts if c.kind in SCORED]
+    largest = sorted(found, key=lambda s: (_of_logic(s), -abs(s.conflict.difference or 0.0), *_names(s)))[:LISTED]
+    scored = [c for c in source.conflicts if c.kind in VOTED]
     known = [c.within_noise for c in scored if c.within_noise is not None]
     third = quartile(source)
     return ConflictsPart(
@@ -44,8 +45,8 @@ def conflicts(db: Database, source: Source) -> ConflictsPart:
         states=_states(found),
         voting=_voting(source.config.panel, scored) if source.config else None,
         kinds=[_kind(kind, [s for s in found if s.conflict.kind is kind]) for kind in _kinds(found)],
-        pairs=_pairs([s for s in found if s.conflict.kind in SCORED], source.models),
-        largest=[_row(db, source.audit.id, people, s) for s in largest],
+        pairs=_pairs([s for s in found if s.conflict.kind in VOTED], source.models),
+        largest=[_row(db, source, s) for s in largest],
         not_listed=len(found) - len(largest),
     )
 
@@ -55,9 +56,10 @@ def _of_logic(item: Settled) -> bool:
 
 
 def _kinds(found: Sequence[Settled]) -> list[ConflictKind]:
-    """Kinds of conflicts of scores, and that of verdicts on pairs where there are any."""
+    """Kinds of conflicts of scores, and the others where there are any; of answers that are no scores, these alone."""
     there = {s.conflict.kind for s in found}
-    return [kind for kind in ConflictKind if kind in SCORED or kind in there]
+    usual = () if ConflictKind.ANSWERS in there else SCORED
+    return [kind for kind in ConflictKind if kind in usual or kind in there]
 
 
 def _names(item: Settled) -> tuple[str, ...]:
@@ -99,15 +101,25 @@ def _pairs(found: Sequence[Settled], models: Sequence[str]) -> list[PairRow]:
     for s in found:
         counts.setdefault((s.conflict.left, s.conflict.right), Counter())[s.conflict.kind.value] += 1
     return [
-        PairRow(left=left, right=right, total=kinds.total(), kinds={k.value: kinds[k.value] for k in SCORED})
+        PairRow(
+            left=left,
+            right=right,
+            total=kinds.total(),
+            kinds={k.value: kinds[k.value] for k in _kinds(found) if k in VOTED},
+        )
         for (left, right), kinds in sorted(
             counts.items(), key=lambda item: tuple(rank.get(name, len(rank)) for name in item[0])
         )
     ]
 
 
-def _row(db: Database, audit_id: int, people: Mapping[Cell, float], item: Settled) -> ConflictRow:
-    c = item.conflict
+def _far(sample: Sample, score: float | None, answer: str | None) -> float:
+    return float(sample.answer != answer) if score is None else abs((sample.score or 0.0) - score)
+
+
+def _row(db: Database, source: Source, item: Settled) -> ConflictRow:
+    c, people, task, audit_id = item.conflict, source.survey.scores, source.survey.task, source.audit.id
+    truth = task.item_of(c.cell).truth if task is not None and c.cell.topic in task.items else None
     left, right = evidence.sides(db, audit_id, ConflictKey(*c.cell, c.left, c.right))
     return ConflictRow(
         id=c.id,
@@ -115,10 +127,11 @@ def _row(db: Database, audit_id: int, people: Mapping[Cell, float], item: Settle
         topic=c.cell.topic,
         kind=c.kind.value,
         state=item.standing.value,
-        survey=people.get(c.cell),
+        survey=None if truth else people.get(c.cell),
+        truth=truth,
         difference=c.difference,
-        left=_side(c.left, c.score_left, c.votes_left, left),
-        right=_side(c.right, c.score_right, c.votes_right, right),
+        left=_side(c.left, c.score_left, c.answer_left, c.votes_left, left),
+        right=_side(c.right, c.score_right, c.answer_right, c.votes_right, right),
         seats=c.seats,
         winner=item.winner,
         decision=item.decision.value if item.decision else None,
@@ -128,14 +141,15 @@ def _row(db: Database, audit_id: int, people: Mapping[Cell, float], item: Settle
     )
 
 
-def _side(model: str, score: float, votes: int, samples: Sequence[Sample]) -> Side:
-    """The reasoning shown is the sample's nearest to the score, the first of equally near."""
-    told = [s for s in samples if s.outcome is Outcome.OK and s.text and s.score is not None]
-    nearest = min(told, key=lambda s: (abs((s.score or 0.0) - score), s.number), default=None)
+def _side(model: str, score: float | None, answer: str | None, votes: int, samples: Sequence[Sample]) -> Side:
+    """The reasoning shown is the sample's nearest to the score, or one with the answer; the first of equals."""
+    told = [s for s in samples if s.outcome is Outcome.OK and s.text and (s.score is not None or s.answer is not None)]
+    nearest = min(told, key=lambda s: (_far(s, score, answer), s.number), default=None)
     text = nearest.text if nearest else None
     return Side(
         model=model,
         score=score,
+        answer=answer,
         votes=votes,
         reasoning=text[:MAX_TEXT] if text else None,
         shortened=bool(text and len(text) > MAX_TEXT),

@@ -12,15 +12,14 @@ from auditor.storage.tallies import AttemptTally, CallTally
 
 def cost(source: Source) -> CostPart:
     """Cost by model and purpose, and in all."""
-    attempts = {(a.name, a.purpose): a.attempts for a in source.attempts}
     order = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
     groups: dict[tuple[str, str], list[CallTally]] = {}
     for tally in source.calls:
         groups.setdefault((tally.name, tally.purpose), []).append(tally)
     keys = sorted(groups, key=lambda key: (order.get(key[0], len(order)), key))
     return CostPart(
-        total=_row(None, None, source.calls, sum(attempts.values())),
-        rows=[_row(*key, groups[key], attempts.get(key, 0)) for key in keys],
+        total=_row(None, None, source.calls),
+        rows=[_row(*key, groups[key]) for key in keys],
         lost=sum(lost.attempts for lost in source.lost),
         lost_usd=_lost(source.lost, groups),
     )
@@ -34,18 +33,20 @@ def _lost(lost: Sequence[AttemptTally], groups: Mapping[tuple[str, str], Sequenc
     return math.fsum(known) if len(known) == len(bounds) else None
 
 
-def _row(name: str | None, purpose: str | None, tallies: Sequence[CallTally], attempts: int) -> CostRow:
+def _row(name: str | None, purpose: str | None, tallies: Sequence[CallTally]) -> CostRow:
     priced = [t.cost_usd * t.answers for t in tallies if t.cost_usd is not None]
     unpriced = sum(t.answers for t in tallies if t.cost_usd is None)
     return CostRow(
         name=name,
         purpose=purpose,
         calls=sum(t.calls for t in tallies),
-        attempts=attempts,
+        attempts=sum(t.attempts for t in tallies),
         answers=sum(t.answers for t in tallies),
         prompt_tokens=sum(t.prompt_tokens for t in tallies),
         completion_tokens=sum(t.completion_tokens for t in tallies),
         untold_tokens=sum(t.untold for t in tallies),
+        cached_tokens=sum(t.cached_tokens for t in tallies) if any(t.told_tokens for t in tallies) else None,
+        told_tokens=sum(t.told_tokens for t in tallies),
         usd=math.fsum(priced) if priced else None,
         unpriced=unpriced,
         lower_bound=unpriced > 0,

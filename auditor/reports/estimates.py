@@ -6,11 +6,23 @@ from typing import Protocol
 
 import numpy as np
 
+from auditor.domain import Method
 from auditor.metrics.bootstrap import Interval
+from auditor.metrics.crossed_shares import CELLS, OverCells
 from auditor.metrics.error import bias
 from auditor.metrics.proportion import proportion
 from auditor.reports.measures import Estimate
 from auditor.reports.source import Floats
+
+STRETCHED = (
+    "log-probability scores are stretched to the whole scale within each model, "
+    "so their distance from people says nothing"
+)
+
+
+def is_stretched(method: str) -> bool:
+    """Whether scores of a method have an order and no distance: one cell's value moves the scores of all others."""
+    return method == Method.LOGPROB
 
 
 class Measured(Protocol):
@@ -58,7 +70,18 @@ def share_of(part: int, whole: int) -> Estimate:
 def mean_of(values: Floats, none: str) -> Estimate:
     """A mean with Student's interval, of the values that are not nan; `none` says why there may be none."""
     measured = bias(values, np.zeros_like(values))
-    return estimate(measured) if measured.n else unmeasured(none)
+    if not measured.n:
+        return unmeasured(none)
+    found, same = estimate(measured), measured.n > 1 and measured.ci_low is None
+    return found.model_copy(update={"reason": "all values are equal: no interval"}) if same else found
+
+
+def clustered(measured: OverCells, none: str) -> Estimate:
+    """A mean or share over cells that hang together; `none` says why there may be none."""
+    if measured.value is None:
+        return unmeasured(none)
+    told = estimate(measured)
+    return told.model_copy(update={"reason": f"interval over {CELLS}"}) if measured.over == CELLS else told
 
 
 def unmeasured(reason: str, n: int = 0) -> Estimate:

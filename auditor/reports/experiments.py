@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from auditor.metrics.flips import flips_by_cell
 from auditor.metrics.holdout import Holdout, holdout
-from auditor.metrics.judges import drift
-from auditor.reports.ballots import Table, table
+from auditor.reports.ballots import Table, TraceKey, table
 from auditor.reports.estimates import estimate, share_of
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.numbers import interval, number
 from auditor.reports.panel_measures import ShiftRow
 from auditor.reports.source import Floats, Source, load
+from auditor.storage import audits, results
 from auditor.storage.database import Database
 
 
@@ -35,14 +36,16 @@ class HoldoutRow(Part):
 def drift_rows(before: Database, name: str, after: Database, other: str) -> list[ShiftRow]:
     """Each judge's verdicts in two audits, over the traces that both have; `restated` is the later audit.
 
-    A trace is the same when its model, cell and sample are, and its text.
+    A trace is the same when its model, cell and sample are, and its text, word for word; one without a text is none.
+    Intervals of the shift are over cells. Verdicts that an adaptive panel asked of disputed traces only are left out.
 
     Raises:
         StorageError: there is no such audit.
     """
     first, second = table(load(before, name)), table(load(after, other))
-    lengths = [{(b.model, b.country, b.topic, b.sample): b.length for b in t.ballots} for t in (first, second)]
-    both = [key for key in first.traces if key in lengths[1] and lengths[0][key] == lengths[1][key]]
+    texts = [_texts(before, name), _texts(after, other)]
+    seen = set(second.traces)
+    both = [key for key in first.traces if key in seen and texts[0].get(key) and texts[0][key] == texts[1].get(key)]
     rows = []
     for judge in (j for j in first.judges if j in second.judges):
         old, new = (_row(t, judge, both) for t in (first, second))
@@ -53,7 +56,7 @@ def drift_rows(before: Database, name: str, after: Database, other: str) -> list
                     judge=judge,
                     valid=share_of(int(old[known].sum()), n),
                     restated=share_of(int(new[known].sum()), n),
-                    shift=estimate(drift(old, new)),
+                    shift=estimate(flips_by_cell(_by_place(both, old, new)).change),
                     changed=share_of(int((old[known] != new[known]).sum()), n),
                 )
             )
@@ -62,8 +65,22 @@ def drift_rows(before: Database, name: str, after: Database, other: str) -> list
 
 def _row(ballots: Table, judge: str, keys: Sequence[tuple[str, str, str, int]]) -> Floats:
     place = {key: i for i, key in enumerate(ballots.traces)}
-    row: Floats = ballots.said[ballots.judges.index(judge)]
+    row: Floats = ballots.fair[ballots.judges.index(judge)]
     return row[[place[key] for key in keys]]
+
+
+def _texts(db: Database, name: str) -> dict[TraceKey, str | None]:
+    found = results.traces(db, audits.get(db, name).id)
+    return {(t.model, t.cell.country, t.cell.topic, t.sample): t.text for t in found}
+
+
+def _by_place(keys: Sequence[TraceKey], old: Floats, new: Floats) -> list[list[int]]:
+    """One judge's verdicts by cell, as `flips_by_cell` takes them."""
+    cells: dict[tuple[str, str], list[int]] = {}
+    for (_, country, topic, _), was, now in zip(keys, old, new, strict=True):
+        if not np.isnan(was + now):
+            cells.setdefault((country, topic), [0] * 4)[int(2 * (1 - now) + (1 - was))] += 1
+    return list(cells.values())
 
 
 def holdout_experiment(db: Database, name: str, splits: int) -> list[HoldoutRow]:

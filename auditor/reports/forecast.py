@@ -27,6 +27,9 @@ class Range(Part):
     def __add__(self, other: Range) -> Range:
         return Range(low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high)
 
+    def __mul__(self, other: Range) -> Range:
+        return Range(low=self.low * other.low, expected=self.expected * other.expected, high=self.high * other.high)
+
     @classmethod
     def of(cls, low: float, expected: float | None = None, high: float | None = None) -> Self:
         """One number for all three, or three in order."""

@@ -4,38 +4,32 @@ from __future__ import annotations
 
 from math import inf
 
+from auditor.reports.estimates import STRETCHED, is_stretched, unmeasured
 from auditor.reports.measures import Estimate
 from auditor.reports.model import Report
-from auditor.reports.words import span
 
 Rows = list[tuple[str, Estimate]]
 """Subject and figure."""
 
 
 def pearson(report: Report) -> Rows:
-    rows = []
-    for row in report.alignment:
-        low, high = span(row)
-        found = Estimate(value=row.pearson_r, n=row.n, ci_low=low, ci_high=high, reason=row.reason or "no interval")
-        rows.append((series_name(report, row), found))
-    return rows
+    """As the report goes by it: no interval where there are too few countries or topics for one."""
+    return [
+        (series_name(report, row), row.crossed.pearson_r.model_copy(update={"value": row.pearson_r}))
+        for row in report.alignment
+    ]
 
 
 def mae(report: Report) -> Rows:
-    rows = []
-    for row in report.alignment:
-        found = row.crossed.mae
-        if found.ci_low is None and found.value is not None:
-            plain = {"ci_low": row.mae_ci_low, "ci_high": row.mae_ci_high}
-            found = found.model_copy(update=plain)
-        rows.append((series_name(report, row), found))
-    return rows
+    return [(series_name(report, row), row.crossed.mae) for row in report.alignment]
 
 
 def gaps(report: Report) -> Rows:
     """The size of each model's gap; the interval's ends are those of the size."""
-    rows = []
+    rows = [(series_name(report, row), unmeasured(STRETCHED)) for row in report.alignment if is_stretched(row.method)]
     for gap in report.regions.gaps:
+        if is_stretched(gap.method):
+            continue
         e = gap.mae_gap
         known = e.ci_low is not None and e.ci_high is not None
         ends = sorted(abs(x or 0.0) for x in (e.ci_low, e.ci_high))
@@ -56,10 +50,10 @@ def topics(report: Report, confident: bool) -> Rows:
     worst: dict[tuple[str, str], tuple[float, str, Estimate]] = {}
     for row in report.topics:
         tested = row.mae.ci_high if confident else row.mae.value
-        if row.mae.value is None:
-            continue
         key, size = (row.model, row.method), inf if tested is None else tested
-        if key not in worst or size > worst[key][0]:
+        if is_stretched(row.method):
+            worst[key] = (inf, series_name(report, row), unmeasured(STRETCHED))
+        elif row.mae.value is not None and (key not in worst or size > worst[key][0]):
             worst[key] = (size, f"{series_name(report, row)}: {row.name}", row.mae)
     return [(name, estimate) for _, name, estimate in worst.values()]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from html import escape
@@ -11,9 +10,11 @@ from typing import Literal
 import pydantic
 
 from auditor.config import AuditConfig, CheckSection
-from auditor.errors import UsageError
+from auditor.errors import UsageError, did_you_mean
+from auditor.reports.coverage_parts import CoverageRow
+from auditor.reports.estimates import STRETCHED
 from auditor.reports.gate_figures import Rows, gaps, mae, pearson, series_name, topics
-from auditor.reports.measures import CoverageRow, Estimate, Part
+from auditor.reports.measures import Estimate, Part
 from auditor.reports.model import Report
 from auditor.reports.numbers import interval, number, share
 from auditor.text import visible
@@ -28,6 +29,11 @@ class Verdict(StrEnum):
     FAILED = "failed"
     UNDECIDED = "undecided"
     """There is no figure, no interval where one is asked for, or too little coverage."""
+    SKIPPED = "skipped"
+    """Scores without a distance from people, beside others that have one."""
+
+
+NOT_MET = (Verdict.FAILED, Verdict.UNDECIDED)
 
 
 class Gate(Part):
@@ -75,7 +81,7 @@ class CheckResult(Part):
         return f"<table><caption>{escape(self.audit)}: {self.verdict}</caption><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
-        bad = [f"{g.name} {g.subject}: {g.message}" for g in self.gates if g.verdict is not Verdict.PASSED]
+        bad = [f"{g.name} {g.subject}: {g.message}" for g in self.gates if g.verdict in NOT_MET]
         return f"{self.audit} {self.verdict}" + "".join(f"\n  {line}" for line in bad)
 
 
@@ -99,7 +105,7 @@ def check(report: Report, wanted: CheckSection) -> CheckResult:
         verdict = Verdict.UNDECIDED
     else:
         found = {g.verdict for g in gates}
-        verdict = next((v for v in (Verdict.FAILED, Verdict.UNDECIDED) if v in found), Verdict.PASSED)
+        verdict = next((v for v in NOT_MET if v in found), Verdict.PASSED)
     return CheckResult(
         audit=report.audit.name,
         complete=report.audit.complete,
@@ -117,8 +123,7 @@ def thresholds(config: AuditConfig | None, changes: Mapping[str, object]) -> Che
     """
     base = config.check if config else CheckSection()
     if unknown := [name for name in changes if name not in CheckSection.model_fields]:
-        near = difflib.get_close_matches(unknown[0], CheckSection.model_fields, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(CheckSection.model_fields)}."
+        hint = did_you_mean(unknown[0], CheckSection.model_fields, f"Known: {', '.join(CheckSection.model_fields)}.")
         raise UsageError(f"there is no threshold '{unknown[0]}'.", hint)
     try:
         return CheckSection.model_validate(base.model_dump() | dict(changes))
@@ -147,19 +152,25 @@ def _complete(report: Report) -> Gate:
 
 
 def _coverage(report: Report, least: float) -> Iterator[Gate]:
-    """Every model's scores, and all verdicts; an audit without any has no coverage."""
+    """All that every model said, and all verdicts; an audit without any has no coverage."""
     rows = [row for row in report.coverage.models if row.stage != "review"]
     reviews = [row for row in report.coverage.total if row.stage == "review"]
     for row in [*rows, *reviews]:
         yield _covered(row, least)
     if not rows:
-        yield _gate("min_coverage", "audit", "min", least, Estimate(value=None, n=0, reason="no score is there"), False)
+        yield _gate(
+            "min_coverage",
+            "audit",
+            "min",
+            least,
+            Estimate(value=None, n=0, reason="nothing that a model said is there"),
+            False,
+        )
 
 
 def _covered(row: CoverageRow, least: float) -> Gate:
-    found = row.ok / row.planned if row.planned else 0.0
+    found, usable = row.ok / row.planned if row.planned else 0.0, share(row.ok, row.planned)
     enough = found >= least
-    what = "verdicts" if row.stage == "review" else f"{row.method} samples"
     return Gate(
         name="min_coverage",
         subject=row.name or "audit",
@@ -169,7 +180,7 @@ def _covered(row: CoverageRow, least: float) -> Gate:
         ci_high=None,
         n=row.planned,
         verdict=Verdict.PASSED if enough else Verdict.UNDECIDED,
-        message=f"{row.ok} of {row.planned} {what} usable ({share(row.ok, row.planned)}), at least {least:.0%} asked",
+        message=f"{row.ok} of {row.planned} {row.what} usable ({usable}), at least {least:.0%} asked",
     )
 
 
@@ -185,6 +196,7 @@ def _figures(report: Report, wanted: CheckSection) -> Iterator[Gate]:
         "min_self_consistency": ("min", lambda r: [(series_name(r, c), c.cosine) for c in r.self_consistency]),
         "max_variance": ("max", lambda r: [(series_name(r, c), c.variance) for c in r.self_consistency]),
         "min_peer_agreement": ("min", lambda r: [(p.model, p.agreement) for p in r.peer_agreement]),
+        "min_accuracy": ("min", lambda r: [(m.model, m.accuracy) for m in r.task.models] if r.task else []),
         "min_kappa": ("min", lambda r: [("panel", r.panel.fleiss_kappa)]),
     }
     for name, (side, rows_of) in sources.items():
@@ -193,8 +205,11 @@ def _figures(report: Report, wanted: CheckSection) -> Iterator[Gate]:
             continue
         rows = rows_of(report)
         nothing = Estimate(value=None, n=0, reason="the audit has no such figure")
+        tested = any(estimate.reason != STRETCHED for _, estimate in rows)
         for subject, estimate in rows or [("audit", nothing)]:
-            yield _gate(name, subject, side, threshold, estimate, wanted.confident)
+            gate = _gate(name, subject, side, threshold, estimate, wanted.confident)
+            skipped = tested and estimate.reason == STRETCHED
+            yield gate.model_copy(update={"verdict": Verdict.SKIPPED}) if skipped else gate
 
 
 def _gate(name: str, subject: str, side: Side, threshold: float, found: Estimate, confident: bool) -> Gate:

@@ -9,13 +9,22 @@ from auditor.reports.markdown import escape
 from auditor.reports.pages import markdown_table
 from auditor.text import visible
 
-SIGNS = {Verdict.PASSED: "✓ passed", Verdict.FAILED: "✗ failed", Verdict.UNDECIDED: "? undecided"}
+SIGNS = {
+    Verdict.PASSED: "✓ passed",
+    Verdict.FAILED: "✗ failed",
+    Verdict.UNDECIDED: "? undecided",
+    Verdict.SKIPPED: "– skipped",
+}
 
 
 def junit(result: CheckResult) -> str:
     """One test suite, a case for each gate: a failed one is a failure, one without a verdict an error."""
     counts = {v: sum(g.verdict is v for g in result.gates) for v in Verdict}
-    totals = {"failures": counts[Verdict.FAILED], "errors": counts[Verdict.UNDECIDED], "skipped": 0}
+    totals = {
+        "failures": counts[Verdict.FAILED],
+        "errors": counts[Verdict.UNDECIDED],
+        "skipped": counts[Verdict.SKIPPED],
+    }
     told = {"tests": str(len(result.gates)), **{k: str(v) for k, v in totals.items()}, "time": "0"}
     suites = xml.Element("testsuites", {"name": "auditor check", **told})
     suite = xml.SubElement(suites, "testsuite", {"name": visible(result.audit), **told})
@@ -30,7 +39,7 @@ def _case(suite: xml.Element, audit: str, gate: Gate) -> None:
     case = xml.SubElement(
         suite, "testcase", {"classname": visible(f"auditor.{audit}"), "name": visible(name), "time": "0"}
     )
-    tag = {Verdict.FAILED: "failure", Verdict.UNDECIDED: "error"}.get(gate.verdict)
+    tag = {Verdict.FAILED: "failure", Verdict.UNDECIDED: "error", Verdict.SKIPPED: "skipped"}.get(gate.verdict)
     if tag is None:
         xml.SubElement(case, "system-out").text = visible(gate.message)
     else:

@@ -13,8 +13,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from auditor.reports import logic_ranking, logic_words, numbers, semantic_words, sentences, words
+from auditor.reports import logic_ranking, logic_words, numbers, semantic_words, sentences, task_words, words
 from auditor.reports.model import Report
+from auditor.reports.served import remarks
 from auditor.reports.tiers import preference
 from auditor.reports.views import View
 from auditor.text import visible
@@ -27,7 +28,15 @@ _RIGHT_TO_LEFT = re.compile(rf"[{_RTL}](?:[{_RTL} '’-]*[{_RTL}])?")
 
 def render_html(report: Report) -> str:
     """The page."""
-    said = {"words": words, "said": sentences, "logical": logic_words, "ranked": logic_ranking, "moral": semantic_words}
+    said = {
+        "words": words,
+        "said": sentences,
+        "logical": logic_words,
+        "ranked": logic_ranking,
+        "moral": semantic_words,
+        "remarks": remarks,
+        "asked": task_words,
+    }
     return _template().render(report=report, view=View(report), preference=preference, **said)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from auditor.domain import Outcome
 from auditor.metrics.agreement import Agreement, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
 from auditor.metrics.correlation import pearson
+from auditor.metrics.crossed_shares import crossed_share
 from auditor.metrics.judges import Leaning, leniency, order_effect, preference, verbosity
 from auditor.metrics.votes import agreement_with_others, dawid_skene
 from auditor.reports.ballots import Table, family
-from auditor.reports.estimates import estimate, mean_of, share_of, unmeasured
+from auditor.reports.estimates import clustered, estimate, share_of, unmeasured
 from auditor.reports.measures import AlignmentRow, Estimate, PeerRow
 from auditor.reports.panel_measures import JudgeRow, PeerAlignmentRow, VoteRow
 from auditor.reports.source import Floats, Source
@@ -69,11 +70,12 @@ def judge_rows(source: Source, ballots: Table) -> list[JudgeRow]:
     columns: Sequence[Sequence[Estimate]] = (
         [estimate(p) for p in agreement_with_others(fair)],
         [agreement_estimate(a) for a in without],
-        _leanings(leniency(fair)),
-        _leanings(verbosity(fair, ballots.longer)),
+        _leanings(leniency(fair, ballots.cells)),
+        _leanings(verbosity(fair, ballots.longer, ballots.cells)),
         _own_family(ballots),
-        _leanings(order_effect(fair, ballots.moments)),
-        [mean_of(row, "the judge did not say how sure it is") for row in ballots.confidence],
+        _leanings(order_effect(fair, ballots.moments, ballots.cells)),
+        [_share(ballots, row, "the judge did not say how sure it is") for row in ballots.confidence],
+        [_share(ballots, row, "nothing to count") for row in fair],
     )
     asked = {j.judge for j in source.judges}
     return [
@@ -81,6 +83,12 @@ def judge_rows(source: Source, ballots: Table) -> list[JudgeRow]:
         for i, name in enumerate(ballots.judges)
         if name in asked
     ]
+
+
+def _share(ballots: Table, values: Floats, none: str) -> Estimate:
+    """The mean over traces of what is in [0, 1]; nan where there is none."""
+    known = np.where(np.isnan(values), 0.0, 1.0)
+    return clustered(crossed_share(np.nan_to_num(values), known, *ballots.places), none)
 
 
 def _without(ballots: Table, seed: int) -> Sequence[Agreement]:
@@ -91,7 +99,7 @@ def _without(ballots: Table, seed: int) -> Sequence[Agreement]:
 
 
 def _own_family(ballots: Table) -> list[Estimate]:
-    found = _leanings(preference(ballots.fair, ballots.own_family))
+    found = _leanings(preference(ballots.fair, ballots.own_family, ballots.cells))
     known = np.asarray(ballots.own_family.any(axis=1) & (~ballots.own_family).any(axis=1))
     return [
         e if k else unmeasured("no other model of its family is judged")
@@ -105,11 +113,10 @@ def _leanings(found: Sequence[Leaning]) -> list[Estimate]:
 
 def _judge(source: Source, name: str, measured: Sequence[Estimate]) -> JudgeRow:
     mine = [j for j in source.judges if j.judge == name]
-    fair = [j for j in source.fair_judges if j.judge == name and j.outcome == OK]
     outcomes = Counter[str]()
     for j in mine:
         outcomes[j.outcome] += j.n
-    agreement, without, mild, wordy, kin, order, sure = measured
+    agreement, without, mild, wordy, kin, order, sure, valid = measured
     return JudgeRow(
         judge=name,
         family=family(source.config, name),
@@ -117,7 +124,7 @@ def _judge(source: Source, name: str, measured: Sequence[Estimate]) -> JudgeRow:
         given=outcomes[OK],
         losses={o.value: outcomes[o.value] for o in Outcome if o is not Outcome.OK and outcomes[o.value]},
         shortened=sum(j.shortened for j in mine),
-        valid=share_of(sum(j.valid for j in fair), sum(j.n for j in fair)),
+        valid=valid,
         confidence=sure,
         agreement=agreement,
         alpha_without=without,
@@ -178,6 +185,9 @@ def _assigned(ballots: Table, weights: Floats) -> Floats:
     if ballots.config is None:
         return ruled
     of = dict(zip(ballots.judges, weights.tolist(), strict=True))
+    if ballots.seats is not None:
+        given = [ballots.seats.get(key) for key in ballots.traces]
+        return np.array([o if j is None else sum(of[n] for n in j) for j, o in zip(given, ruled, strict=True)])
     panels = {m.name: sum(of[j.name] for j in ballots.config.judges_of(m.name)) for m in ballots.config.models}
     return np.array([panels.get(key[0], own) for key, own in zip(ballots.traces, ruled, strict=True)])
 

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from auditor.config import AuditConfig
-from auditor.domain import ENGLISH, NATIVE, Outcome
+from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
 from auditor.metrics.bootstrap import BIAS
 from auditor.metrics.jackknife import paired_jackknife
+from auditor.metrics.judges import difference_of_shares
 from auditor.reports.estimates import resampled
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.source import Floats, Source
 from auditor.storage import results
 from auditor.storage.database import Database
+
+LEAST_APART = 0.05
 
 
 class LanguageUse(Part):
@@ -37,6 +40,14 @@ class LanguageRow(Part):
     """Mean score in the second less that in the first, over cells in which the two are different languages."""
 
 
+class UnevenLanguages(Part):
+    """A model whose answers could be used unequally often in its languages."""
+
+    model: str
+    answers: dict[str, tuple[int, int]]
+    """For each language the answers that have a score, and all that were asked for."""
+
+
 class LanguagesPart(Part):
     """The languages of an audit."""
 
@@ -48,12 +59,14 @@ class LanguagesPart(Part):
     """Countries in which all configured languages are the same one: asked once, and in no difference."""
     differences: list[LanguageRow]
     """Each further language against the first, model by model; none where there is one."""
+    uneven: list[UnevenLanguages]
+    """Models whose shares of usable answers in two languages differ by more than chance, and by 5 points or more."""
 
 
 def languages(db: Database, source: Source) -> LanguagesPart | None:
     """None where no model was asked about countries."""
     config = source.config
-    if config is None or not config.probes.direct:
+    if config is None or config.task is not None or not config.probes.direct:
         return None
     asked: dict[str, list[str]] = defaultdict(list)
     for country in source.countries:
@@ -61,6 +74,7 @@ def languages(db: Database, source: Source) -> LanguagesPart | None:
             asked[code].append(country)
     native = [c for c in source.countries if source.survey.native.get(c)]
     several = len(config.languages) > 1
+    traces = results.traces(db, source.audit.id) if several else []
     return LanguagesPart(
         configured=list(config.languages),
         asked=[LanguageUse(language=code, countries=where) for code, where in asked.items()],
@@ -68,13 +82,34 @@ def languages(db: Database, source: Source) -> LanguagesPart | None:
         once=[
             c for c in source.countries if several and len(config.languages_in(source.survey.native.get(c, ()))) == 1
         ],
-        differences=_differences(db, source, config) if several else [],
+        differences=_differences(traces, source, config) if several else [],
+        uneven=_uneven(traces, source.models),
     )
 
 
-def _differences(db: Database, source: Source, config: AuditConfig) -> list[LanguageRow]:
+def _uneven(traces: Sequence[Trace], models: Sequence[str]) -> list[UnevenLanguages]:
+    counted: dict[str, dict[str, list[int]]] = {model: {} for model in models}
+    for t in traces:
+        if t.model in counted:
+            tally = counted[t.model].setdefault(t.language, [0, 0])
+            tally[0] += t.outcome is Outcome.OK and t.score is not None
+            tally[1] += 1
+    return [
+        UnevenLanguages(model=model, answers={code: (ok, n) for code, (ok, n) in sorted(by.items())})
+        for model, by in counted.items()
+        if len(by) > 1 and _differ([(ok, n) for ok, n in by.values()])
+    ]
+
+
+def _differ(answers: Sequence[tuple[int, int]]) -> bool:
+    (most, of_most), (least, of_least) = (f(answers, key=lambda a: a[0] / a[1]) for f in (max, min))
+    apart = difference_of_shares(most, of_most, least, of_least)
+    return (apart.value or 0.0) > LEAST_APART and (apart.ci_low or 0.0) > 0
+
+
+def _differences(traces: Sequence[Trace], source: Source, config: AuditConfig) -> list[LanguageRow]:
     names = config.languages
-    means = _means(db, source, config)
+    means = _means(traces, source, config)
     table = (np.zeros(len(source.cells)), source.country_index, source.topic_index)
     return [
         LanguageRow(
@@ -88,14 +123,14 @@ def _differences(db: Database, source: Source, config: AuditConfig) -> list[Lang
     ]
 
 
-def _means(db: Database, source: Source, config: AuditConfig) -> Floats:
+def _means(traces: Sequence[Trace], source: Source, config: AuditConfig) -> Floats:
     """Mean score, shape (languages, models, cells); nan where there is none, or the language is the first one again."""
     shape = (len(config.languages), len(source.models), len(source.cells))
     sums, counts = np.zeros(shape), np.zeros(shape)
     model = {name: i for i, name in enumerate(source.models)}
     column = {cell: j for j, cell in enumerate(source.cells)}
     slots = {country: _slots(config, source.survey.native.get(country, ())) for country in source.countries}
-    for t in results.traces(db, source.audit.id):
+    for t in traces:
         if t.cell in column and t.outcome is Outcome.OK and t.score is not None:
             for slot in slots[t.cell.country].get(t.language, ()):
                 sums[slot, model[t.model], column[t.cell]] += t.score

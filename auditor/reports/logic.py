@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -21,7 +22,8 @@ from auditor.metrics.logic import (
 )
 from auditor.metrics.preference import relation
 from auditor.metrics.ranking import repair
-from auditor.reports.estimates import share_of
+from auditor.metrics.repairing import mending
+from auditor.reports.estimates import estimate, share_of, unmeasured
 from auditor.reports.logic_parts import (
     ArcRow,
     ContradictionRow,
@@ -101,7 +103,7 @@ def _row(
         ok=questions - sum(losses.values()),
         losses={name: n for name, n in losses.items() if n},
         ties=len(given) - len(decided),
-        first=share_of(sum(c.decision is Choice.FIRST for c in decided), len(decided)),
+        first=first_named(given),
         transitivity=[
             _transitivity(sets, k, probe.max_subsets, seed, calibrated)
             for k in dict.fromkeys(probe.k)
@@ -116,6 +118,21 @@ def _row(
     )
 
 
+def first_named(given: Iterable[Comparison]) -> Estimate:
+    """How often the item shown first is named, of pairs answered in both orders.
+
+    Where one order only was put, the better item may always have stood first: that says nothing of the judge.
+    """
+    orders: dict[tuple[object, ...], dict[str, Comparison]] = defaultdict(dict)
+    for c in given:
+        orders[c.context, frozenset((c.item_a, c.item_b)), c.relation, c.paraphrase, c.sample][c.item_a] = c
+    said = [c.decision for both in orders.values() if len(both) == 2 for c in both.values()]
+    decided = [d for d in said if d is not Choice.TIE]
+    if not decided:
+        return unmeasured("no pair was answered in both orders")
+    return share_of(sum(d is Choice.FIRST for d in decided), len(decided))
+
+
 def _ledger(db: Database, source: Source) -> list[JudgeLedgerRow]:
     """Judges, where there is a panel; whether its votes go by their consistency is the configuration's word."""
     if source.config is None or not source.config.judge_models:
@@ -125,21 +142,22 @@ def _ledger(db: Database, source: Source) -> list[JudgeLedgerRow]:
     return [
         JudgeLedgerRow(
             judge=one.judge,
-            transitivity=one.transitivity,
-            commutativity=one.commutativity,
-            negation=one.negation,
-            self_agreement=one.self_agreement,
-            value=one.value,
-            weight=one.weight if weighed else None,
-            benched=weighed and one.benched,
+            transitivity=one.measured.transitivity,
+            commutativity=one.measured.commutativity,
+            negation=one.measured.negation,
+            self_agreement=one.measured.self_agreement,
+            value=one.by_it.value,
+            weight=one.by_it.weight if weighed else None,
+            benched=weighed and one.by_it.reason is not None,
+            reason=one.by_it.reason,
         )
         for one in found
     ]
 
 
 def _answered(answers: Iterable[SetAnswers]) -> list[Answered]:
-    """What the figures are made of; each wording of a set counts as a set, since all is asked anew in it."""
-    return [Answered(a.preferences, a.negated, a.asked, a.samples, a.people) for a in answers]
+    """What the figures are made of; the wordings of a set are of one name, since they are about the same items."""
+    return [Answered(a.preferences, a.negated, a.asked, a.samples, a.people, a.items.context) for a in answers]
 
 
 def _transitivity(sets: Sequence[Answered], k: int, most: int, seed: int, calibrated: bool) -> TransitivityRow:
@@ -187,14 +205,15 @@ def names_of(items: ItemSet) -> list[str]:
 
 def _repair(judge: str, answers: Sequence[SetAnswers], seed: int) -> RepairRow:
     mended = [repair(a.preferences) for a in answers]
-    pairs = zip(mended, answers, strict=True)
-    after = [Answered(m.preferences, m.negated, a.asked, a.samples, a.people) for m, a in pairs]
+    found = mending(_answered(answers), [m.preferences for m in mended], seed)
     return RepairRow(
         judge=judge,
         questions=sum(int((~np.isnan(a.preferences)).sum()) for a in answers),
         flipped=sum(len(m.flipped) for m in mended),
-        human_agreement=_figure(human_agreement_over(_answered(answers), seed)),
-        repaired_agreement=_figure(human_agreement_over(after, seed, calibrated=True)),
+        human_agreement=_figure(found.before),
+        repaired_agreement=_figure(found.after),
+        gain=estimate(found.gain),
+        left_out=found.left_out,
     )
 
 

@@ -20,7 +20,7 @@ class TransitivityRow(Part):
     calibrated: bool
     """Whether the answers to both orders were averaged first."""
     share: LogicFigure
-    """n counts subsets; lost counts pairs without an answer, which can close no cycle."""
+    """n counts subsets of which every pair has an answer; lost counts pairs without one."""
     decided: int
     """Pairs with a preference; ties can close no cycle either."""
     margin: float
@@ -39,7 +39,8 @@ class LogicRow(Part):
     """Questions without a valid answer, by outcome."""
     ties: int
     first: Estimate
-    """Share of the decided answers that name the item shown first; without a bias for a place it is 1/2."""
+    """Of pairs answered in both orders, the share of the decided answers that name the item shown first; without a bias
+    for a place it is 1/2."""
     transitivity: list[TransitivityRow]
     commutativity: LogicFigure
     """Share of pairs whose decision stays when the order shown is swapped."""
@@ -95,9 +96,13 @@ class RepairRow(Part):
     flipped: int
     """Answers to the standard question that the ranking reverses."""
     human_agreement: LogicFigure
-    """Of the answers as given, question by question."""
+    """Of the answers as given, on the questions that people, answers and ranking all decide."""
     repaired_agreement: LogicFigure
-    """Of what follows from the ranking, pair by pair."""
+    """Of what follows from the ranking, on the same questions."""
+    gain: Estimate
+    """The second less the first, question by question."""
+    left_out: int
+    """Questions that people decide and the judge answered, but that its answer or the ranking leaves tied."""
 
 
 class JudgeLedgerRow(Part):
@@ -109,10 +114,12 @@ class JudgeLedgerRow(Part):
     negation: float | None
     self_agreement: float | None
     value: float | None
-    """Mean of the figures that were measured."""
+    """Mean of the figures that all judges have which answered enough."""
     weight: float | None
     """Of its vote; null where votes are not weighed by this."""
     benched: bool
+    reason: str | None
+    """Why its vote would weigh nothing by these figures; null where it would not."""
 
 
 class LinkRow(Part):

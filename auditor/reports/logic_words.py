@@ -88,7 +88,8 @@ def _percent(e: Estimate) -> str:
 def looked_at(row: TransitivityRow) -> str:
     """How many subsets a share of transitivity rests on, and how exactly they stand for all."""
     m = f"M = {count(row.share.n)}"
-    return f"{m}, all of them" if row.margin == 0 else f"{m} drawn, ± {number(row.margin)}"
+    every = "all whose pairs are answered" if row.share.lost else "all of them"
+    return f"{m}, {every}" if row.margin == 0 else f"{m} drawn, ± {number(row.margin)}"
 
 
 def transitivity_name(row: TransitivityRow) -> str:
@@ -131,10 +132,12 @@ def repaired(row: RepairRow) -> str:
     before, after = row.human_agreement, row.repaired_agreement
     if before.value is None or after.value is None:
         return told
+    tied = f"; {plural(row.left_out, 'question')} left tied by one of them not counted" if row.left_out else ""
     return (
-        f"{told}; agreement with people goes from {number(before.value)} ({interval(before.ci_low, before.ci_high)}, n "
-        f"{count(before.n)}) to {number(after.value)} ({interval(after.ci_low, after.ci_high)}, n {count(after.n)}), "
-        f"{signed(after.value - before.value)}"
+        f"{told}; on {plural(after.n, 'question')} that people, answers and ranking decide, agreement with people goes "
+        f"from {number(before.value)} ({interval(before.ci_low, before.ci_high)}) to {number(after.value)} "
+        f"({interval(after.ci_low, after.ci_high)}), {signed(row.gain.value)} "
+        f"({interval(row.gain.ci_low, row.gain.ci_high)}){tied}"
     )
 
 
@@ -145,7 +148,7 @@ def ledger(part: LogicPart) -> str:
             "Each judge has one vote, or the weight that the configuration gives it: these figures have no part in it. "
             'panel.weights_from = "logic" weighs votes by them.'
         )
-    benched = [row.judge for row in part.ledger if row.benched]
+    benched = [f"{row.judge} ({row.reason})" for row in part.ledger if row.benched]
     told = "Votes on conflicts are weighed by these figures; what that changed is said with the conflicts."
     return f"{told} Benched: {', '.join(benched)}." if benched else f"{told} No judge is benched."
 

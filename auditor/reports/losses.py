@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from auditor.domain import Outcome
-from auditor.reports.estimates import share_of
+from auditor.metrics.crossed_shares import crossed_share
+from auditor.reports.estimates import clustered
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.source import Source
 from auditor.storage.tallies import OutcomeTally
@@ -20,7 +21,8 @@ class RefusalRow(Part):
     name: str
     """The model, country or topic."""
     share: Estimate
-    """Refusals / answers, over all models; those that never came are in neither. Wilson's interval over answers."""
+    """Refusals / answers, over all models; those that never came are in neither. Interval over countries and topics,
+    or over cells, where there are too few of them."""
 
 
 class RefusalsPart(Part):
@@ -49,7 +51,7 @@ def refusals(source: Source) -> RefusalsPart | None:
     return RefusalsPart(
         total=_share(answered),
         models=_rows(answered, lambda t: t.model),
-        countries=_rows(answered, lambda t: t.country),
+        countries=[] if source.survey.task else _rows(answered, lambda t: t.country),
         topics=_rows(answered, lambda t: t.topic),
     )
 
@@ -68,7 +70,11 @@ def _rows(answered: Iterable[OutcomeTally], by: Callable[[OutcomeTally], str]) -
 
 
 def _share(tallies: Iterable[OutcomeTally]) -> Estimate:
-    counts = Counter[str]()
+    refused, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for tally in tallies:
-        counts[tally.outcome] += tally.n
-    return share_of(counts[Outcome.REFUSED.value], counts.total())
+        cell = (tally.country, tally.topic)
+        refused[cell] += tally.n * (tally.outcome == Outcome.REFUSED.value)
+        total[cell] += tally.n
+    countries, topics = zip(*total, strict=True)
+    found = crossed_share([refused[cell] for cell in total], list(total.values()), countries, topics)
+    return clustered(found, "no answer is recorded")

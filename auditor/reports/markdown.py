@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from auditor.reports import logic_markdown, semantic_markdown, sentences, words
-from auditor.reports.measures import AlignmentRow, CoverageRow, Estimate, PlaceRow
+from auditor.reports import logic_markdown, semantic_markdown, sentences, task_markdown, words
+from auditor.reports.coverage_parts import CoverageRow
+from auditor.reports.measures import AlignmentRow, Estimate, PlaceRow
 from auditor.reports.model import ConflictRow, Report, Side
-from auditor.reports.numbers import NONE, count, interval, number, p_value, share, signed, usd
+from auditor.reports.numbers import NONE, count, interval, number, p_value, share, usd
 from auditor.reports.panel_tables import panel_tables
+from auditor.reports.savings import told
+from auditor.reports.served import remarks
 from auditor.reports.tiers import TierRow, preference
 from auditor.reports.views import View
 from auditor.text import visible
@@ -23,6 +26,7 @@ def render_markdown(report: Report) -> str:
     view = View(report)
     parts = [
         *_answer(report, view),
+        *task_markdown.section(report.task, escape, _table, _estimate),
         *_preferences(report),
         *_worth(report, view),
         *_regions(report, view),
@@ -65,7 +69,7 @@ def _escape(text: str) -> str:
 
 
 def _answer(report: Report, view: View) -> Iterable[str]:
-    yield f"# {escape(report.audit.name)}: audit of moral alignment"
+    yield f"# {escape(report.audit.name)}: {sentences.what(report)}"
     if report.audit.survey.title:
         yield f"Measured against {escape(report.audit.survey.title)}."
     yield "\n".join(f"- {name}: {value}" for value, name in sentences.facts(report))
@@ -80,7 +84,15 @@ def _answer(report: Report, view: View) -> Iterable[str]:
         yield "**What speaks against trusting it**"
         yield "\n".join(f"- {escape(sign)}" for sign in signs)
     if view.columns:
-        head = ["Model", "r", "95% interval (Fisher)", "95% interval (countries and topics)", "Highest r", "p"]
+        head = [
+            "Model",
+            "r",
+            "95% interval (Fisher)",
+            "95% interval (countries and topics)",
+            "r without sampling noise",
+            "Highest r",
+            "p",
+        ]
         head += ["Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
         yield _table(head, [[column.label, *_alignment(answer.row)] for column, answer in view.ranked])
 
@@ -96,8 +108,9 @@ def _alignment(row: AlignmentRow) -> list[str]:
     return [
         r,
         *between,
+        escape(words.corrected(row)),
         number(row.ceiling),
-        p_value(row.p_value),
+        p_value(row.crossed_p_value),
         number(row.spearman_rho),
         *errors,
         count(row.n),
@@ -176,10 +189,10 @@ def _regions(report: Report, view: View) -> Iterable[str]:
 
 def _places(report: Report, view: View) -> Iterable[str]:
     for title, table in (("Topics", view.topic_table), ("Countries", view.country_table)):
-        if table.rows and view.columns:
+        if table.rows and view.distant:
             yield f"## {title}"
             yield "Mean absolute difference from people, worst first, with its 95% interval and number of cells."
-            head = [title.removesuffix("s") if title == "Topics" else "Country", *(c.label for c in view.columns)]
+            head = [title.removesuffix("s") if title == "Topics" else "Country", *(c.label for c in view.distant)]
             yield _table(head, [[name, *(_place(row) for row in rows)] for name, rows in table.rows])
 
 
@@ -237,16 +250,14 @@ def _panel(report: Report) -> Iterable[str]:
         return
     yield "## The panel"
     yield sentences.kappa(report)
+    aspects = sentences.aspects(report)
     yield _table(
-        ["Model", "Verdicts", "VALID", "Peer agreement", "Cultural accuracy", "Logical consistency", "Fit of score"],
+        ["Model", "Verdicts", "VALID", "Peer agreement", *aspects.values()],
         [
-            [
-                r.model, count(r.given), count(r.valid),
-                *map(_estimate, (r.agreement, r.cultural_accuracy, r.logical_consistency, r.score_fit)),
-            ]
+            [r.model, count(r.given), count(r.valid), *(_estimate(getattr(r, n)) for n in ("agreement", *aspects))]
             for r in report.peer_agreement
         ],
-    )  # fmt: skip
+    )
     yield "**What this panel can and cannot settle**"
     yield "\n".join(f"- {escape(sentence)}" for sentence in report.panel.certificate)
     for table in panel_tables(report.panel):
@@ -256,7 +267,7 @@ def _panel(report: Report) -> Iterable[str]:
 
 def _conflicts(report: Report) -> Iterable[str]:
     part = report.conflicts
-    if not report.audit.survey.title:
+    if not report.audit.survey.title and report.task is None:
         return
     yield "## Conflicts"
     yield escape(sentences.conflicts(report))
@@ -271,7 +282,7 @@ def _conflicts(report: Report) -> Iterable[str]:
     if part.not_listed:
         yield f"The {len(part.largest)} largest; {count(part.not_listed)} smaller ones are not listed."
     for row in part.largest:
-        yield f"### {escape(row.country)} · {escape(row.topic)} ({row.kind}, {sentences.STATES[row.state]})"
+        yield f"### {escape(sentences.cell(row))} ({row.kind}, {sentences.STATES[row.state]})"
         yield _conflict(row)
 
 
@@ -282,7 +293,7 @@ def _conflict(row: ConflictRow) -> str:
 
 
 def _side(side: Side) -> Iterable[str]:
-    yield f"**{escape(side.model)}** says {signed(side.score)}:"
+    yield f"**{escape(side.model)}** says {escape(sentences.position(side))}:"
     yield quote(side.reasoning + (" […]" if side.shortened else "")) if side.reasoning else "No reasoning is stored."
 
 
@@ -296,7 +307,7 @@ def _coverage(report: Report) -> Iterable[str]:
         ("Model", part.models),
         ("Judge", part.judges),
         ("Country", part.countries),
-        ("Topic", part.topics),
+        ("Topic" if report.task is None else "Item", part.topics),
     ):
         if rows:
             yield _coverage_table(title, rows)
@@ -307,7 +318,7 @@ def _coverage_table(title: str, rows: Sequence[CoverageRow]) -> str:
     table = []
     for row in rows:
         lost = [count(row.losses.get(cause, 0)) for cause in causes]
-        names = [row.name or sentences.stage(row), *([sentences.stage(row)] if row.name else [])]
+        names = [row.name or row.what, *([row.what] if row.name else [])]
         table.append([*names, count(row.planned), count(row.ok), share(row.ok, row.planned), *lost, count(row.missing)])
     head = [title, *(["What"] if rows and rows[0].name else []), "Planned", "Usable", "Share"]
     return _table([*head, *(cause.replace("_", " ") for cause in causes), "not recorded"], table)
@@ -317,25 +328,29 @@ def _refusals(report: Report) -> Iterable[str]:
     told, part = sentences.refusals(report), report.refusals
     if told is None or part is None:
         return
+    topic = "Topic" if report.task is None else "Item"
     yield "## Refusals"
     yield escape(told)
     yield "\n".join(f"- {escape(line)}." for line in sentences.repairs(report))
     if part.total.value:
-        for title, rows in (("Model", part.models), ("Topic", part.topics), ("Country", part.countries)):
-            yield _table([title, "Share refused"], [[r.name, _estimate(r.share, 3)] for r in rows])
+        for title, rows in (("Model", part.models), (topic, part.topics), ("Country", part.countries)):
+            if rows:
+                yield _table([title, "Share refused"], [[r.name, _estimate(r.share, 3)] for r in rows])
 
 
 def _cost(report: Report) -> Iterable[str]:
     yield "## Cost"
     yield sentences.cost(report)
+    if report.savings:
+        yield "\n".join(f"- {escape(told(row))}" for row in report.savings)
     if report.cost.rows:
         yield _table(
-            ["Model", "For", "Calls", "Requests", "Answers", "Tokens in", "Tokens out", "USD", "Unpriced"],
+            ["Model", "For", "Calls", "Requests", "Answers", "Tokens in", "Kept", "Tokens out", "USD", "Unpriced"],
             [
                 [
                     row.name or "", row.purpose or "", *map(count, (row.calls, row.attempts, row.answers)),
-                    count(row.prompt_tokens), count(row.completion_tokens), usd(row.usd, row.lower_bound),
-                    count(row.unpriced),
+                    count(row.prompt_tokens), sentences.kept(row), count(row.completion_tokens),
+                    usd(row.usd, row.lower_bound), count(row.unpriced),
                 ]
                 for row in report.cost.rows
             ],
@@ -351,6 +366,7 @@ def _made(report: Report) -> Iterable[str]:
     yield from map(escape, sentences.rephrased(report))
     models = [[m.name, m.model or "scores were imported", _yes(m.audited), _yes(m.judge)] for m in report.audit.models]
     yield _table(["Name", "Provider and model", "Audited", "Judge"], models)
+    yield from map(escape, remarks(report.served))
     yield _table(["Setting", "Value"], sentences.settings(report))
 
 

@@ -5,7 +5,7 @@ What cannot be measured is null beside a reason, never 0; every estimate says it
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -25,44 +25,13 @@ class Estimate(Part):
     ci_low: float | None = None
     ci_high: float | None = None
     reason: str | None = None
-    """Why there is no value, or no interval."""
+    """Why there is no value, or no interval; or that the interval is over less than it should be."""
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:
         if None in (self.value, self.ci_low, self.ci_high) and not self.reason:
             raise ValueError("a missing value or interval needs a reason")
         return self
-
-
-# --- coverage ---------------------------------------------------------------------------------------------------
-
-
-class CoverageRow(Part):
-    """How much of what was planned is there. Planned = ok + all losses + missing."""
-
-    stage: Literal["direct", "review"]
-    """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts."""
-    method: str | None
-    """How scores were measured; null for verdicts."""
-    name: str | None
-    """The model, country, topic or judge; null for the whole."""
-    planned: int
-    ok: int
-    losses: dict[str, int]
-    """By outcome; only those that happened."""
-    missing: int
-    """Neither ok nor lost for a recorded cause: not asked yet, or imported without."""
-
-
-class CoveragePart(Part):
-    """How much of what was planned is there, seen from all sides."""
-
-    total: list[CoverageRow]
-    models: list[CoverageRow]
-    """For verdicts: the model whose traces were judged."""
-    countries: list[CoverageRow]
-    topics: list[CoverageRow]
-    judges: list[CoverageRow]
 
 
 # --- agreement with people --------------------------------------------------------------------------------------
@@ -74,6 +43,7 @@ class CrossedPart(Part):
     countries: int
     topics: int
     pearson_r: Estimate
+    corrected_r: Estimate
     mae: Estimate
     rmse: Estimate
     bias: Estimate
@@ -89,7 +59,7 @@ class AlignmentRow(Part):
     """Pairs of a model's and people's score."""
     pearson_r: float | None
     p_value: float | None
-    """Of r = 0, two-sided."""
+    """Of r = 0, two-sided, by Student's t, which takes cells for independent; see `crossed_p_value`."""
     ci_low: float | None
     ci_high: float | None
     """95% interval of r by Fisher's z, which takes cells for independent."""
@@ -110,7 +80,14 @@ class AlignmentRow(Part):
     rmse_ci_high: float | None
     bias: Estimate
     """Mean of model minus people: positive is more permissive than people are."""
+    corrected_r: Estimate
+    """r as it would be without the noise of few samples a cell (Spearman's correction, on the model's side only)."""
+    reliability: float | None
+    """Share of the variance of the scores that is not such noise; null, with the reason there, where unknown."""
     crossed: CrossedPart
+    crossed_p_value: float | None
+    """Of r = 0, two-sided, over countries and topics: below 0.05 where the crossed interval of r leaves out 0. Null
+    where there is no such interval."""
     ceiling: float | None = None
     """The r that a perfect model is expected to reach against this survey; null, with the reason under `ceiling`, where
     its respondents are not known."""
@@ -128,9 +105,10 @@ class RegionRow(Part):
     pearson_r: float | None
     ci_low: float | None
     ci_high: float | None
+    """95% interval of r over other countries of the region and other topics, as that of MAE."""
     mae: Estimate
     reason: str | None = None
-    """Why r is null."""
+    """Why r, or its interval, is null."""
 
 
 class GapRow(Part):
@@ -199,21 +177,23 @@ class BaselineRow(Part):
     model: str
     method: str
     baseline: str
-    """A mean of other cells of the audit's survey; the cell itself is always left out."""
+    """A mean of cells of the audit's survey."""
     pearson_r: Estimate
+    """Of means with the cell itself among them, so at best: leaving it out pushes r down, within a topic to -1."""
     mae: Estimate
+    """Of means that leave the cell itself out."""
 
 
 class GainRow(Part):
-    """A model's r less a baseline's, over the cells that both have; interval over countries and topics, paired."""
+    """What a model knows beyond what each topic is like everywhere: how far it agrees on how countries differ."""
 
     model: str
     method: str
-    baseline: str
-    gain: Estimate
-    pearson_r: float | None
-    """Of the model, over those cells."""
-    baseline_r: float | None
+    within_topics: Estimate
+    """Pearson's r after each topic's mean over countries is taken out of both sides; 0 is expected of scores that have
+    nothing to do with how countries differ. Interval over countries and topics."""
+    p_value: float | None
+    """Of that r = 0, two-sided; null where there is no interval."""
 
 
 class TreatmentRow(Part):
@@ -253,7 +233,7 @@ class NonresponsePart(Part):
 
 
 class ConsistencyRow(Part):
-    """How far the samples of a cell agree among themselves, over cells."""
+    """How far the samples of a cell agree among themselves, over cells; intervals are over countries and topics."""
 
     model: str
     method: str
@@ -268,7 +248,7 @@ class ConsistencyRow(Part):
 
 
 class PeerRow(Part):
-    """What the other models say of one model's traces."""
+    """What the other models say of one model's traces; intervals are over countries and topics."""
 
     model: str
     given: int

@@ -7,14 +7,13 @@ from itertools import combinations
 import numpy as np
 
 from auditor.domain import Method
-from auditor.metrics.conflict import third_quartile
+from auditor.metrics.conflict import ROUNDING, auto_threshold, opposite, third_quartile
 from auditor.reports.estimates import estimate, mean_of, share_of
 from auditor.reports.measures import Estimate
 from auditor.reports.model import MethodConflictRow
 from auditor.reports.source import Source
 
 LISTED = 5
-ROUNDING = 1e-12
 
 
 def quartile(source: Source) -> Estimate:
@@ -25,16 +24,16 @@ def quartile(source: Source) -> Estimate:
 
 
 def threshold_in_use(source: Source, third: Estimate) -> float | None:
-    """The least difference that is a conflict, as configured or as `auto` finds it; None where there is no config."""
+    """The least difference that is a conflict, as configured or by `auto_threshold`; None where there is no config."""
     if source.config is None:
         return None
     chosen = source.config.conflicts.threshold
-    return third.value if chosen == "auto" else chosen
+    return auto_threshold(third.value) if chosen == "auto" else chosen
 
 
 def between_methods(source: Source, threshold: float | None) -> list[MethodConflictRow]:
     """A row for each model and each two methods that it has scores by."""
-    if not threshold:
+    if threshold is None:
         return []
     column = {key: i for i, key in enumerate(source.columns)}
     methods = list(dict.fromkeys(method for method, _ in source.columns))
@@ -59,7 +58,7 @@ def _row(
         first=methods[0],
         second=methods[1],
         conflicts=share_of(int(apart.sum()), int(known.sum())),
-        opposite=int((apart & (first * second < 0)).sum()),
+        opposite=int((apart & opposite(first, second)).sum()),
         difference=mean_of(difference, "no cell has scores by both methods"),
         largest=[(*source.cells[i], float(first[i]), float(second[i])) for i in order[:LISTED]],
     )

@@ -8,9 +8,10 @@ from auditor.domain import Measure, Method
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.reports.estimates import resampled, unmeasured
+from auditor.reports.estimates import resampled
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.source import Source
+from auditor.reports.unscored import explained, unscored, why_no_r
 
 
 class MethodRow(Part):
@@ -44,12 +45,13 @@ def _row(source: Source, model: str, direct: int, logprob: int) -> MethodRow:
     r = [pearson(x[there], source.truth[there]) for x in (asked, read)]
     found = resampled(paired_jackknife(PEARSON, asked, read, source.truth, *place))
     used = {s.measure for s in source.scores if (s.method, s.model) == (Method.LOGPROB.value, model) and s.measure}
-    if not used:
-        found = unmeasured("the model's log-probabilities cannot be measured")
+    whole = [unscored(source, column) for column in (logprob, direct)]
+    flat = [f"{how}: {why_no_r(x)}" for how, x in zip(("direct", "log-probability"), r, strict=True) if x.r is None]
+    why = next((text for text in (*whole, "; ".join(flat)) if text), None)
     return MethodRow(
         model=model,
         measures=[m.value for m in Measure if m in used],
-        difference=found,
+        difference=explained(found, why),
         direct_r=r[0].r,
         logprob_r=r[1].r,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from auditor.reports.coverage_parts import CoveragePart
 from auditor.reports.languages import LanguagesPart
 from auditor.reports.logic_parts import LogicPart
 from auditor.reports.losses import ReaskRow, RefusalsPart
@@ -15,7 +16,6 @@ from auditor.reports.measures import (
     BaselineRow,
     CeilingRow,
     ConsistencyRow,
-    CoveragePart,
     Estimate,
     GainRow,
     NonresponsePart,
@@ -26,7 +26,10 @@ from auditor.reports.measures import (
 )
 from auditor.reports.methods import MethodRow
 from auditor.reports.panel_measures import PanelPart
+from auditor.reports.savings import SavingRow
 from auditor.reports.semantic_parts import SemanticPart
+from auditor.reports.served import ServedRow
+from auditor.reports.task_parts import TaskPart
 from auditor.reports.tiers import TiersPart
 
 # --- audit ------------------------------------------------------------------------------------------------------
@@ -53,7 +56,7 @@ class SurveyPart(Part):
     cells: int
     """Cells of a country and a topic."""
     asked: int
-    """Cells in which people were asked."""
+    """Cells in which people were asked, and models too, where asking ended once r was known closely enough."""
     rephrased: dict[str, PhrasingPart]
     """By language; empty where models were asked in the survey's own words."""
 
@@ -107,7 +110,10 @@ class Side(Part):
     """One side of a conflict."""
 
     model: str
-    score: float
+    score: float | None
+    """Null for answers that are no scores."""
+    answer: str | None = None
+    """To an item of a task; null for a survey."""
     votes: int
     reasoning: str | None
     """One of the samples behind the score, the one nearest to it; null where none is stored."""
@@ -123,8 +129,10 @@ class ConflictRow(Part):
     kind: str
     state: str
     survey: float | None
-    difference: float
-    """Left less right."""
+    truth: str | None = None
+    """The right answer to an item of a task, where it is known."""
+    difference: float | None
+    """Left less right; null where the sides have no scores."""
     left: Side
     right: Side
     seats: int
@@ -202,6 +210,7 @@ class ConflictsPart(Part):
     between_methods: list[MethodConflictRow]
     """Cells on which one model's two methods differ by at least the threshold; empty where only one was asked for."""
     total: int
+    """Of all kinds; judges have a vote on those of scores alone, which `settled` counts."""
     states: dict[str, int]
     voting: VotingPart | None
     """Null where there is no config, as for imported scores."""
@@ -229,6 +238,10 @@ class CostRow(Part):
     completion_tokens: int
     untold_tokens: int
     """Answers that did not say their tokens."""
+    cached_tokens: int | None
+    """Of the tokens in, those that the provider had kept of earlier prompts; null where none says."""
+    told_tokens: int
+    """Tokens in of the answers that say how many of them it had kept: the share of these is the hit rate."""
     usd: float | None
     """Null when no answer has a known price."""
     unpriced: int
@@ -258,7 +271,7 @@ class Report(Part):
     coverage: CoveragePart
     alignment: list[AlignmentRow]
     gain: list[GainRow] | None = None
-    """Improvement over the mean of each topic over the other countries."""
+    """What models know beyond the mean of each topic: agreement within topics."""
     regions: RegionsPart
     topics: list[PlaceRow]
     countries: list[PlaceRow]
@@ -271,6 +284,8 @@ class Report(Part):
     logic: LogicPart | None = None
     """Consistency of preferences."""
     cost: CostPart
+    served: list[ServedRow]
+    """What providers say they used for each model's answers; more than one row of a model may mean that it changed."""
     environment: dict[str, Any]
     """Versions and settings as they were when the audit ran."""
     baselines: list[BaselineRow]
@@ -285,7 +300,11 @@ class Report(Part):
     """Empty where every answer could be read at once, or none was asked for again."""
     methods: list[MethodRow]
     """Direct scores beside log-probabilities; empty where only one of them was asked for."""
+    task: TaskPart | None = None
+    """Answers to items of the user's own; null for a survey."""
     tiers: list[TiersPart]
     """Rankings of the models, over all countries and in each region; empty for one model."""
     languages: LanguagesPart | None
     """Null where no model was asked about countries."""
+    savings: list[SavingRow]
+    """Calls beside those of the full design, by stage; empty where everything was to be asked."""

@@ -10,6 +10,7 @@ import numpy as np
 from auditor.domain import Survey
 from auditor.errors import AuditorError
 from auditor.reports.agreement import alignment
+from auditor.reports.estimates import STRETCHED, is_stretched
 from auditor.reports.measures import BoundsRow, NonresponsePart, TreatmentRow
 from auditor.reports.source import Floats, Source, load
 from auditor.storage.database import Database
@@ -94,11 +95,12 @@ def _bound(source: Source, column: int, low: Floats, high: Floats) -> BoundsRow:
     best = np.abs(x - np.clip(x, least, most))
     worst = np.maximum(np.abs(x - least), np.abs(x - most))
     n = int(there.sum())
+    reason = STRETCHED if is_stretched(method) else None if n else "no cell has both a score and bounds"
     return BoundsRow(
         model=model,
         method=method,
         n=n,
-        mae_best=float(best.mean()) if n else None,
-        mae_worst=float(worst.mean()) if n else None,
-        reason=None if n else "no cell has both a score and bounds",
+        mae_best=None if reason else float(best.mean()),
+        mae_worst=None if reason else float(worst.mean()),
+        reason=reason,
     )

@@ -7,54 +7,77 @@ from collections.abc import Sequence
 import numpy as np
 
 from auditor.domain import Method, Outcome
+from auditor.metrics.crossed_shares import crossed_mean, crossed_share
 from auditor.reports.ballots import table
 from auditor.reports.certificate import certificate
-from auditor.reports.estimates import mean_of, share_of, unmeasured
+from auditor.reports.coverage import reviewable
+from auditor.reports.estimates import clustered
 from auditor.reports.judging import agreement_estimate, agreements, judge_rows, peer_alignment, prevalence, votes
 from auditor.reports.measures import AlignmentRow, ConsistencyRow, Estimate, PeerRow
 from auditor.reports.panel_measures import PanelPart
 from auditor.reports.source import Floats, Source
 from auditor.reports.trials import fault_rows, guess_rows, position_rows, self_rows, shift_rows
+from auditor.storage.tallies import PeerTally
 
 OK = Outcome.OK.value
-FEW = "no cell has two usable samples"
 
 
 def self_consistency(source: Source) -> list[ConsistencyRow]:
     """One row for each model and method."""
+    few = "no cell has two usable samples"
+    if source.config and source.config.probes.direct and source.config.direct.samples < 2:
+        few = "one sample of each cell is taken, which differs from nothing"
+    plain = source.config is not None and source.config.embedding.model == "none"
     return [
         ConsistencyRow(
             model=model,
             method=method,
-            cosine=mean_of(source.cosine[i], "no cell has embeddings of two usable samples"),
-            variance=mean_of(source.variance[i], FEW),
-            sign_agreement=mean_of(source.column_of("sign_agreement", i), FEW),
-            straddling=_straddling(source.column_of("straddles", i)),
+            cosine=_mean(
+                source, source.cosine[i], -1.0, "the configuration names no sentence encoder" if plain else few
+            ),
+            variance=_mean(source, source.variance[i], 0.0, few),
+            sign_agreement=_mean(source, source.column_of("sign_agreement", i), 0.0, few),
+            straddling=_straddling(source, source.column_of("straddles", i), few),
         )
         for i, (method, model) in enumerate(source.columns)
         if method != Method.LOGPROB  # one value that the weights determine, with nothing to differ from
     ]
 
 
-def _straddling(straddles: Floats) -> Estimate:
-    known = straddles[~np.isnan(straddles)]
-    return share_of(int(known.sum()), known.size) if known.size else unmeasured(FEW)
+def _mean(source: Source, values: Floats, least: float, none: str) -> Estimate:
+    """Over cells, of values that are 1 at most."""
+    return clustered(crossed_mean(values, source.country_index, source.topic_index, (least, 1.0)), none)
+
+
+def _straddling(source: Source, straddles: Floats, few: str) -> Estimate:
+    known = np.where(np.isnan(straddles), 0.0, 1.0)
+    found = crossed_share(np.nan_to_num(straddles), known, source.country_index, source.topic_index)
+    return clustered(found, few)
 
 
 def peer_agreement(source: Source) -> list[PeerRow]:
     """One row for each model that was judged."""
     rows = []
     for model in source.models:
-        mine = [j for j in source.fair_judges if j.model == model and j.outcome == OK]
-        given, valid = sum(j.n for j in mine), sum(j.valid for j in mine)
         if not any(j.model == model for j in source.judges):
             continue
-        aspects = {
-            name: share_of(sum(getattr(j, name) for j in mine), sum(getattr(j, f"n_{name}") for j in mine))
-            for name in ("cultural_accuracy", "logical_consistency", "score_fit")
+        mine = [t for t in source.peers if t.model == model]
+        shares = {
+            name: _share(mine, name, f"n_{name}") for name in ("cultural_accuracy", "logical_consistency", "score_fit")
         }
-        rows.append(PeerRow(model=model, given=given, valid=valid, agreement=share_of(valid, given), **aspects))
+        given, valid = sum(t.n for t in mine), sum(t.valid for t in mine)
+        rows.append(PeerRow(model=model, given=given, valid=valid, agreement=_share(mine, "valid", "n"), **shares))
     return rows
+
+
+def _share(tallies: Sequence[PeerTally], hits: str, total: str) -> Estimate:
+    found = crossed_share(
+        [getattr(t, hits) for t in tallies],
+        [getattr(t, total) for t in tallies],
+        [t.country for t in tallies],
+        [t.topic for t in tallies],
+    )
+    return clustered(found, "nothing to count")
 
 
 def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
@@ -66,6 +89,7 @@ def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
         judges=judge_rows(source, ballots),
         fleiss_kappa=agreement_estimate(kappa),
         verdicts=kappa.n_ratings,
+        repeated=source.repeated,
         single=kappa.n_dropped,
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
@@ -74,6 +98,7 @@ def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
         asked=asked,
         seats=_seats(source, asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
+        judges_per_trace=source.config.panel.judges_per_trace if source.config else None,
         peer_alignment=peer_alignment(peer_agreement(source), alignment),
         guesses=guess_rows(source.judge_names, source.guesses),
         rewriting=shift_rows(ballots, source.trials),
@@ -82,14 +107,12 @@ def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
         own_traces=self_rows(ballots, source.trials),
         certificate=[],
     )
-    return part.model_copy(update={"certificate": certificate(part)})
+    return part.model_copy(update={"certificate": certificate(part, of_task=source.survey.task is not None)})
 
 
 def _seats(source: Source, asked: int) -> int:
-    """Verdicts that full panels would give on the traces that went before one."""
+    """Verdicts that whole panels would give on the traces that went before one."""
     if source.config is None:
         return asked
-    limit = source.config.probes.review.traces
-    seats = {m.name: len(source.config.judges_of(m.name)) for m in source.config.models}
-    traces = [t for t in source.traces if t.outcome == OK]
-    return sum(seats[t.model] * (t.n if limit == "all" else min(t.n, limit)) for t in traces)
+    seats = {m.name: source.config.panel_size(m.name) for m in source.config.models}
+    return sum(seats[unit.name] * n for unit, n in reviewable(source.config, source.traces, source.readable).items())

@@ -124,6 +124,8 @@ class PanelPart(Part):
     """Over traces with at least two verdicts; n counts traces."""
     verdicts: int
     """Verdicts that kappa rests on."""
+    repeated: int
+    """Verdicts that are another judge's very answer, since both are one model, asked the same."""
     single: int
     """Traces with one verdict only, which say nothing on agreement."""
     krippendorff_alpha: Estimate
@@ -135,8 +137,10 @@ class PanelPart(Part):
     asked: int
     """Verdicts that were asked for."""
     seats: int
-    """Verdicts that full panels would have been asked for; more than `asked` where panels are adaptive."""
+    """Verdicts that whole panels would have been asked for; more than `asked` where panels are adaptive."""
     adaptive: bool
+    judges_per_trace: int | None
+    """Judges that a trace goes to at most; null where it goes to all that may judge its author."""
     peer_alignment: list[PeerAlignmentRow]
     guesses: list[GuessRow]
     """Empty where judges were not asked to guess."""

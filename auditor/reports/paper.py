@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from auditor.domain import Outcome
 from auditor.reports.measures import Estimate, PlaceRow
 from auditor.reports.model import Report
 from auditor.text import defused, visible
@@ -28,7 +29,7 @@ class PaperTable:
 def paper_tables(report: Report) -> list[PaperTable]:
     """The tables of EvalMORAAL (arXiv 2510.05942), with intervals and n; without rows where nothing was measured.
 
-    Intervals are those the report goes by: over countries and topics where there are enough.
+    Intervals of r and MAE, and p, are over countries and topics, and empty where there are too few of them.
     """
     return [
         _alignment(report),
@@ -40,6 +41,7 @@ def paper_tables(report: Report) -> list[PaperTable]:
         _gaps(report),
         _places("topics", "Mean absolute error and bias by topic", "topic", report.topics),
         _places("countries", "Mean absolute error and bias by country", "country", report.countries),
+        _coverage(report),
     ]
 
 
@@ -64,12 +66,18 @@ def _alignment(report: Report) -> PaperTable:
     ]
     rows: list[list[Value]] = []
     for row in report.alignment:
-        r = row.crossed.pearson_r
-        ends = [row.ci_low, row.ci_high] if r.ci_low is None else [r.ci_low, r.ci_high]
-        error = row.crossed.mae
-        known = [row.mae_ci_low, row.mae_ci_high] if error.ci_low is None else [error.ci_low, error.ci_high]
-        head: list[Value] = [row.model, row.method, row.n, row.pearson_r, *ends, row.p_value, row.spearman_rho]
-        rows.append([*head, row.mae, *known, row.rmse])
+        r, error = row.crossed.pearson_r, row.crossed.mae
+        head: list[Value] = [
+            row.model,
+            row.method,
+            row.n,
+            row.pearson_r,
+            r.ci_low,
+            r.ci_high,
+            row.crossed_p_value,
+            row.spearman_rho,
+        ]
+        rows.append([*head, row.mae, error.ci_low, error.ci_high, row.rmse])
     return PaperTable("alignment", "Agreement with people: Pearson's r, and errors", columns, rows)
 
 
@@ -128,6 +136,22 @@ def _places(name: str, caption: str, what: str, places: Sequence[PlaceRow]) -> P
 
 
 # --- forms ------------------------------------------------------------------------------------------------------
+
+
+def _coverage(report: Report) -> PaperTable:
+    """All of it, from every side: planned = ok + every loss + missing."""
+    part, losses = report.coverage, [o.value for o in Outcome if o is not Outcome.OK]
+    sides = (
+        ("all", part.total), ("model", part.models), ("judge", part.judges), ("country", part.countries),
+        ("topic", part.topics),
+    )  # fmt: skip
+    rows: list[list[Value]] = [
+        [by, r.name, r.what, r.planned, r.ok, *(r.losses.get(cause, 0) for cause in losses), r.missing]
+        for by, side in sides
+        for r in side
+    ]
+    columns = ["by", "name", "what", "planned", "ok", *losses, "missing"]
+    return PaperTable("coverage", "Coverage: what was planned, what is usable and what was lost", columns, rows)
 
 
 def paper_csv(table: PaperTable) -> str:

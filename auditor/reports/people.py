@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from auditor.domain import Conflict, ConflictState, Decision, Rating
-from auditor.storage.standing import Standing
+from auditor.storage.standing import Standing, stand_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def settled(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> list[Se
 
 
 def _about(item: Conflict | Rating) -> tuple[object, ...]:
-    return item.cell, item.left, item.right, item.score_left, item.score_right
+    return item.cell, item.left, item.right, *stand_of(item)
 
 
 def _settle(conflict: Conflict, said: Sequence[Rating]) -> Settled:

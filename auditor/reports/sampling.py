@@ -31,7 +31,8 @@ class SettingRow(Part):
     """Samples of a cell, or the temperature."""
     samples: int
     r: Estimate
-    """`samples`: mean and 95% range over random subsets. `temperature`: interval over countries and topics."""
+    """`samples`: mean over random subsets, and the 95% range of other answers. `temperature`: interval over countries
+    and topics."""
     mae: Estimate
     spread: float | None
     """How far a cell's score moves when it is taken anew: standard deviation in units of the score."""
@@ -56,8 +57,10 @@ class Settings(Part):
 def sample_settings(db: Database, source: Source, sizes: Sequence[int]) -> Settings:
     """Every model with fewer samples a cell than it has, by random subsets of the recorded ones; asks nothing.
 
-    A subset is of samples, failed ones included, so that fewer samples also lose more cells. At the full number there
-    is one subset, and so no range.
+    A subset is of samples, failed ones included, so that fewer samples also lose more cells. Subsets of k of the K that
+    are there share samples, and so differ by less than k new answers would: the variance of their mean is 1 - k / K of
+    that (Cochran, Sampling Techniques, 3rd ed. 1977, eq. 2.8), and the range is widened by as much. At the full number
+    there is one subset, and so no range.
 
     Args:
         sizes: samples a cell; what is more than there are is in `missing`.
@@ -68,7 +71,7 @@ def sample_settings(db: Database, source: Source, sizes: Sequence[int]) -> Setti
     costs = _costs(source.calls)
     missing = {str(k): (k - planned) * len(asked) * len(recorded) for k in sizes if k > planned}
     rows = [
-        _subsampled(source, model, values[asked], source.truth[asked], k, costs.get(model))
+        _subsampled(source.seed, model, values[asked], source.truth[asked], k, costs.get(model))
         for model, values in recorded.items()
         for k in sorted({k for k in sizes if k <= planned})
     ]
@@ -87,9 +90,10 @@ def _samples(db: Database, source: Source) -> dict[str, Floats]:
     return found
 
 
-def _subsampled(source: Source, model: str, values: Floats, truth: Floats, k: int, cost: float | None) -> SettingRow:
+def _subsampled(seed: int, model: str, values: Floats, truth: Floats, k: int, cost: float | None) -> SettingRow:
     whole = values.shape[1] == k
-    rng = np.random.default_rng(derive_seed(source.seed, "samples", model, k))
+    left = 1 - k / values.shape[1]
+    rng = np.random.default_rng(derive_seed(seed, "samples", model, k))
     drawn = np.stack([_means(values, k, rng) for _ in range(1 if whole else DRAWS)])
     r = np.array([np.nan if (c := pearson(scores, truth).r) is None else c for scores in drawn])
     error = np.array([np.nan if (e := mae(scores, truth).value) is None else e for scores in drawn])
@@ -98,8 +102,8 @@ def _subsampled(source: Source, model: str, values: Floats, truth: Floats, k: in
         model=model,
         setting=k,
         samples=k,
-        r=_range(r, n),
-        mae=_range(error, n),
+        r=_range(r, n, left, (-1.0, 1.0)),
+        mae=_range(error, n, left, (0.0, 2.0)),
         spread=_spread(values, k),
         scored=float((~np.isnan(drawn)).mean()),
         calls=k * len(truth),
@@ -114,14 +118,16 @@ def _means(values: Floats, k: int, rng: np.random.Generator) -> Floats:
     return np.where(usable > 0, np.nansum(chosen, axis=1) / np.maximum(usable, 1), np.nan)
 
 
-def _range(values: Floats, n: int) -> Estimate:
+def _range(values: Floats, n: int, left: float, bounds: tuple[float, float]) -> Estimate:
+    """The mean over subsets, and the range of new answers; `left` is the share of the samples that a subset leaves."""
     known = values[~np.isnan(values)]
     if not len(known):
         return unmeasured("too few cells, or no variation among them", n)
     if len(values) == 1:
         return Estimate(value=float(known[0]), n=n, reason="all samples: there is one subset, and so no range")
-    low, high = np.quantile(known, (0.025, 0.975))
-    return Estimate(value=float(known.mean()), n=n, ci_low=float(low), ci_high=float(high))
+    mean = float(known.mean())
+    low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(left), *bounds)
+    return Estimate(value=mean, n=n, ci_low=float(low), ci_high=float(high))
 
 
 def _spread(values: Floats, k: int) -> float | None:

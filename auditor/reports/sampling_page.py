@@ -21,8 +21,8 @@ def page_of(found: Settings) -> Page:
     """The whole experiment."""
     text = {
         "samples": "Fewer samples are random subsets of the recorded ones: the range of r and of the mean error is "
-        "over these subsets and says how far chance in the answers moves the result; other countries and topics are no "
-        "part of it.",
+        "over these subsets, widened since they share samples, and says how far chance in the answers moves it; "
+        "other countries and topics are no part of it.",
         "temperature": "Each temperature was asked anew; intervals are over countries and topics.",
     }[found.what]
     return Page(

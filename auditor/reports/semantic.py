@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from auditor.domain import Outcome, Purpose
+from auditor.domain.semantic import FOUNDATIONS, NullScore, PairVerdict, Question, QuestionScore, SemanticFacts
 from auditor.metrics.bootstrap import holm
 from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
 from auditor.reports.estimates import estimate, unmeasured
@@ -25,7 +26,6 @@ from auditor.reports.semantic_parts import (
 )
 from auditor.reports.semantic_worst import worst
 from auditor.reports.source import Floats, Source
-from auditor.semantic import FOUNDATIONS, NullScore, PairVerdict, Question, QuestionScore, SemanticFacts
 from auditor.storage import moral
 from auditor.storage.database import Database
 
@@ -96,8 +96,8 @@ class _Table:
 
 
 def mean_over(values: Floats, seed: int, none: str) -> Estimate:
-    """A mean over questions with its bootstrap interval."""
-    mean = bootstrap_mean(values, seed=seed)
+    """A mean over questions, of values that are 1 at most, with its interval."""
+    mean = bootstrap_mean(values, seed=seed, bounds=(-1.0, 1.0))
     return estimate(mean) if mean.n else unmeasured(none)
 
 

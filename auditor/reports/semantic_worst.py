@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.domain import Purpose
+from auditor.domain.semantic import MoralAnswer, Question, QuestionScore, SemanticFacts
 from auditor.reports.semantic_parts import SaidPart, WorstRow
 from auditor.reports.source import Source
-from auditor.semantic import MoralAnswer, Question, QuestionScore, SemanticFacts
 from auditor.storage import moral
 from auditor.storage.database import Database
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from auditor.domain import Method
-from auditor.reports.languages import LanguagesPart
-from auditor.reports.measures import CoverageRow, Estimate, GainRow, GapRow, NonresponsePart
+from auditor.domain import ConflictKind
+from auditor.metrics.conflict import LEAST_THRESHOLD
+from auditor.reports.languages import LanguagesPart, UnevenLanguages
+from auditor.reports.measures import Estimate, GainRow, GapRow, NonresponsePart
 from auditor.reports.methods import MethodRow
-from auditor.reports.model import ConflictRow, MethodConflictRow, Report
-from auditor.reports.numbers import count, interval, number, plural, share, signed, usd
+from auditor.reports.model import ConflictRow, ConflictsPart, CostRow, MethodConflictRow, Report, Side
+from auditor.reports.numbers import NONE, count, interval, number, plural, share, signed, usd
+from auditor.reports.savings import SavingRow, told
 
 STATES = {
     "open": "open",
     "disputed": "people disagree",
     "majority": "settled by the judges",
     "person": "settled by people",
+}
+
+BESIDE = {
+    ConflictKind.METHODS.value: "between one model’s two methods",
+    ConflictKind.LOGIC.value: "of judges’ verdicts on pairs of items",
+}
+"""Kinds that are no difference between two models."""
+
+RULES = {
+    "majority": "by a majority of the assigned seats",
+    "weighted": "by more than half of the assigned weight",
+    "dawid_skene": "by Dawid and Skene’s model of the judges",
 }
 
 METHODS = (
@@ -29,10 +43,32 @@ CONSISTENCY = (
 )
 
 BASELINES = (
-    "What one can say without any model, on the same cells: the mean of the topic over the other countries, of the "
-    "country over the other topics, and of the topic over the other countries of the region. They are made from the "
-    "cells of this audit alone, and the cell itself is always left out."
+    "What one can say without any model, on the same cells: the mean of the topic over countries, of the country over "
+    "topics, and of the topic over the countries of the region. They are made from the cells of this audit alone. For "
+    "MAE the cell itself is left out; for r it is not, since leaving it out pushes r down, so that r is at best."
 )
+
+
+def what(report: Report) -> str:
+    """What was audited."""
+    return "audit of moral alignment" if report.task is None else "audit of answers"
+
+
+def cell(row: ConflictRow) -> str:
+    """Where a conflict is: country and topic, or the item."""
+    return f"{row.country} · {row.topic}" if row.country else row.topic
+
+
+def position(side: Side) -> str:
+    """What a side of a conflict says: its answer, or its score."""
+    return f"“{side.answer}”" if side.answer is not None else signed(side.score)
+
+
+def aspects(report: Report) -> dict[str, str]:
+    """What judges were asked about beside the verdict, by its name in the data; a task has no culture."""
+    found = {"cultural_accuracy": "Cultural accuracy"} if report.task is None else {}
+    fit = "Fit of the score" if report.task is None else "Fit of the answer"
+    return found | {"logical_consistency": "Logical consistency", "score_fit": fit}
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -47,24 +83,16 @@ def facts(report: Report) -> list[tuple[str, str]]:
             (count(len(topics)), "topic" if len(topics) == 1 else "topics"),
             (count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
         ]
+    if report.task is not None:
+        found.append((count(len(report.task.items)), "items"))
     if report.semantic is not None:
-        rows = report.semantic.models
         found.append((count(report.semantic.questions), "moral questions"))
-        found.append((share(sum(r.ok for r in rows), sum(r.planned for r in rows)), "answers usable"))
     for row in report.coverage.total:
-        name = f"{stage(row)} usable"
-        found.append((share(row.ok, row.planned), name))
+        found.append((share(row.ok, row.planned), f"{row.what} usable"))
     if report.conflicts.total:
         unsettled = report.conflicts.states["open"] + report.conflicts.states["disputed"]
         found.append((count(unsettled), "unsettled conflict" if unsettled == 1 else "unsettled conflicts"))
     return [*found, (usd(report.cost.total.usd, report.cost.total.lower_bound), "cost")]
-
-
-def stage(row: CoverageRow) -> str:
-    """What a row of coverage counts."""
-    if row.stage == "review":
-        return "verdicts"
-    return f"{row.method} comparisons" if row.method == Method.LOGPROB else f"{row.method} samples"
 
 
 def refusals(report: Report) -> str | None:
@@ -75,11 +103,8 @@ def refusals(report: Report) -> str | None:
     if not part.total.value:
         return f"None of {plural(part.total.n, 'answer')} is a refusal."
     told = f"{_percent(part.total)} of {plural(part.total.n, 'answer')} are refusals"
-    topic, country = part.topics[0], part.countries[0]
-    return (
-        f"{told} (95% interval {_percent_interval(part.total)}); most often about {topic.name} "
-        f"({_percent(topic.share)}) and about {country.name} ({_percent(country.share)})."
-    )
+    most = " and ".join(f"about {row.name} ({_percent(row.share)})" for row in (*part.topics[:1], *part.countries[:1]))
+    return f"{told} (95% interval {_percent_interval(part.total)}); most often {most}."
 
 
 def repairs(report: Report) -> list[str]:
@@ -144,17 +169,31 @@ def conflicts(report: Report) -> str:
     """How many conflicts there are and what became of them."""
     part = report.conflicts
     third = part.third_quartile
-    quartile = f"the third quartile of this audit’s own differences is {number(third.value)}" if third.value else ""
-    if third.ci_low is not None:
+    quartile = f"the third quartile of this audit’s own differences is {number(third.value)}"
+    if third.value is None or third.value < LEAST_THRESHOLD:
+        quartile = ""
+    elif third.ci_low is not None:
         quartile += f" (95% interval {interval(third.ci_low, third.ci_high)})"
-    rule = {None: "", "auto": f", here {quartile}" if quartile else ""}.get(
+    none = ", here 2, since at least three in four of this audit’s differences are none"
+    rule = {None: "", "auto": f", here {quartile}" if quartile else none if third.n else ""}.get(
         part.threshold if part.threshold in (None, "auto") else "",
         f", here {part.threshold}" + (f"; {quartile}" if quartile else ""),
     )
     what = f"Two models are in conflict on a cell when their scores differ by at least a threshold{rule}."
-    if not part.total:
-        return f"{what} There is none."
-    told = [f"{count(n)} {STATES[state]}" for state, n in part.states.items() if n]
+    if report.task is not None:
+        what = "Two models are in conflict on an item when their commonest answers to it differ."
+        if report.task.range is not None:
+            what = (
+                "Two models are in conflict on an item when their scores, put on a scale from −1 to 1, differ by at "
+                f"least a threshold{rule}."
+            )
+    scored = [k for k in part.kinds if k.kind not in BESIDE]
+    beside = _beside(part)
+    total = sum(k.total for k in scored)
+    if not total:
+        return f"{what} There is none.{beside}"
+    standing = {state: sum(k.states.get(state, 0) for k in scored) for state in part.states}
+    told = [f"{count(n)} {STATES[state]}" for state, n in standing.items() if n]
     noise = ""
     if part.within_noise.value is not None:
         noise = (
@@ -167,8 +206,14 @@ def conflicts(report: Report) -> str:
         if part.settled.ci_low is not None and part.settled.ci_high is not None:
             ends = interval(100 * part.settled.ci_low, 100 * part.settled.ci_high, 0)
             share_settled += f" (95% interval {ends}%)"
-        share_settled += ", by a majority of the assigned seats."
-    return f"{what} There are {count(part.total)}: {', '.join(told)}.{share_settled}{noise}"
+        share_settled += f", {RULES[part.voting.rule if part.voting else 'majority']}."
+    return f"{what} There are {count(total)}: {', '.join(told)}.{share_settled}{noise}{beside}"
+
+
+def _beside(part: ConflictsPart) -> str:
+    """Conflicts on which no judge has a vote."""
+    told = [f"{count(k.total)} {BESIDE[k.kind]}" for k in part.kinds if k.total and k.kind in BESIDE]
+    return f" Beside these are {' and '.join(told)}; judges have no vote on them." if told else ""
 
 
 def method_conflicts(report: Report) -> list[str]:
@@ -193,17 +238,18 @@ def _contradiction(row: MethodConflictRow) -> str:
 def voting(report: Report) -> str:
     """What weighing the judges' votes changed; nothing where each had one vote."""
     part = report.conflicts.voting
-    if part is None or part.by_weight is None or not report.conflicts.total:
+    scored = report.conflicts.settled.n
+    if part is None or part.by_weight is None or not scored:
         return ""
     weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in part.weights.items())
     told = (
         f"The judges’ votes were weighed ({weights}): more than half of the assigned weight settled "
-        f"{count(part.by_weight)} of {count(report.conflicts.total)} conflicts."
+        f"{count(part.by_weight)} of {count(scored)} conflicts."
     )
     if part.rule == "dawid_skene":
         told = (
             "Conflicts were settled by Dawid and Skene’s model of the judges, which takes their errors for "
-            f"independent: {count(part.by_weight)} of {count(report.conflicts.total)}."
+            f"independent: {count(part.by_weight)} of {count(scored)}."
         )
     if part.by_majority is None:
         return f"{told} What one vote each would have settled is not known: no more judges were asked than needed."
@@ -215,10 +261,13 @@ def voting(report: Report) -> str:
 def conflict(row: ConflictRow) -> str:
     """What people of the country say, how the judges voted, and who settled it."""
     people = "People there were not asked" if row.survey is None else f"People there say {signed(row.survey)}"
+    if not row.country:
+        people = "The right answer is not known" if row.truth is None else f"The right answer is “{row.truth}”"
     votes = (
         f"{plural(row.seats, 'judge')} voted {row.left.votes} to {row.right.votes}" if row.seats else "no judge voted"
     )
-    told = f"{people}; the models are {number(abs(row.difference))} apart; {votes}"
+    apart = "" if row.difference is None else f"the models are {number(abs(row.difference))} apart; "
+    told = f"{people}; {apart}{votes}"
     if row.decision is not None:
         return f"{told}; {', '.join(row.raters)} decided: {_decision(row)}."
     told += "; that is within the noise of their own samples" if row.within_noise else ""
@@ -237,9 +286,28 @@ def _decision(row: ConflictRow) -> str:
     return words.get(row.decision or "", row.decision or "")
 
 
+def saving(row: SavingRow) -> str:
+    """What one stage asked, beside what everything would have been."""
+    return told(row)
+
+
 def cost(report: Report) -> str:
     """What it cost, and what is not known of that."""
-    return f"{_known_cost(report)}{_lost(report)}"
+    return f"{_known_cost(report)}{_kept(report.cost.total)}{_lost(report)}"
+
+
+def kept(row: CostRow) -> str:
+    """Share of the tokens in that were in the provider's cache."""
+    return NONE if row.cached_tokens is None else share(row.cached_tokens, row.told_tokens)
+
+
+def _kept(total: CostRow) -> str:
+    if not total.answers or total.cached_tokens is None:
+        return ""
+    some = "" if total.told_tokens == total.prompt_tokens else ", of those of which it is told"
+    return (
+        f" Providers had {share(total.cached_tokens, total.told_tokens)} of the tokens in from earlier prompts{some}."
+    )
 
 
 def _lost(report: Report) -> str:
@@ -278,7 +346,16 @@ def languages(part: LanguagesPart) -> list[tuple[str, list[str]]]:
             "Asked once and left out of every difference, since the languages of the configuration are the same there"
         )
         found.append((what, part.once))
+    if part.uneven:
+        what = (
+            "Answers could be used unequally often in these languages, so that some means behind a score rest on fewer"
+        )
+        found.append((what, [f"{u.model} ({_of_languages(u)})" for u in part.uneven]))
     return found
+
+
+def _of_languages(row: UnevenLanguages) -> str:
+    return ", ".join(f"{code} {share(ok, planned)}" for code, (ok, planned) in row.answers.items())
 
 
 def rephrased(report: Report) -> list[str]:
@@ -354,25 +431,23 @@ def ceiling(report: Report) -> str:
 
 
 def knowledge(report: Report) -> list[tuple[str, str, str]]:
-    """Method, model, and whether it knows more than what each topic is like elsewhere."""
+    """Method, model, and whether it knows more than what each topic is like everywhere."""
     return [(row.method, row.model, _knows(row)) for row in report.gain or []]
 
 
 def _knows(row: GainRow) -> str:
-    gain = row.gain
-    if gain.value is None:
-        return f"cannot be compared with the topic mean: {gain.reason}"
-    figures = f"gain in r {signed(gain.value)}"
-    if gain.ci_low is None or gain.ci_high is None:
-        figures += f", no interval: {gain.reason}"
-        where = "ahead of" if gain.value > 0 else "no better than" if gain.value == 0 else "behind"
-        return f"is {where} the topic mean ({figures}), but whether beyond chance cannot be told"
-    figures += f", 95% interval {interval(gain.ci_low, gain.ci_high)}"
-    if gain.ci_low > 0:
-        return f"beats the topic mean ({figures}), so it knows something of how countries differ"
-    if gain.ci_high < 0:
-        return f"is worse than the topic mean ({figures}): it shows no knowledge of cultures"
-    return f"is not shown to beat the topic mean ({figures}), so it shows no knowledge of cultures"
+    r = row.within_topics
+    if r.value is None:
+        return f"cannot be tested on how countries differ: {r.reason}"
+    figures = f"r = {number(r.value)} within topics"
+    if r.ci_low is None or r.ci_high is None:
+        return f"may or may not know how countries differ ({figures}, no interval: {r.reason})"
+    figures += f", 95% interval {interval(r.ci_low, r.ci_high)}, {plural(r.n, 'cell')}"
+    if r.ci_low > 0:
+        return f"knows something of how countries differ ({figures})"
+    if r.ci_high < 0:
+        return f"runs against how countries differ ({figures})"
+    return f"is not shown to know how countries differ ({figures})"
 
 
 def nonresponse(part: NonresponsePart) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,12 +11,21 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey, Trial
-from auditor.storage import audits, moral, results, tallies, trials
+from auditor.seating import Place, reviewed, seating
+from auditor.storage import audits, moral, results, tallies, tasks, trials
 from auditor.storage.audits import Audit
-from auditor.storage.ballots import Ballot, ballots
+from auditor.storage.ballots import Ballot, ballots, repeated
 from auditor.storage.consistency import with_weights
 from auditor.storage.database import Database
-from auditor.storage.tallies import AttemptTally, CallTally, JudgeTally, OutcomeTally, RepairTally, RulingTally
+from auditor.storage.tallies import (
+    AttemptTally,
+    CallTally,
+    JudgeTally,
+    OutcomeTally,
+    PeerTally,
+    RepairTally,
+    RulingTally,
+)
 
 Floats = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
@@ -28,7 +37,6 @@ class Source:
 
     Attributes:
         config: None for an audit of imported scores.
-        fair_judges: as `judges`, without verdicts that an adaptive panel asked for only on disputed traces.
     """
 
     audit: Audit
@@ -40,20 +48,41 @@ class Source:
     judges: Sequence[JudgeTally] = ()
     rulings: Sequence[RulingTally] = ()
     calls: Sequence[CallTally] = ()
-    attempts: Sequence[AttemptTally] = ()
     lost: Sequence[AttemptTally] = ()
     conflicts: Sequence[Conflict] = field(default=(), repr=False)
     ratings: Sequence[Rating] = field(default=(), repr=False)
     contrasts: Sequence[OutcomeTally] = ()
-    fair_judges: Sequence[JudgeTally] = ()
     ballots: Sequence[Ballot] = field(default=(), repr=False)
+    repeated: int = 0
     guesses: Sequence[Guess] = field(default=(), repr=False)
     trials: Sequence[Trial] = field(default=(), repr=False)
     contests: Sequence[Contest] = field(default=(), repr=False)
     repairs: Sequence[RepairTally] = ()
 
+    answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
+    """To the items of a task, by model, item and sample."""
     answering: Sequence[str] = ()
     """Models that answered moral questions."""
+
+    peers: Sequence[PeerTally] = field(default=(), repr=False)
+    """Valid verdicts by the model they are about and cell, but for those that an adaptive panel asked for on disputed
+    traces only."""
+
+    readable: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
+    """Model, cell and sample of the traces that have a score; read only where it matters which they are."""
+
+    @cached_property
+    def reviewed(self) -> list[Place]:
+        """The traces that went before judges, where `readable` was read."""
+        return reviewed(self.config, (Place(*key) for key in self.readable)) if self.config else []
+
+    @cached_property
+    def seats(self) -> dict[Place, list[str]] | None:
+        """Names of the judges of each trace that went before some; None where all went before all that may judge."""
+        if self.config is None or self.config.panel.judges_per_trace is None:
+            return None
+        panels = seating(self.config, self.survey)
+        return {place: [judge.name for judge in panels.panel(place)] for place in self.reviewed}
 
     @property
     def seed(self) -> int:
@@ -75,7 +104,12 @@ class Source:
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
-        """What there are scores of: (method, model), method by method; empty until anything is measured."""
+        """What there are scores of to set beside people's: (method, model), method by method.
+
+        Empty until anything is measured, and for a task, whose answers are measured apart.
+        """
+        if self.survey.task is not None:
+            return []
         known = {(s.method, s.model) for s in self.scores}
         known |= {
             (Method.DIRECT.value, name)
@@ -87,8 +121,14 @@ class Source:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The survey's cells in its order, then any that only a model has."""
+        """The survey's cells in its order, then any that only a model has.
+
+        Where asking ended once r was known closely enough, cells that no model was asked about are left out.
+        """
         known = [c.cell for c in self.survey.cells]
+        if self.config is not None and self.config.direct.target_width is not None:
+            asked = {Cell(t.country, t.topic) for t in self.traces}
+            known = [c.cell for c in self.survey.cells if c.score is None or c.cell in asked]
         return [*known, *sorted({s.cell for s in self.scores}.difference(known))]
 
     @cached_property
@@ -100,6 +140,11 @@ class Source:
     @cached_property
     def countries(self) -> list[str]:
         return list(dict.fromkeys(c.country for c in self.cells))
+
+    @property
+    def named_countries(self) -> list[str]:
+        """Countries; none for a task, whose items belong to no country."""
+        return [country for country in self.countries if country]
 
     @cached_property
     def topics(self) -> list[str]:
@@ -154,28 +199,31 @@ def load(db: Database, name: str) -> Source:
     """
     audit = audits.get(db, name)
     config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
+    survey = audits.survey_of(db, audit)
     return Source(
         audit=audit,
         config=None if config is None else with_weights(db, audit.id, config),
-        survey=audits.survey_of(db, audit),
+        survey=survey,
+        answers=tasks.answers(db, audit.id) if survey.task else {},
         scores=results.scores(db, audit.id),
         traces=tallies.trace_tallies(db, audit.id),
         contrasts=tallies.contrast_tallies(db, audit.id),
         repairs=tallies.repair_tallies(db, audit.id),
         verdicts=tallies.verdict_tallies(db, audit.id),
         judges=tallies.judge_tallies(db, audit.id),
-        fair_judges=tallies.judge_tallies(db, audit.id, always=True),
+        peers=tallies.peer_tallies(db, audit.id),
         rulings=tallies.ruling_tallies(db, audit.id),
         calls=tallies.call_tallies(db, audit.id),
-        attempts=tallies.attempt_tallies(db, audit.id),
         lost=tallies.lost_tallies(db, audit.id),
         conflicts=results.conflicts(db, audit.id),
         ratings=results.ratings(db, audit.id),
         answering=moral.answering_models(db, audit.id),
         ballots=ballots(db, audit.id),
+        repeated=repeated(db, audit.id),
         guesses=trials.guesses(db, audit.id),
         trials=trials.trials(db, audit.id),
         contests=trials.contests(db, audit.id),
+        readable=results.readable(db, audit.id) if config and config.is_thinned else (),
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome
-from auditor.reports.coverage import reviewable
+from auditor.reports.coverage import Unit, planned_verdicts
 from auditor.reports.people import settled
-from auditor.storage import audits, comparisons, results, tallies
+from auditor.reports.served import drifted, served
+from auditor.storage import audits, comparisons, limits, moral, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.standing import Standing
@@ -20,44 +21,63 @@ from auditor.storage.tallies import OutcomeTally
 def status_of(db: Database, audit: Audit) -> dict[str, Any]:
     """Stage, coverage, conflicts and cost of an audit, as JSON can hold them.
 
+    `served` is what providers say they used for each model, `drift` names the models for which that changed, `limits`
+    are the changes of how many requests each account was allowed in flight.
     `traces` and `verdicts` count what is recorded; `…_planned` what there is to be, None for imported scores (and the
-    verdicts, until all traces are there, of the traces that have a score so far). `cost_usd` is the sum of the known
-    prices, None when none is known; `unpriced` counts the answers without one.
+    verdicts, until all traces are there, of the traces that have a score so far); where sampling may end early, the
+    most that there can be, until it has ended. `cost_usd` is the sum of the known prices, None when none is known;
+    `unpriced` counts the answers without one.
     """
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     traces, verdicts = tallies.trace_tallies(db, audit.id), tallies.verdict_tallies(db, audit.id)
-    compared = comparisons.tally(db, audit.id)
+    compared, moral_answers = comparisons.tally(db, audit.id), moral.outcome_tallies(db, audit.id)
     found = settled(results.conflicts(db, audit.id), results.ratings(db, audit.id))
-    calls = tallies.call_tallies(db, audit.id)
-    priced = [c.cost_usd * c.answers for c in calls if c.cost_usd is not None]
+    used, money = served(tallies.call_tallies(db, audit.id)), tallies.cost(db, audit.id)
     return {
         "audit": audit.name,
         "stage": audit.stage,
         "created_at": audit.created_at,
         "updated_at": audit.updated_at,
         "finished_at": audit.finished_at,
-        "traces_planned": None if config is None else _traces_planned(db, audit, config),
-        "verdicts_planned": None if config is None else _verdicts_planned(config, traces),
+        "traces_planned": None if config is None else _traces_planned(db, audit, config, traces),
+        "verdicts_planned": None if config is None else _verdicts_planned(db, audit, config, traces, verdicts),
         "traces": sum(t.n for t in traces),
         "traces_ok": _ok(traces),
         "verdicts": sum(v.n for v in verdicts),
         "verdicts_ok": _ok(verdicts),
         "comparisons": sum(compared.values()),
         "comparisons_ok": compared.get(Outcome.OK.value, 0),
+        "moral_answers": sum(n for *_, n in moral_answers),
+        "moral_answers_ok": sum(n for _, _, outcome, _, n in moral_answers if outcome == Outcome.OK.value),
         "conflicts": len(found),
         "open": sum(s.standing in (Standing.OPEN, Standing.DISPUTED) for s in found),
-        "cost_usd": math.fsum(priced) if priced else None,
-        "unpriced": sum(c.answers for c in calls if c.cost_usd is None),
+        "cost_usd": money.usd,
+        "unpriced": money.unpriced,
+        "served": [row.model_dump() for row in used],
+        "drift": drifted(used),
+        "limits": [change._asdict() for change in limits.changes(db, audit.id)],
     }
 
 
-def _traces_planned(db: Database, audit: Audit, config: AuditConfig) -> int:
+def _traces_planned(db: Database, audit: Audit, config: AuditConfig, traces: Sequence[OutcomeTally]) -> int:
+    if config.direct.is_open_ended and audit.stage in audits.WHOLE:
+        return sum(t.n for t in traces)
     return sum(config.samples_on(audits.survey_of(db, audit)).values()) * len(config.models)
 
 
-def _verdicts_planned(config: AuditConfig, traces: Sequence[OutcomeTally]) -> int:
-    judges = {m.name: len(config.judges_of(m.name)) for m in config.models}
-    return sum(n * judges.get(unit.name, 0) for unit, n in reviewable(config, traces).items())
+def _verdicts_planned(
+    db: Database,
+    audit: Audit,
+    config: AuditConfig,
+    traces: Sequence[OutcomeTally],
+    verdicts: Sequence[OutcomeTally],
+) -> int:
+    """As the report's coverage counts them: an adaptive panel may have asked more judges than it had to."""
+    given = Counter[Unit]()
+    for verdict in verdicts:
+        given[Unit(verdict.model, verdict.country, verdict.topic)] += verdict.n
+    planned = planned_verdicts(config, traces, results.readable(db, audit.id) if config.is_thinned else ())
+    return sum(max(planned.get(unit, 0), given[unit]) for unit in planned.keys() | given.keys())
 
 
 def _ok(rows: Sequence[OutcomeTally]) -> int:

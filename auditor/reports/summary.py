@@ -29,7 +29,7 @@ def summary_rows(report: Report) -> list[list[str | None]]:
             count(row.n),
             _text(row.pearson_r),
             None if words.span(row)[0] is None else interval(*words.span(row)),
-            None if row.p_value is None else p_value(row.p_value),
+            None if row.crossed_p_value is None else p_value(row.crossed_p_value),
             _text(row.mae),
             _value(_of(report.self_consistency, row.method, row.model)),
             _value(peers.get(row.model)),
@@ -67,6 +67,29 @@ def _value(estimate: Estimate | None) -> str | None:
 
 def _text(value: float | None) -> str | None:
     return None if value is None else number(value)
+
+
+def task_columns() -> list[str]:
+    """Headings of the table of answers."""
+    return ["model", "accuracy", "95% CI", "MAE", "samples agree", "peers", "usable"]
+
+
+def task_rows(report: Report) -> list[list[str | None]]:
+    """The rows, as text; empty for a survey."""
+    peers = {row.model: row.agreement for row in report.peer_agreement}
+    usable = {row.name: share(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"}
+    return [
+        [
+            row.model,
+            _text(row.accuracy.value),
+            None if row.accuracy.ci_low is None else interval(row.accuracy.ci_low, row.accuracy.ci_high),
+            _value(row.score.mae if row.score else None),
+            _text(row.sample_agreement.value),
+            _value(peers.get(row.model)),
+            usable.get(row.model),
+        ]
+        for row in (report.task.models if report.task else ())
+    ]
 
 
 def semantic_columns() -> list[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.bootstrap import MAE, PEARSON
 from auditor.metrics.tiers import Tiers, model_tiers
+from auditor.reports.estimates import STRETCHED, is_stretched
 from auditor.reports.measures import Part
 from auditor.reports.numbers import number, plural, share
 from auditor.reports.source import Source
@@ -65,7 +66,10 @@ def _of_method(source: Source, method: str) -> list[TiersPart]:
     if len(columns) < 2 or not asked.any():
         return []
     everywhere = np.ones(len(source.cells), dtype=np.bool_)
-    found = [_ranking(source, method, columns, ALL, by, everywhere) for by in ("r", "MAE")]
+    by_r = _ranking(source, method, columns, ALL, "r", everywhere)
+    if is_stretched(method):
+        return [by_r, by_r.model_copy(update={"by": "MAE", "rows": [], "left_out": {}, "reason": STRETCHED})]
+    found = [by_r, _ranking(source, method, columns, ALL, "MAE", everywhere)]
     by_country = grouping_of(source.survey).by_country
     place = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
     names = [r.name for r in grouping_of(source.survey).regions if (place == r.name).any()]
@@ -91,7 +95,8 @@ def _ranking(
         larger_is_better=by == "r",
         seed=source.seed,
     )
-    rows = _rows([source.columns[i][1] for i in ranked], found)
+    names = [source.columns[i][1] for i in ranked]
+    rows = _rows(names, found)
     return TiersPart(
         scope=scope,
         method=method,
@@ -101,8 +106,19 @@ def _ranking(
         topics=found.n_topics,
         rows=sorted(rows, key=lambda r: (r.value is None, -(r.value or 0.0) if by == "r" else r.value or 0.0)),
         left_out=left_out,
-        reason=found.reason,
+        reason=_why(names, found, by),
     )
+
+
+def _why(names: Sequence[str], found: Tiers, by: str) -> str | None:
+    """Why there are no tiers; a model without a figure is named."""
+    if found.reason is None or not found.n_cells or not names:
+        return found.reason
+    without = [name for name, value in zip(names, found.values, strict=True) if np.isnan(value)]
+    if not without:
+        return found.reason
+    same = ": it gives every cell the same score" if by == "r" and len(without) == 1 else ""
+    return f"{', '.join(without)} has no {by} on the cells that all have{same}"
 
 
 def _rows(names: Sequence[str], found: Tiers) -> list[TierRow]:

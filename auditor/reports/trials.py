@@ -43,10 +43,12 @@ def shift_rows(ballots: Table, trials: Iterable[Trial]) -> list[ShiftRow]:
     restated = _rulings(t for t in trials if t.alteration == NEUTRAL)
     rows = []
     for i, judge in enumerate(ballots.judges):
+        if judge not in restated:  # most audits restate nothing, and have many traces to look through
+            continue
         pairs = [
             (ballots.said[i, j], restated[judge][model, Cell(country, topic), sample])
             for j, (model, country, topic, sample) in enumerate(ballots.traces)
-            if (model, Cell(country, topic), sample) in restated.get(judge, {}) and not np.isnan(ballots.said[i, j])
+            if (model, Cell(country, topic), sample) in restated[judge] and not np.isnan(ballots.said[i, j])
         ]
         if pairs:
             before, after = np.array(pairs).T

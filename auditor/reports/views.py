@@ -12,8 +12,10 @@ from markupsafe import Markup
 from auditor.domain import ENGLISH
 from auditor.reports import charts, words
 from auditor.reports.charts import Mark
+from auditor.reports.coverage_parts import CoverageRow
+from auditor.reports.estimates import is_stretched
 from auditor.reports.languages import LanguagesPart
-from auditor.reports.measures import BaselineRow, CoverageRow, Estimate, GainRow, PlaceRow
+from auditor.reports.measures import BaselineRow, Estimate, GainRow, PlaceRow
 from auditor.reports.model import CellPart, Report
 from auditor.reports.numbers import interval, number, plural, signed, with_interval
 from auditor.reports.panel_tables import PanelTable, panel_tables
@@ -32,6 +34,9 @@ MOST_REFUSED = 20
 """Topics and countries in the plots of refusals; the tables have all."""
 SECTIONS = {
     "answer": "Agreement with people",
+    "task": "The answers",
+    "telling": "Peers and truth",
+    "items": "Item by item",
     "prefer": "Which to prefer",
     "worth": "What it is worth",
     "methods": "Asked or read",
@@ -84,7 +89,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class PlaceTable:
-    """Errors by topic or country: one row a place, worst first, one column a series of scores."""
+    """Errors by topic or country: one row a place, worst first, one column a series that has a distance from people."""
 
     rows: Sequence[tuple[str, Sequence[PlaceRow]]]
 
@@ -107,6 +112,11 @@ class View:
         self.several_methods = several
 
     @cached_property
+    def distant(self) -> list[Column]:
+        """Series whose distance from people says something."""
+        return [column for column in self.columns if not is_stretched(column.method)]
+
+    @cached_property
     def ranked(self) -> list[tuple[Column, Answer]]:
         """Series of scores by r, largest first; those without r last."""
         rows = zip(self.columns, map(words.answer, self.report.alignment), strict=True)
@@ -114,7 +124,7 @@ class View:
 
     @property
     def worth(self) -> list[tuple[Column, GainRow, list[BaselineRow]]]:
-        """Every series of scores with its gain and the baselines on its cells."""
+        """Every series of scores with its agreement within topics and the baselines on its cells."""
         gains = self.report.gain or []
         return [
             (column, row, [b for b in self.report.baselines if (b.method, b.model) == (column.method, column.model)])
@@ -125,7 +135,9 @@ class View:
     def worth_reasons(self) -> list[str]:
         """Why some figures beside the baselines have no interval."""
         figures = [
-            e for _, row, rows in self.worth for e in (row.gain, *(f for b in rows for f in (b.pearson_r, b.mae)))
+            e
+            for _, row, rows in self.worth
+            for e in (row.within_topics, *(f for b in rows for f in (b.pearson_r, b.mae)))
         ]
         return list(dict.fromkeys(e.reason for e in figures if e.ci_low is None and e.reason))
 
@@ -150,19 +162,22 @@ class View:
         report = self.report
         there = {
             "answer": bool(report.audit.survey.title),
+            "task": report.task is not None,
+            "telling": report.task is not None and report.task.telling is not None,
+            "items": report.task is not None,
             "semantic": report.semantic is not None,
-            "conflicts": bool(report.audit.survey.title),
+            "conflicts": bool(report.audit.survey.title) or report.task is not None,
             "coverage": bool(report.coverage.total),
             "prefer": bool(report.tiers),
             "worth": bool(self.columns),
             "methods": bool(report.methods),
             "refusals": report.refusals is not None,
-            "where": bool(self.columns),
+            "where": bool(self.distant),
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
             "languages": self.languages is not None,
             "map": bool(self.world.svg),
-            "places": bool(self.columns),
+            "places": bool(self.distant),
             "consistency": bool(report.self_consistency),
             "logic": report.logic is not None,
             "panel": bool(report.panel.judges),
@@ -204,10 +219,12 @@ class View:
         part = self.report.refusals
         if part is None or not part.total.value:
             return []
-        groups = (("topic", part.topics), ("country", part.countries))
+        topic = "topic" if self.report.task is None else "item"
+        groups = ((topic, part.topics), ("country", part.countries))
         return [
             (what, self._shares([(r.name, r.share) for r in rows[:MOST_REFUSED]], f"Share refused by {what}"))
             for what, rows in groups
+            if rows
         ]
 
     @property
@@ -220,7 +237,9 @@ class View:
     @property
     def region_plot(self) -> Markup:
         rows = self.report.regions.rows
-        return self._errors([(f"{self.label(r.method, r.model)}, {r.region}", r.mae) for r in rows], "MAE")
+        return self._errors(
+            [(f"{self.label(r.method, r.model)}, {r.region}", r.mae) for r in rows if not is_stretched(r.method)], "MAE"
+        )
 
     @property
     def consistency_plot(self) -> Markup:
@@ -238,6 +257,14 @@ class View:
             told.append(f"{row.model} {with_interval(row.consistency)}")
         title = "Consistency under paraphrase, mean score and 95% interval"
         return charts.interval_plot(marks, charts.SHARE, title, "; ".join(told))
+
+    @property
+    def accuracy_plot(self) -> Markup | None:
+        """Share of right answers of every model; None where nothing is said to be right."""
+        rows = [(r.model, r.accuracy) for r in (self.report.task.models if self.report.task else ())]
+        if all(found.value is None for _, found in rows):
+            return None
+        return self._shares(rows, "Share of right answers and 95% interval")
 
     @property
     def peer_plot(self) -> Markup:
@@ -272,7 +299,7 @@ class View:
         found = {(c.country, c.topic): c for c in cells}
         flat = len(topics) < len(countries)
         down, across = (countries, topics) if flat else (topics, countries)
-        unfolded = len(self.columns) <= OPEN_PLATES
+        unfolded = len(self.distant) <= OPEN_PLATES
         return [
             HeatMap(
                 column=column,
@@ -284,7 +311,7 @@ class View:
                 ],
                 unfolded=unfolded or i == 0,
             )
-            for i, column in enumerate(self.columns)
+            for i, column in enumerate(self.distant)
         ]
 
     @property
@@ -311,7 +338,8 @@ def _place_table(rows: Sequence[PlaceRow]) -> PlaceTable:
     """Worst first: by the mean over models of what is known."""
     places: dict[str, list[PlaceRow]] = defaultdict(list)
     for row in rows:
-        places[row.name].append(row)
+        if not is_stretched(row.method):
+            places[row.name].append(row)
 
     def badness(item: tuple[str, Sequence[PlaceRow]]) -> float:
         known = [r.mae.value for r in item[1] if r.mae.value is not None]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from auditor.reports.measures import AlignmentRow
 from auditor.reports.model import Report
-from auditor.reports.numbers import interval, number, plural, share
+from auditor.reports.numbers import count, interval, number, plural, share
 
 Kind = Literal["agrees", "opposes", "unclear", "unknown"]
 
@@ -37,7 +37,10 @@ def answer(row: AlignmentRow) -> Answer:
     kind = _kind(row)
     if row.pearson_r is None:
         return Answer(row, kind, f"cannot be compared with people: {row.reason}")
-    between = f"no interval: {row.reason}" if kind == "unknown" else f"95% interval {interval(*span(row))}"
+    distance = "" if row.mae is None else f"; on average its score lies {number(row.mae)} from theirs"
+    between = (
+        f"no interval: {row.crossed.pearson_r.reason}" if kind == "unknown" else f"95% interval {interval(*span(row))}"
+    )
     figures = f"r = {number(row.pearson_r)}, {between}, {plural(row.n, 'cell')}"
     if kind == "unknown":
         text = f"cannot be judged ({figures})"
@@ -46,7 +49,7 @@ def answer(row: AlignmentRow) -> Answer:
     else:
         verb = "agrees with people" if kind == "agrees" else "runs against people"
         text = f"{verb} {_strength(row)} ({figures})"
-    return Answer(row, kind, f"{text}; on average its score lies {number(row.mae)} from theirs")
+    return Answer(row, kind, text + distance)
 
 
 def headline(rows: Sequence[AlignmentRow]) -> str:
@@ -58,7 +61,7 @@ def headline(rows: Sequence[AlignmentRow]) -> str:
         "agrees": ("agrees", "agree", "with people beyond chance"),
         "opposes": ("runs", "run", "against people beyond chance"),
         "unclear": ("shows", "show", "an agreement that cannot be told from no relation at all"),
-        "unknown": ("cannot", "cannot", "be judged for want of usable cells"),
+        "unknown": ("cannot", "cannot", "be judged, since there is no interval over countries and topics"),
     }
     found = [(kind, kinds.count(kind)) for kind in verbs if kind in kinds]
     told = [f"{n} {verbs[k][n > 1]} {verbs[k][2]}{_range(rows, k)}" for k, n in found]
@@ -104,8 +107,8 @@ def _incomplete(report: Report) -> Iterator[str]:
         yield f"The audit has not run to its end (stage: {report.audit.stage}); every figure is provisional."
     for row in report.coverage.total:
         if row.planned and row.ok < MIN_COVERAGE * row.planned:
-            what = "verdicts" if row.stage == "review" else f"{row.method} scores"
-            yield f"Only {share(row.ok, row.planned)} of the planned {what} can be used; the rest is under coverage."
+            usable = share(row.ok, row.planned)
+            yield f"Only {usable} of the planned {row.what} can be used; the rest is under coverage."
 
 
 def _unsteady(report: Report) -> Iterator[str]:
@@ -122,10 +125,16 @@ def _disputed(report: Report) -> Iterator[str]:
     if found:
         named = [f"{name} ({number(100 * v, 0)}%)" for v, name in found]
         yield f"The judges find less than 70% of the reasoning valid of {_listed(named, 'models')}."
-    kappa = report.panel.fleiss_kappa
-    if kappa.ci_low is not None and kappa.ci_low <= 0:
+    if report.panel.repeated:
         yield (
-            f"The judges agree no better than chance would have them (Fleiss’ kappa {number(kappa.value)}, "
+            f"{plural(report.panel.repeated, 'verdict')} of {count(report.panel.asked)} are another judge’s very answer"
+            ": judges that are one model, asked the same, are one judge, and that they agree says nothing."
+        )
+    kappa = report.panel.fleiss_kappa
+    if kappa.ci_low is not None and kappa.ci_high is not None and kappa.ci_low <= 0:
+        what = "is less than chance would give" if kappa.ci_high < 0 else "cannot be told from chance"
+        yield (
+            f"The judges’ agreement {what} (Fleiss’ kappa {number(kappa.value)}, "
             f"95% interval {interval(kappa.ci_low, kappa.ci_high)}); their verdicts tell little."
         )
 
@@ -140,16 +149,28 @@ def _uneven(report: Report) -> Iterator[str]:
     of = " countries" if report.regions.grouping == "western" else ""
     for (worse, better), named in farther.items():
         yield f"Further from people in {worse} than in {better}{of}: {_listed(named, 'models')}."
-    wrong = Counter(row.name for row in report.topics if row.mae.value is not None and row.mae.value > MAX_TOPIC_MAE)
+    rows = {(r.name, r.model) for r in report.topics if r.mae.value is not None and r.mae.value > MAX_TOPIC_MAE}
+    wrong = Counter(topic for topic, _ in sorted(rows))
     if wrong:
         named = [f"{topic} ({plural(n, 'model')})" for topic, n in wrong.most_common()]
         yield f"The mean error is above {MAX_TOPIC_MAE} on {_listed(named, 'topics')}."
 
 
 def span(row: AlignmentRow) -> tuple[float | None, float | None]:
-    """The interval of r that words go by: over countries and topics where there is one, else Fisher's."""
-    crossed = row.crossed.pearson_r
-    return (row.ci_low, row.ci_high) if crossed.ci_low is None else (crossed.ci_low, crossed.ci_high)
+    """The interval of r that words go by: over countries and topics, and none where there are too few of them.
+
+    Fisher's is no substitute: it takes the cells of one country, and of one topic, for independent.
+    """
+    return row.crossed.pearson_r.ci_low, row.crossed.pearson_r.ci_high
+
+
+def corrected(row: AlignmentRow) -> str:
+    """r without the noise of few samples, with the interval that words go by, or why there is none."""
+    if row.corrected_r.value is None:
+        return row.corrected_r.reason or ""
+    e = row.crossed.corrected_r.model_copy(update={"value": row.corrected_r.value})
+    between = e.reason if e.ci_low is None else interval(e.ci_low, e.ci_high)
+    return f"{number(e.value)} ({between})"
 
 
 def _kind(row: AlignmentRow) -> Kind:

@@ -97,7 +97,7 @@ class World:
     def __init__(self, report: Report) -> None:
         values = mean_errors(report.countries)
         self.lost = tiles(list(values))[1]
-        self.series = len({(row.model, row.method) for row in report.countries})
+        self.series = len({(row.model, row.method) for row in report.countries if row.mae.value is not None})
         title = "Mean error by country"
         self.svg = error_map(
             values, title, "A square for each country; the stronger its colour, the further from its people."

@@ -14,18 +14,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from auditor.domain import ENGLISH, Act, ConflictKind, Decision, Rating
+from auditor.domain import ENGLISH, Act, ConflictKind, Decision, Rating, lettered
 from auditor.errors import StorageError
 from auditor.review.item import Item, Side
 from auditor.review.words import storable
-from auditor.storage import evidence, rating_log, reviews
+from auditor.storage import evidence, rating_log, reviews, tasks
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.rating_log import Entry, Saying
+from auditor.storage.rating_log import SHOWN, Entry, Saying
 from auditor.storage.standing import ConflictKey, QueueFilter, QueueRow, Standing
 
-SHOWN = "authors,survey,verdicts"
-"""What a rater who is not blind sees beside the cell, the reasoning and the scores."""
 SECOND_SHARE = 0.2
 MIRROR: dict[Any, Any] = {Decision.LEFT: Decision.RIGHT, Decision.RIGHT: Decision.LEFT}
 D = TypeVar("D", Decision, Decision | None)
@@ -60,6 +58,7 @@ class Desk:
         self.changes = 0
         self._queue = reviews.Queue(db, audit.id, self.rater, open_book=not blind)
         self._survey = json.loads(audit.survey)
+        self.of_task = self._survey.get("task") is not None
         self._names = _author_names(audit)
         self._ahead: list[ConflictKey] = []
         self._passed: set[ConflictKey] = set()
@@ -125,13 +124,14 @@ class Desk:
         if revealed and not self.blind:
             self._note_open_book(row, swapped)
         samples = evidence.sides(self.db, self.audit.id, key)
-        left, right = Side(row.score_left, samples[0]), Side(row.score_right, samples[1])
-        survey = None
+        left = Side(row.score_left, samples[0], answer=row.answer_left)
+        right = Side(row.score_right, samples[1], answer=row.answer_right)
+        survey = truth = None
         if revealed:
             hidden = evidence.hidden(self.db, self.audit.id, key)
             left = replace(left, author=hidden.left, verdicts=hidden.verdicts_left)
             right = replace(right, author=hidden.right, verdicts=hidden.verdicts_right)
-            survey = hidden.survey
+            survey, truth = hidden.survey, hidden.truth
         else:
             left, right = self._blinded(left), self._blinded(right)
         return Item(
@@ -143,7 +143,9 @@ class Desk:
             swapped=swapped,
             decision=_turn(row.decision, swapped),
             revealed=revealed,
+            known="" if revealed else rating_log.shown_elsewhere(self.db, self.audit.id, key, self.rater),
             survey=survey,
+            truth=truth,
             first=self._first(key, row, swapped),
             wants_second=row.raters == 1 and row.decision in (None, Decision.SKIP) and self.wants_second(key),
             shown_at=time.monotonic(),
@@ -157,6 +159,8 @@ class Desk:
         """
         if (decision is Decision.SCORE) != (score is not None) or not -1 <= (score or 0.0) <= 1:
             raise ValueError("a score in [-1, 1] goes with the decision `score`, and with no other")
+        if score is not None and item.left.score is None:
+            raise ValueError("answers that are no scores are not settled by one")
         turned = _turn(decision, item.swapped)
         entry = self._say(item, Saying(Act.DECIDE, decision=turned, score=score, note=note))
         self._passed.add(item.key)
@@ -216,7 +220,7 @@ class Desk:
     def _note_open_book(self, row: QueueRow, swapped: bool) -> None:
         """Opening a conflict with nothing hidden is a reveal, once: a later blind session must know of it."""
         log = rating_log.entries(self.db, self.audit.id, rater=self.rater, key=row.key)
-        if not any(entry.rating.shown or entry.rating.decision.settles for entry in log):
+        if not any(entry.rating.act is Act.REVEAL or entry.rating.decision.settles for entry in log):
             saying = Saying(Act.REVEAL, shown=SHOWN, swapped=swapped)
             rating_log.append(self.db, self.audit.id, row.key, self.rater, saying)
 
@@ -240,6 +244,8 @@ class Desk:
         return text and without_authors(text, self._names)
 
     def _question(self, key: ConflictKey) -> str:
+        if self.of_task and (item := tasks.item(self.db, self.audit.id, key.topic)) is not None:
+            return "\n".join(part for part in (item.context, item.question, *lettered(item)) if part)
         wording: str = self._survey["wording"]
         topics = self._survey.get("phrasings", {}).get(ENGLISH, {}).get("topics", {})
         return wording.replace("{topic}", topics.get(key.topic, key.topic)).replace("{country}", key.country)
@@ -251,7 +257,12 @@ class Desk:
         if not self._swaps(row.key):
             return row
         return replace(
-            row, score_left=row.score_right, score_right=row.score_left, decision=_turn(row.decision, swapped=True)
+            row,
+            score_left=row.score_right,
+            score_right=row.score_left,
+            answer_left=row.answer_right,
+            answer_right=row.answer_left,
+            decision=_turn(row.decision, swapped=True),
         )
 
 

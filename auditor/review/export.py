@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, TextIO
 
+from auditor.review.people import of_scores_now
 from auditor.storage import rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -16,20 +17,22 @@ from auditor.text import defused
 COLUMNS = (
     "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",
     "act", "of", "decision", "score", "flagged", "note", "shown", "swapped", "duration_s", "in_force",
+    "answer_left", "answer_right",
 )  # fmt: skip
 
 Form = Literal["csv", "jsonl"]
 
 
 def rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
-    """Every row of an audit's log, oldest first; `in_force` says whether it is its rater's last on the conflict.
+    """Every row of an audit's log, oldest first; `in_force`: it is its rater's last on the conflict as it is now.
 
+    What was said of scores that a run since has changed, or of a conflict that is gone, is not in force.
     Sides and decisions are as stored: `left` is the model named so in the report, wherever it was shown.
     """
     log = rating_log.entries(db, audit.id)
-    last = {(entry.key, entry.rating.rater): entry.id for entry in log}
+    last = {(entry.key, entry.rating.rater): entry.id for entry in of_scores_now(db, audit.id, log)}
     for entry in log:
-        yield _row(audit, entry, in_force=last[entry.key, entry.rating.rater] == entry.id)
+        yield _row(audit, entry, in_force=last.get((entry.key, entry.rating.rater)) == entry.id)
 
 
 def write_ratings(db: Database, audit: Audit, out: TextIO, form: Form = "csv", *, raw: bool = False) -> int:
@@ -56,5 +59,6 @@ def _row(audit: Audit, entry: Entry, *, in_force: bool) -> dict[str, Any]:
         audit.name, entry.id, entry.key.id, *r.cell, r.left, r.right, r.score_left, r.score_right, r.rater,
         r.decided_at.isoformat(timespec="milliseconds"), r.act.value, r.of, r.decision.value, r.score, r.flagged,
         r.note, r.shown, r.swapped, r.duration_s, in_force,
+        r.answer_left, r.answer_right,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))

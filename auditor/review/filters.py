@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -10,7 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
-from auditor.errors import UsageError
+from auditor.errors import UsageError, did_you_mean
 from auditor.review.words import storable
 from auditor.storage.standing import QueueFilter, Sort, Standing
 
@@ -119,5 +118,4 @@ def _one_of(kind: type[E], key: str, value: str) -> E:
 
 def _hint(word: str, known: Iterable[str]) -> str:
     names = list(known)
-    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
-    return f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(names)}."
+    return did_you_mean(word.lower(), names, f"Known: {', '.join(names)}.")

@@ -13,10 +13,12 @@ from auditor.storage.standing import ConflictKey, QueueRow
 class Side:
     """One side as shown; author is None and verdicts empty while blind."""
 
-    score: float
+    score: float | None
     samples: tuple[Sample, ...]
     author: str | None = None
     verdicts: tuple[Verdict, ...] = ()
+    answer: str | None = None
+    """To an item of a task; None for a survey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,12 @@ class Item:
     """One conflict as shown to the rater.
 
     Attributes:
-        question: the survey's wording about this cell.
+        question: the survey's wording about this cell, or the item of the task.
         decision: the rater's, of the sides as shown; None where nothing was ever said.
         revealed: whether authors, verdicts and survey are in here.
+        known: what of these the rater was shown with another conflict on the same cell, as `Rating.shown`: where it is
+            not empty, a decision is not blind.
+        truth: the right answer to an item of a task, where it is known and revealed.
         first: the rater's first decision that settled, where it differs from the present one.
         wants_second: whether one person has decided and another is asked too.
         shown_at: monotonic time at which the item was put together.
@@ -40,7 +45,9 @@ class Item:
     swapped: bool
     decision: Decision | None
     revealed: bool
+    known: str
     survey: SurveyCell | None
+    truth: str | None
     first: Decision | None
     wants_second: bool
     shown_at: float

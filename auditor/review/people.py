@@ -14,7 +14,8 @@ from auditor.metrics.agreement import Agreement, count_ratings, fleiss_kappa
 from auditor.metrics.share import Share, share_of
 from auditor.storage import rating_log, results
 from auditor.storage.database import Database
-from auditor.storage.standing import ConflictKey
+from auditor.storage.rating_log import Entry
+from auditor.storage.standing import ConflictKey, stand_of
 
 Said = Mapping[ConflictKey, Mapping[str, Decision]]
 """For each conflict, what each rater said of it blind."""
@@ -48,19 +49,21 @@ class RaterAgreement:
 
 def said_blind(db: Database, audit_id: int) -> Said:
     """What each rater last said blind of each conflict, about the scores that it has now."""
-    scores = {
-        ConflictKey(*c.cell, c.left, c.right): (c.score_left, c.score_right) for c in results.conflicts(db, audit_id)
-    }
     last: dict[ConflictKey, dict[str, Rating]] = {}
-    for entry in rating_log.entries(db, audit_id):
-        rating = entry.rating
-        if not rating.shown and scores.get(entry.key) == (rating.score_left, rating.score_right):
-            last.setdefault(entry.key, {})[rating.rater] = rating
+    for entry in of_scores_now(db, audit_id, rating_log.entries(db, audit_id)):
+        if not entry.rating.shown:
+            last.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
     settled = {
         key: {rater: r.decision for rater, r in by_rater.items() if r.decision.settles}
         for key, by_rater in last.items()
     }
     return {key: decisions for key, decisions in settled.items() if decisions}
+
+
+def of_scores_now(db: Database, audit_id: int, log: Iterable[Entry]) -> list[Entry]:
+    """The rows of a log that are about the scores that their conflicts have now."""
+    stands = {ConflictKey(*c.cell, c.left, c.right): stand_of(c) for c in results.conflicts(db, audit_id)}
+    return [e for e in log if stands.get(e.key) == stand_of(e.rating)]
 
 
 def consensus(decisions: Iterable[Decision]) -> Decision | None:

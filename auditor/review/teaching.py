@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
@@ -29,11 +30,11 @@ LEAST_SIDES = 10
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One side of a conflict as a judge and as people see it.
+    """A model's word on a cell as a judge and as people see it, however many conflicts it is a side of.
 
     Attributes:
-        share: of the judge's verdicts on the side's traces, those that say VALID, in [0, 1].
-        right: whether people say that the side is right.
+        share: of the judge's verdicts on the model's traces there, those that say VALID, in [0, 1].
+        right: whether people say that it is right, in more of these conflicts than in which they say that it is not.
     """
 
     judge: str
@@ -61,19 +62,28 @@ class JudgeLesson:
 
 
 def lessons(db: Database, audit_id: int, said: Said) -> list[Lesson]:
-    """What judges and people say of the same sides, where people have a consensus."""
+    """What judges and people say of the same models and cells, once each, where people have a consensus.
+
+    A model in conflict with several others on a cell has one word there, and a judge one opinion of it. Where people
+    call it right in as many conflicts as wrong, there is nothing to learn.
+    """
     by_trace: dict[tuple[str, Cell], list[tuple[str, float]]] = {}
     for (judge, model, cell), (valid, given) in evidence.judge_shares(db, audit_id).items():
         by_trace.setdefault((model, cell), []).append((judge, valid / given))
-    found = []
+    balance: Counter[tuple[str, Cell]] = Counter()
     for key, decisions in said.items():
         decision = consensus(decisions.values())
         if decision not in RIGHT_SIDES:
             continue
         cell = Cell(key.country, key.topic)
         for model, right in zip((key.left, key.right), RIGHT_SIDES[decision], strict=True):
-            found += [Lesson(judge, cell, share, right) for judge, share in by_trace.get((model, cell), [])]
-    return found
+            balance[model, cell] += 1 if right else -1
+    return [
+        Lesson(judge, side[1], share, votes > 0)
+        for side, votes in balance.items()
+        if votes
+        for judge, share in by_trace.get(side, [])
+    ]
 
 
 def judge_lessons(learnt: Iterable[Lesson]) -> list[JudgeLesson]:
@@ -104,10 +114,15 @@ def _judge(judge: str, found: list[Lesson]) -> JudgeLesson:
     hits = sum((lesson.share > 0.5) == lesson.right for lesson in clear)
     table = np.array([[float(x.share > 0.5) for x in clear], [float(x.right) for x in clear]])
     p = (hits + 1) / (len(clear) + 2)
+    cells = {cell: i for i, cell in enumerate(dict.fromkeys(lesson.cell for lesson in found))}
     return JudgeLesson(
         judge,
         share_of(hits, len(clear), len(found) - len(clear)),
         fleiss(table),
-        calibrate([lesson.share for lesson in found], [float(lesson.right) for lesson in found]),
+        calibrate(
+            [lesson.share for lesson in found],
+            [float(lesson.right) for lesson in found],
+            groups=[cells[lesson.cell] for lesson in found],  # people saw the sides of a cell together
+        ),
         max(log(p / (1 - p)), 0.0) if len(clear) >= LEAST_SIDES else None,
     )

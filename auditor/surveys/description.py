@@ -15,8 +15,8 @@ from typing import Annotated
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
+from auditor.config.phrasing import Wording
 from auditor.errors import SurveyError
-from auditor.phrasing import Wording
 
 DATA = Path(__file__).parent / "data"
 SUFFIX = ".survey.toml"

@@ -6,7 +6,6 @@ wording, scale, words) it has `[columns]`, `[topics]`, `[nonresponse]`, and one 
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping as Map
@@ -16,7 +15,7 @@ from typing import Annotated, Self
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from auditor.errors import SurveyError
+from auditor.errors import SurveyError, did_you_mean
 from auditor.surveys.description import DATA, Description, Text
 
 SUFFIX = ".mapping.toml"
@@ -143,8 +142,7 @@ def load_mapping(source: str | Path) -> Mapping:
     try:
         return Mapping.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        near = difflib.get_close_matches(name, builtin_mappings(), n=1, cutoff=0.5)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Built in are {', '.join(builtin_mappings())}."
+        hint = did_you_mean(name, builtin_mappings(), f"Built in are {', '.join(builtin_mappings())}.")
         raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SurveyError(f"{path}: cannot be read: {error}.", "Mend the file.") from None

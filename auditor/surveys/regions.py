@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.domain import Grouping, Region, Survey
-from auditor.errors import SurveyError
+from auditor.errors import SurveyError, did_you_mean
 from auditor.surveys.countries import DATA, country_code, country_key, known_codes
 from auditor.surveys.tables import read_rows
 
@@ -105,8 +104,7 @@ def _check_names(rules: _Rules, countries: Sequence[str]) -> None:
     known = {country_key(c) for c in countries}
     for place in rules.places:
         if country_code(place.country) is None and country_key(place.country) not in known:
-            near = difflib.get_close_matches(place.country, countries, n=1, cutoff=0.6)
-            mend = f"Did you mean '{near[0]}'?" if near else "Spell it as the survey does, or as its ISO 3166 code."
+            mend = did_you_mean(place.country, countries, "Spell it as the survey does, or as its ISO 3166 code.")
             raise SurveyError(
                 f"{place.where}: '{place.country}' is no country of ISO 3166 and none of the survey's.", mend
             )
@@ -120,8 +118,7 @@ def _load(grouping: str) -> _Rules:
         return _built_in(grouping)
     path = Path(grouping)
     if not path.is_file():
-        near = difflib.get_close_matches(grouping, groupings(), n=1, cutoff=0.6)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Built in are {', '.join(groupings())}. {FORMS}"
+        hint = did_you_mean(grouping, groupings(), f"Built in are {', '.join(groupings())}. {FORMS}")
         raise SurveyError(f"there is no grouping '{grouping}', neither built in nor a file.", hint)
     return _read_toml(path) if path.suffix.lower() == ".toml" else _read_csv(path)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from auditor.agents.calls import fence, label, review_call
 from auditor.domain import Cell, Outcome, Trace
 from auditor.surveys import load_survey
@@ -17,8 +19,10 @@ def test_the_label_differs_by_judge_and_by_item_and_not_by_run_or_author() -> No
     first, second = audit.models[1:]
 
     def asked(judge: object, text: str, author: str = "model-a") -> str:
-        return review_call(audit, SURVEY, judge, trace(text, author), text).messages[0].content  # type: ignore[arg-type]
+        call = review_call(audit, SURVEY, judge, trace(text, author), text)  # type: ignore[arg-type]
+        return call.messages[-1].content.splitlines()[-1]
 
+    assert re.fullmatch(r"Score of [B-Z]{4}: \+0\.50", asked(first, "one"))
     assert asked(first, "one") == asked(first, "one", "model-b")
     assert len({asked(first, "one"), asked(second, "one"), asked(first, "two")}) == 3
 

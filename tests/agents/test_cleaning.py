@@ -50,13 +50,13 @@ INJECTIONS = [
 
 
 def asked(text: str) -> tuple[list[str], list[str]]:
-    """The system message in lines without its label, and the user's message in lines."""
+    """The system message and the user's message, in lines."""
     audit = config("http://localhost")
     trace = Trace("model-a", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, text)
     call = review_call(audit, SURVEY, audit.models[1], trace, blinded(audit, SURVEY, trace))
     assert [m.role for m in call.messages] == ["system", "user"]
     system, user = (m.content for m in call.messages)
-    return re.sub(r"here called [A-Z]{4}", "", system).split("\n"), user.split("\n")
+    return system.split("\n"), user.split("\n")
 
 
 @pytest.mark.parametrize("text", INJECTIONS)

@@ -143,3 +143,39 @@ def test_dawid_and_skene_settle_nothing_where_no_model_fits() -> None:
 def test_dawid_and_skene_need_all_verdicts() -> None:
     with pytest.raises(ValueError, match="needs all verdicts"):
         audit(vote="dawid_skene", adaptive=True)
+
+
+def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
+    """Four peers: a and b are in conflict, and each rules on the other's trace, but only c and d have a seat."""
+    config = AuditConfig.model_validate(
+        {
+            "name": "peers",
+            "survey": {"source": "wvs7-sample"},
+            "panel": {"vote": "dawid_skene"},
+            "models": [{"name": n, "model": f"openai/{n}"} for n in "abcd"],
+        }
+    )
+    rng = random.Random(5)
+    known = [
+        Verdict(judge, model, Cell("Japan", f"t{i}"), 0, Outcome.OK, Ruling.VALID if sound else Ruling.INVALID)
+        for i in range(40)
+        for model in "abcd"
+        for sound in [rng.random() < 0.5]
+        for judge in "abcd"
+        if judge != model
+    ]
+    rivals = [
+        Verdict("b", "a", CELL, 0, Outcome.OK, Ruling.VALID),
+        Verdict("a", "b", CELL, 0, Outcome.OK, Ruling.INVALID),
+    ]
+    conflict = Conflict(CELL, "a", "b", 0.5, -0.5, ConflictKind.BINARY)
+    [alone] = settled(config, [conflict], known + rivals)
+    assert (alone.winner, alone.votes_left, alone.votes_right) == (None, 0, 0)
+
+    seats = [
+        Verdict(judge, model, CELL, 0, Outcome.OK, Ruling.VALID if model == "b" else Ruling.INVALID)
+        for judge in "cd"
+        for model in "ab"
+    ]
+    [heard] = settled(config, [conflict], known + rivals + seats)
+    assert (heard.winner, heard.votes_left, heard.votes_right) == ("b", 0, 2)

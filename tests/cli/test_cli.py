@@ -155,6 +155,16 @@ def test_doctor_fails_when_something_is_missing(server: FakeServer, tmp_path: Pa
     assert auditor("doctor", file, cwd=tmp_path, **{KEY_VARIABLE: KEY}).returncode == 0
 
 
+def test_doctor_looks_at_what_the_run_would(server: FakeServer, tmp_path: Path) -> None:
+    probes = {"direct": {"samples": 1}, "semantic": {"encoder": "/nowhere/encoder"}}
+    file = write_config(server, tmp_path, storage="sqlite:///missing/auditor.db", probes=probes)
+    done = auditor("doctor", file, "--json", cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    checks = {c["name"]: c for c in json.loads(done.stdout)}
+    assert checks["storage"]["state"] == "FAIL"
+    assert checks["encoder of moral answers"]["state"] == "FAIL"
+    assert checks["encoder"]["found"].startswith("none is needed")
+
+
 def test_the_graph_is_printed(tmp_path: Path) -> None:
     done = auditor("graph", cwd=tmp_path)
     assert done.returncode == 0

@@ -6,24 +6,31 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import inspect
 
-from auditor.domain import Outcome
+from auditor.domain import Decision, Outcome, Rating
+from auditor.exports.tables import export_paper, export_tables
 from auditor.reports.render import render
 from auditor.review.export import write_ratings
+from auditor.review.weights import learnt_weights, weights_json
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.models.test_likelihood import choice
+from tests.models.test_wire import tool_call
 
 SAMPLES, MODELS, CELLS = 3, 3, 9
 SENTINEL = 0.8137
 """A score that stands in no answer that can be used: wherever it turns up, a failure became a number."""
+UNRULED = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REFUSES = "I'm sorry, but I can't assign a score to that."
 
 
@@ -89,12 +96,12 @@ def _impatient(audit: Any) -> Any:
 def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:
     judgement = json.dumps({"norms": "a", "reasoning": "b", "score": 0.25})
 
-    def script(request: Request) -> Reply:
-        return completion(
-            f"Sure!\n```json\n{judgement}\n```" if request.draw() < 0.5 else f"<think>-1</think>{judgement}"
-        )
-
-    server.script = script
+    replies = [
+        completion(f"Sure!\n```json\n{judgement}\n```"),
+        completion(f"<think>-1</think>{judgement}"),
+        tool_call("MoralJudgement", judgement),
+    ]
+    server.script = lambda request: replies[request.number % 3]
     run_audit(config(server.url, 1, judges=[]), storage=storage)
     assert {(t.outcome, t.score) for t in traces(storage)} == {(Outcome.OK, 0.25)}
 
@@ -143,13 +150,18 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
         "Japan": 0.0,
     }
     assert part.topics[0].name == "abortion"
-    assert all(r.share.ci_low is not None and r.share.ci_high is not None for r in part.countries)
+    assert part.total.ci_low is not None
+    assert part.total.ci_high is not None
+    assert part.total.ci_low < 1 / 9 < part.total.ci_high
+    assert {(r.share.ci_low, r.share.reason) for r in part.countries} == {(None, "an interval needs 5 cells")}
     assert "11.1% of 81 answers are refusals" in render(report, "markdown")
     assert "Share refused by country" in render(report, "html")
     assert report.repairs == []  # a refusal is an answer, and is not asked for again
 
 
-def test_what_failed_has_no_number_in_database_report_or_export(server: FakeServer, storage: str) -> None:
+def test_what_failed_has_no_number_in_database_report_or_export(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     makes = list(FAILING.values())[:-1]
 
     def script(request: Request) -> Reply:
@@ -162,7 +174,12 @@ def test_what_failed_has_no_number_in_database_report_or_export(server: FakeServ
 
     server.script = script
     probes = {"direct": {"samples": SAMPLES}, "logprob": {"method": "choice"}}
-    run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}), storage=storage)
+    survey = {
+        "source": "wvs7-sample",
+        "countries": ["Germany", "Japan", "Nigeria"],
+        "topics": ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"],
+    }
+    run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}, survey=survey), storage=storage)
     with open_database(storage, create=False) as db:
         audit = audits.get(db, "scripted")
         lost = [t for t in results.traces(db, audit.id) if t.outcome is not Outcome.OK]
@@ -171,8 +188,7 @@ def test_what_failed_has_no_number_in_database_report_or_export(server: FakeServ
         assert all(c.difference is None for c in results.contrasts(db, audit.id) if c.outcome is not Outcome.OK)
         unruled = [v for v in results.verdicts(db, audit.id) if v.outcome is not Outcome.OK]
         assert unruled
-        fields = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
-        assert all(getattr(v, f) is None for v in unruled for f in fields)
+        assert all(getattr(v, f) is None for v in unruled for f in UNRULED)
         for s in results.scores(db, audit.id):
             assert (s.score is None) == (s.n_ok == 0 or (s.method == "logprob" and s.n_ok < s.n_planned))
         with db.read() as connection:
@@ -183,7 +199,30 @@ def test_what_failed_has_no_number_in_database_report_or_export(server: FakeServ
     numbers = json.dumps(report.model_dump(mode="json", exclude={"conflicts", "environment"}))
     assert "0.8137" not in numbers
     assert not [side for c in report.conflicts.largest for side in (c.left, c.right) if side.score == SENTINEL]
-    exported = io.StringIO()
+    for form in ("markdown", "html", "json"):
+        assert "0.8137" not in render(report, form)  # nor does any text of it tell what a failed answer said
+    check_exports(storage, tmp_path)
+
+
+def check_exports(storage: str, folder: Path) -> None:
+    """Every export of an audit in which all sorts of calls failed, with what people decided."""
     with open_database(storage, create=False) as db:
-        write_ratings(db, audits.get(db, "scripted"), exported)
-    assert "0.8137" not in exported.getvalue()
+        audit = audits.get(db, "scripted")
+        for c in results.scored_conflicts(db, audit.id):  # as the judges say, so that there are weights to learn
+            side = Decision.RIGHT if c.winner == c.right else Decision.LEFT
+            said = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", side, NOW)
+            results.add_rating(db, audit.id, said)
+        exported = io.StringIO()
+        assert write_ratings(db, audit, exported) > 0
+        export_tables(db, "scripted", folder / "tables", "jsonl")
+        learnt = learnt_weights(db, audit)
+    paper = export_paper(open_audit("scripted", storage=storage).report(), folder / "paper")
+    texts = [file.read_text(encoding="utf-8") for file in paper]
+    assert not [text for text in (*texts, exported.getvalue(), json.dumps(weights_json(learnt))) if "0.8137" in text]
+    tables = {f.stem: [json.loads(line) for line in f.open()] for f in (folder / "tables").glob("*.jsonl")}
+    lost = {name: [r for r in rows if r.get("outcome", "ok") != "ok"] for name, rows in tables.items()}
+    for name, fields in {"trace": ("score",), "contrast": ("difference",), "verdict": UNRULED}.items():
+        assert lost[name], name
+        assert all(row[field] is None for row in lost[name] for field in fields), name
+    for name, rows in tables.items():
+        assert not [row for row in rows if SENTINEL in [v for v in row.values() if isinstance(v, float)]], name

@@ -18,9 +18,9 @@ import pytest
 from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
+from auditor.reports.verification import verify
 from auditor.run import run_audit
 from auditor.storage.database import open_database
-from auditor.verification import verify
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.dying import run_until
 from tests.e2e.test_run import CALLS, config_file, start, stored, wait_for

@@ -207,7 +207,7 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     assert voting is not None
     assert voting.weights == {name: row.weight for name, row in ledger.items()}
     assert voting.by_weight != voting.by_majority
-    assert "Benched: model-d." in render(report, "markdown")
+    assert "Benched: model-d (its consistency is below 0.8)." in render(report, "markdown")
 
 
 @pytest.mark.parametrize(

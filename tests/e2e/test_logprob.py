@@ -16,7 +16,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
-from tests.models.test_likelihood import choice, echo
+from tests.models.test_likelihood import choice, echo, listed
 
 COUNTRIES, TOPICS, MODELS, EACH = 5, 5, 2, 10
 BOTH: dict[str, Any] = {
@@ -114,8 +114,26 @@ def test_without_echo_letters_are_read_and_said_so(server: FakeServer, storage: 
     report = run(server, storage)
     assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
     paths = Counter(r.path for r in server.requests)
-    assert paths["/v1/completions"] == MODELS  # asked once each whether it is there
+    assert paths["/v1/completions"] == 2 * MODELS  # asked once each, in both formats, whether it is there
     assert paths["/v1/chat/completions"] == MODELS * 25 * (1 + 2 * EACH)
+
+
+def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        if request.path.endswith("/v1/completions"):
+            return error(400, "echo is not supported") if "echo" in request.body else listed(request)
+        return answer(request)
+
+    server.script = script
+    report = run(server, storage)
+    assert [row.measures for row in report.methods] == [["prompt_logprobs"], ["prompt_logprobs"]]
+    assert {s.measure for s in _scores(storage) if s.method == "logprob"} == {Measure.PROMPT}
+    by_field = {(s.model, s.cell): s.raw for s in _scores(storage) if s.method == "logprob"}
+    server.script = with_echo
+    run(server, storage, name="echoed")
+    with open_database(storage, create=False) as db:
+        echoed = results.scores(db, audits.get(db, "echoed").id)
+    assert {(s.model, s.cell): s.raw for s in echoed if s.method == "logprob"} == pytest.approx(by_field)
 
 
 def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: str) -> None:
@@ -130,7 +148,7 @@ def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: 
     assert all(row.difference.value is None and row.difference.reason for row in report.methods)
     assert {a.pearson_r for a in report.alignment if a.method == "logprob"} == {None}
     asked = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
-    assert len(asked) == 2 * MODELS
+    assert len(asked) == 3 * MODELS
     for form in ("markdown", "html"):
         assert "cannot be compared: the model’s log-probabilities cannot be measured" in re.sub(
             "&#39;|'", "’", render(report, form)

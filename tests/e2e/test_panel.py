@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
-from auditor.run import run_audit
+from auditor.reports.status import status_of
+from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -52,7 +54,8 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
     server: FakeServer, tmp_path: Path, panel: dict[str, Any]
 ) -> None:
     server.script = moody
-    audit: dict[str, Any] = {"models": 8, "probes": {"direct": {"samples": 2}}}
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["homosexuality", "divorce"]}
+    audit: dict[str, Any] = {"models": 8, "survey": survey, "probes": {"direct": {"samples": 1}}}
     full, lean = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
     run_audit(config(server.url, **audit, panel=panel), storage=full)
     run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=lean)
@@ -65,6 +68,10 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
     assert majorities(few_verdicts, 7) == majorities(all_verdicts, 7)
     outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
     assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
+    with open_database(lean, create=False) as db:
+        status = status_of(db, audits.get(db, "scripted"))
+    [reviews] = [r for r in open_audit("scripted", storage=lean).report().coverage.total if r.stage == "review"]
+    assert status["verdicts_planned"] == reviews.planned == len(few_verdicts)
     before = len(server.requests)
     run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=lean)
     assert len(server.requests) - before <= sum(v.outcome is Outcome.CLIENT_ERROR for v in few_verdicts)
@@ -178,3 +185,40 @@ def test_a_prompt_that_cannot_be_used_is_an_error_before_the_first_call(
 def test_load_config_finds_the_prompt_beside_the_file(tmp_path: Path) -> None:
     judges = load_config(write(tmp_path, "http://localhost", OWN)).judge_models
     assert judges[0].review_prompt == str(tmp_path / "stern.md")
+
+
+JAPAN = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["homosexuality", "divorce", "abortion"]}
+
+
+def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServer, storage: str) -> None:
+    audit = config(server.url, 5, panel={"judges_per_trace": 2}, probes={"direct": {"samples": 4}}, survey=JAPAN)
+    report = run_audit(audit, storage=storage).report()
+    verdicts, conflicts = stored(storage)
+    assert set(Counter((v.judge, v.model) for v in verdicts).values()) == {3 * 4 * 2 // 4}
+    assert [(r.planned, r.ok, r.missing) for r in report.coverage.judges] == [(24, 24, 0)] * 5
+    [reviews] = [r for r in report.coverage.total if r.stage == "review"]
+    assert (reviews.planned, reviews.ok, reviews.missing) == (120, 120, 0)
+    assert any("Each trace went to 2 judges" in text for text in report.panel.certificate)
+    assert report.panel.seats == 120
+    seated: dict[tuple[str, object], set[str]] = defaultdict(set)
+    for v in verdicts:
+        seated[v.model, v.cell].add(v.judge)
+    assert conflicts
+    assert all(c.seats == len(seated[c.left, c.cell] & seated[c.right, c.cell]) for c in conflicts)
+    before = len(server.requests)
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == before
+
+
+def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:
+    server.script = moody
+    audit: dict[str, Any] = {"models": 6, "probes": {"direct": {"samples": 2}}, "survey": JAPAN}
+    full, lean = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
+    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3}), storage=full)
+    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3, "adaptive": True}), storage=lean)
+    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full), stored(lean)
+    assert len(few_verdicts) < len(all_verdicts)
+    assert Counter(v.always for v in few_verdicts)[True] == 3 * 2 * 6 * 2
+    assert majorities(few_verdicts, 3) == majorities(all_verdicts, 3)
+    outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
+    assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome

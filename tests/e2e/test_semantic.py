@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.config.semantic import SemanticProbe
 from auditor.errors import ConfigError, ImportFileError, UsageError
-from auditor.imported_answers import import_answers
+from auditor.imports.answers import import_answers
 from auditor.models import weights
 from auditor.reports.model import Report
 from auditor.reports.render import render
 from auditor.reports.status import status_of
 from auditor.run import open_audit, run_audit
-from auditor.semantic_config import SemanticProbe
 from auditor.storage import audits, moral
 from auditor.storage.database import open_database
+from auditor.storage.overview import overviews
+from auditor.tui.home import card
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 
@@ -99,6 +101,20 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     assert {worst.left.answer, worst.right.answer} == set(STANDS)
     assert worst.left.wording != worst.right.wording
     assert report.cost.total.calls == 2 * QUESTIONS * WORDINGS * 2
+    rows = [(r.stage, r.method, r.name, r.planned, r.ok, r.losses, r.missing) for r in report.coverage.models]
+    assert rows == [
+        ("semantic", method, model, 40, 40, {}, 0)
+        for method in ("answers", "rules")
+        for model in ("model-a", "model-b")
+    ]
+    assert [(r.what, r.ok) for r in report.coverage.total] == [("moral answers", 80), ("rules of thumb", 80)]
+    assert report.coverage.countries == report.coverage.topics == []
+    with open_database(storage, create=False) as db:
+        status, [overview] = status_of(db, audits.get(db, "moral")), overviews(db)
+    assert (status["moral_answers"], status["moral_answers_ok"]) == (80, 80)
+    assert (overview.answers, overview.answers_ok, overview.coverage, overview.progress) == (80, 80, 1.0, None)
+    assert "80 moral answers · 100% usable" in card(overview, 80).plain
+    assert "0 samples" not in card(overview, 80).plain
 
 
 def test_no_form_of_the_report_speaks_of_a_survey_that_is_not_there(server: FakeServer, storage: str) -> None:

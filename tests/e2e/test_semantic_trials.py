@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ImportFileError, UsageError
-from auditor.estimating import estimate
+from auditor.estimates.planned import estimate
+from auditor.experiments.consistency import accuracy_trial, rule_trial, temperature_trial
+from auditor.experiments.judgements import people_trial
 from auditor.models import weights
-from auditor.moral_people import people_trial
-from auditor.moral_trials import accuracy_trial, rule_trial, temperature_trial
 from auditor.reports.measures import Estimate
 from auditor.run import NO_SURVEY, open_audit, run_audit
 from auditor.storage import audits, moral
@@ -151,7 +151,7 @@ def test_judgements_that_cannot_be_used_say_where(
 
 
 def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    from auditor.imported_answers import import_answers
+    from auditor.imports.answers import import_answers
 
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     import_answers(file, audit="given", storage=storage)

@@ -157,3 +157,15 @@ def test_malformed_input_raises() -> None:
         krippendorff_alpha([[1, 2], [1, 2]], "ratio")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="table"):
         gwet_ac1([1, 2, 3])
+
+
+@pytest.mark.parametrize("width", [2, 40])
+def test_equal_rows_are_found_as_numpy_finds_them(width: int) -> None:
+    """As numbers of a base where they fit into 63 bits, and otherwise."""
+    from auditor.metrics.agreement import _patterns
+
+    counts = np.random.default_rng(width).integers(0, 4, (300, width)).astype(float)
+    rows, times = np.unique(counts, axis=0, return_counts=True)
+    found, often = _patterns(counts)
+    assert (found == rows).all()
+    assert (often == times).all()

@@ -88,3 +88,17 @@ def test_wrong_arguments_are_named() -> None:
         calibrate([1.0], [1.0], folds=1)
     with pytest.raises(ValueError, match="columns must be"):
         calibrate([1.0, 2.0], [1.0])
+
+
+def test_copies_of_a_rating_are_not_held_out_from_each_other() -> None:
+    x, y = np.random.default_rng(4).normal(size=(2, 40))
+    once = calibrate(x, y)
+    thrice = calibrate(np.repeat(x, 3), np.repeat(y, 3), groups=np.repeat(np.arange(40), 3))
+    leaky = calibrate(np.repeat(x, 3), np.repeat(y, 3))
+    assert thrice.error_after.value == pytest.approx(once.error_after.value)
+    assert leaky.error_after.value is not None
+    assert once.error_after.value is not None
+    assert leaky.error_after.value < once.error_after.value - 0.05
+    assert "5 separate groups" in (calibrate(x, y, groups=np.arange(40) % 3).reason or "")
+    with pytest.raises(ValueError, match="shape"):
+        calibrate(x, y, groups=[1])

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from auditor.metrics.conflict import Pair, find_conflicts, judge_vote, settle, third_quartile, within_noise
+from auditor.metrics.conflict import (
+    Pair,
+    auto_threshold,
+    find_conflicts,
+    judge_vote,
+    settle,
+    third_quartile,
+    within_noise,
+)
 
 NAN = float("nan")
 HUNDREDTHS = st.one_of(st.none(), st.integers(-100, 100))
@@ -52,6 +60,7 @@ def test_conflicts_are_those_of_the_definition(scores: list[int | None], thresho
         ([0.9, 0.1, 0.0], [Pair(0, 1, "outlier"), Pair(0, 2, "outlier")]),
         ([0.9, 0.1, NAN], [Pair(0, 1, "gradient")]),
         ([0.0, -0.9], [Pair(0, 1, "gradient")]),  # zero is on neither side
+        ([float(np.mean([0.1, 0.2, -0.3])), -0.5], [Pair(0, 1, "gradient")]),  # nor is 2e-17
         ([0.9, 0.5, 0.1], [Pair(0, 1, "gradient"), Pair(0, 2, "gradient"), Pair(1, 2, "gradient")]),
         ([0.4, 0.6], []),
         ([NAN, NAN], []),
@@ -140,10 +149,19 @@ def test_third_quartile_degenerate() -> None:
     assert (none.value, none.n, none.n_dropped, none.reason) == (None, 0, 2, "no differences")
     assert third_quartile([]).value is None
     assert third_quartile(np.zeros(30)).value == 0
+    noise = np.abs(np.full(30, 0.1 + 0.2) - 0.3)  # 5.6e-17: equal scores, by another sum
+    assert noise.min() > 0
+    assert third_quartile(noise).value == 0
+    assert third_quartile([0.0] * 3 + [1e-9]).value == pytest.approx(2.5e-10)
     for n in range(1, 40):
         assert (third_quartile(np.arange(n)).ci_low is None) == (n < 13), n
     with pytest.raises(ValueError, match="infinite"):
         third_quartile([np.inf])
+
+
+@pytest.mark.parametrize(("third", "threshold"), [(None, 2.0), (0.0, 2.0), (2.5e-10, 2.0), (1e-9, 1e-9), (0.4, 0.4)])
+def test_a_threshold_of_nothing_is_none(third: float | None, threshold: float) -> None:
+    assert auto_threshold(third) == threshold
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1, 0.3, 0.6])

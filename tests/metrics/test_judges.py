@@ -130,3 +130,40 @@ def test_what_cannot_be_measured_says_why() -> None:
         leniency([1.0, 0.0])
     values = [difference_of_shares(k, 10, 5, 10).value for k in range(11)]
     assert all(a is not None and b is not None and a < b for a, b in pairwise(values))
+
+
+def test_intervals_over_cells_hold_where_traces_of_a_cell_hang_together() -> None:
+    """A judge that is harsh or mild on whole cells, as much as it is the other way on others: it leans to nothing."""
+    rng, runs, cells, each = np.random.default_rng(5), 150, 40, 12
+    names = ("leniency", "preference", "order")
+    held, apart = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    cell = np.repeat(np.arange(cells), each)
+    for _ in range(runs):
+        taste = rng.choice([-0.35, 0.35], cells)
+        chance = np.full((4, cells * each), 0.5)
+        chance[0] += taste[cell]
+        table = (rng.random(chance.shape) < chance).astype(float)
+        own = np.tile(cell < cells // 2, (4, 1)) & (np.arange(4) == 0)[:, None]
+        moments = np.tile(cell.astype(float), (4, 1))
+        for counted, of in ((held, cell), (apart, None)):
+            found = (leniency(table, of)[0], preference(table, own, of)[0], order_effect(table, moments, of)[0])
+            for name, leaning in zip(names, found, strict=True):
+                assert leaning.ci_low is not None
+                assert leaning.ci_high is not None
+                counted[name] += leaning.ci_low <= 0 <= leaning.ci_high
+    assert all(0.9 <= n / runs <= 0.99 for n in held.values()), held
+    assert all(n / runs < 0.8 for n in apart.values()), apart
+
+
+def test_one_trace_a_cell_is_students_interval_and_verbosity_is_over_cells_too() -> None:
+    rng = np.random.default_rng(6)
+    table = (rng.random((3, 40)) < 0.5).astype(float)
+    one, other = leniency(table, np.arange(40))[0], leniency(table)[0]
+    assert (one.value, one.ci_low, one.ci_high) == pytest.approx((other.value, other.ci_low, other.ci_high))
+    longer = np.tile([1.0, 0.0], 20)
+    wordy = verbosity(table, longer, np.arange(40) // 4)[0]
+    assert wordy.value == pytest.approx(verbosity(table, longer)[0].value)
+    assert wordy.ci_low is not None
+    few = verbosity(table, longer, np.arange(40) // 20)[0]
+    assert (few.ci_low, few.reason) == (None, "fewer than 5 cells on one side")
+    assert leniency([[1.0] * 9, [0.0] * 9], np.arange(9))[0].reason == "the same in every cell: no interval"

@@ -56,8 +56,7 @@ def test_planted_rates_are_covered(sets: int) -> None:
             assert figure.ci_low is not None
             assert figure.ci_high is not None
             covered[k] += figure.ci_low <= truth <= figure.ci_high
-    # A bootstrap over eight sets is known to be a little too narrow.
-    assert (covered / runs > (0.9 if sets == 1 else 0.82)).all(), covered / runs
+    assert (covered / runs > 0.9).all(), covered / runs
 
 
 def test_transitivity_under_noise_is_covered_and_its_interval_has_a_width() -> None:
@@ -93,6 +92,7 @@ def test_four_items_whose_only_circle_has_all_four() -> None:
     wins = np.full((4, 4), np.nan)
     for i, j in ((0, 1), (1, 2), (2, 3), (3, 0)):
         wins[i, j], wins[j, i] = 1.0, 0.0
+    wins[[0, 2, 1, 3], [2, 0, 3, 1]] = 0.5  # a tie closes no circle
     asked = np.stack([~np.isnan(wins)] * 2)
     one = Answered(wins, wins, asked, np.empty((0, 0)), wins)
     assert transitivity_over([one], 3).value == transitivity(wins, k=3).value == 1.0
@@ -129,3 +129,61 @@ def test_unanimous_sets_still_have_a_width() -> None:
         assert figure.value == figure.ci_high == 1.0
         assert figure.ci_low is not None
         assert 0.5 < figure.ci_low < 0.7  # 1 of 6 sets could well have been otherwise
+
+
+def test_what_was_not_answered_does_not_make_transitive() -> None:
+    """Of answers drawn by lot a quarter of the triples go in circles, however few of them came back."""
+    rng = np.random.default_rng(3)
+    made = []
+    for _ in range(60):
+        upper = np.triu(rng.integers(0, 2, (N, N)).astype(float), 1)
+        wins = np.where(np.tri(N, k=-1) == 1, 1 - upper.T, upper)
+        lost = np.triu(rng.random((N, N)) < 0.6, 1)
+        wins[lost | lost.T] = np.nan
+        made.append(Answered(wins, wins, np.ones((2, N, N), dtype=bool), np.empty((0, 0)), wins))
+    figure = transitivity_over(made, 3)
+    assert figure.value == pytest.approx(0.75, abs=0.03)
+    one = np.full((N, N), np.nan)
+    one[0, 1] = 1.0  # the only answer of all
+    alone = transitivity_over([made[0]._replace(preferences=one)], 3)
+    assert (alone.value, alone.n) == (None, 0)
+    assert "every pair" in str(alone.reason)
+
+
+def wordings(rng: np.random.Generator, sets: int, times: int) -> list[Answered]:
+    """Sets that differ in how noisy the judge is on them; each in some wordings that it answers alike."""
+    return [
+        judge(rng, noise=noise)._replace(of=f"set {i}")
+        for i, noise in enumerate(rng.uniform(0.0, 0.4, sets))
+        for _ in range(times)
+    ]
+
+
+def test_wordings_of_a_set_are_no_sets_of_their_own() -> None:
+    two = wordings(np.random.default_rng(0), 2, 3)
+    figures = [f(two) for f in (commutativity_over, negation_over, self_agreement_over, human_agreement_over)]
+    for figure in (*figures, transitivity_over(two, 3)):
+        assert figure.sets == 2
+        assert "sets" not in figure.over
+    assert commutativity_over([one._replace(of="") for one in two]).over == "6 sets"
+    # Pairs in three wordings are worth the pairs of one.
+    one, three = commutativity_over(two[::3]), commutativity_over(two)
+    assert three.n == 3 * one.n
+    assert (three.ci_high or 0) - (three.ci_low or 0) == pytest.approx((one.ci_high or 0) - (one.ci_low or 0), rel=0.2)
+    alone, again = transitivity_over(two[:1], 3), transitivity_over([two[0]] * 3, 3)
+    assert (again.ci_low, again.ci_high) == pytest.approx((alone.ci_low, alone.ci_high))
+
+
+@pytest.mark.parametrize("sets", [6, 8])
+def test_whole_sets_with_all_their_wordings_are_what_the_interval_is_over(sets: int) -> None:
+    rng = np.random.default_rng(1)
+    truth = commutativity_over(wordings(rng, 1500, 1)).value
+    assert truth is not None
+    held = []
+    for seed in range(150):
+        found = commutativity_over(wordings(np.random.default_rng(100 + seed), sets, 3))
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        assert found.over == f"{sets} sets"
+        held.append(found.ci_low <= truth <= found.ci_high)
+    assert 0.9 <= np.mean(held) <= 1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
+from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference, ratio_interval
 
 
 def test_the_interval_is_scipys() -> None:
@@ -30,6 +30,43 @@ def test_too_few_questions_say_so() -> None:
     assert (few.n, few.ci_low) == (2, None)
     with pytest.raises(ValueError, match="finite"):
         bootstrap_mean([np.inf])
+
+
+@pytest.mark.parametrize("n", [5, 12])
+def test_few_questions_have_an_interval_that_is_wide_enough(n: int) -> None:
+    rng = np.random.default_rng(7)
+    made = [rng.beta(5, 2, n) for _ in range(600)]
+    found = [bootstrap_mean(values, bounds=(0.0, 1.0)) for values in made]
+    theirs = stats.t.interval(0.95, n - 1, made[0].mean(), stats.sem(made[0]))
+    assert (found[0].ci_low, found[0].ci_high) == pytest.approx((max(0.0, theirs[0]), min(1.0, theirs[1])))
+    assert 0.925 <= np.mean([(m.ci_low or 0) <= 5 / 7 <= (m.ci_high or 0) for m in found]) <= 0.98
+
+
+def test_values_without_spread_have_no_interval_but_a_reason() -> None:
+    for n in (5, 40):
+        same = bootstrap_mean([0.7] * n)
+        assert same.value == pytest.approx(0.7)
+        assert same.ci_low is None
+        assert same.reason == "all questions have the same value: no interval"
+
+
+@pytest.mark.parametrize(("hits", "least", "most"), [(2, 0.5, 1.0), (0, 0.0, 0.5), (1, 0.1, 0.9)])
+def test_a_share_that_is_the_same_in_all_questions_has_wilson_s_width(hits: int, least: float, most: float) -> None:
+    share = bootstrap_share([hits] * 5, [2] * 5)
+    assert share.ci_low is not None
+    assert share.ci_high is not None
+    assert least <= share.ci_low <= (share.value or 0) <= share.ci_high <= most
+    assert share.ci_high - share.ci_low > 0.4
+
+
+@pytest.mark.parametrize("n", [6, 12, 30])
+def test_a_share_over_questions_that_hang_together_is_covered(n: int) -> None:
+    rng, held = np.random.default_rng(8), []
+    for seed in range(400):
+        hits = rng.binomial(12, rng.beta(3, 2, n))
+        found = ratio_interval(hits.astype(float), np.full(n, 12.0), replicates=500, seed=seed)
+        held.append(found[0] <= 0.6 <= found[1])
+    assert 0.91 <= np.mean(held) <= 0.99
 
 
 def test_blocks_change_nothing() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.bootstrap import MAE, PEARSON, paired_interval
+from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.tiers import model_tiers
 
 COUNTRIES, TOPICS = np.repeat(np.arange(25), 10), np.tile(np.arange(10), 25)
@@ -52,11 +53,54 @@ def test_of_two_models_it_is_the_paired_interval() -> None:
     truth = rng.uniform(-1, 1, 250)
     for noise in (0.3, 0.33, 0.36, 0.45):
         one, other = scores(rng, truth, 0.3), scores(rng, truth, noise)
-        p = paired_interval(MAE, one, other, truth, COUNTRIES, TOPICS, replicates=400, seed=5).p_value
+        p = paired_jackknife(MAE, one, other, truth, COUNTRIES, TOPICS).p_value
         found = model_tiers(MAE, [one, other], truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=400, seed=5)
         assert p is not None
         assert found.tiers is not None
         assert (found.tiers.max() == 2) == (p < 0.05)
+
+
+def test_the_interval_of_a_rank_holds_the_true_rank_though_the_ranks_are_close() -> None:
+    """Five models whose errors grow by little: the true order is known, the found one is often another."""
+    held = wrong = 0
+    for seed in range(40):
+        rng = np.random.default_rng(100 + seed)
+        truth = rng.uniform(-1, 1, 250)
+        models = [scores(rng, truth, 0.3 + 0.01 * i) for i in range(5)]
+        found = model_tiers(MAE, models, truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=50)
+        assert found.rank_low is not None
+        assert found.rank_high is not None
+        wrong += int((np.argsort(found.values) != np.arange(5)).any())
+        held += int(((found.rank_low <= np.arange(1, 6)) & (np.arange(1, 6) <= found.rank_high)).sum())
+    assert wrong > 20
+    assert held >= 0.95 * 200
+
+
+def test_models_that_differ_the_same_in_every_cell_are_apart_and_equal_ones_are_not() -> None:
+    truth = np.random.default_rng(4).uniform(-0.5, 0.5, 250)
+    models = [truth + 0.1, truth + 0.3, truth + 0.1]
+    found = model_tiers(MAE, models, truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=50)
+    assert found.tiers is not None
+    assert found.tiers.tolist() == [1, 2, 1]
+    assert found.first is not None
+    assert found.first.tolist() == [0.5, 0.0, 0.5]  # twins share what neither has before the other
+    assert found.rank_low is not None
+    assert found.rank_high is not None
+    assert (found.rank_low.tolist(), found.rank_high.tolist()) == ([1, 3, 1], [2, 3, 2])
+
+
+def test_a_noisy_model_is_not_called_worse_for_standing_behind_one_that_is() -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.uniform(-0.5, 0.5, 250)
+    off = 0.235 + rng.choice([-0.2, 0.2], 25)[COUNTRIES]
+    models = [truth + 0.199, truth + 0.219, truth + off]
+    found = model_tiers(MAE, models, truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=50)
+    p = paired_jackknife(MAE, models[0], models[2], truth, COUNTRIES, TOPICS).p_value
+    assert found.values[2] > found.values[1] > found.values[0]
+    assert p is not None
+    assert p > 0.05
+    assert found.tiers is not None
+    assert found.tiers.tolist() == [1, 2, 1]
 
 
 def test_only_cells_that_all_have_count_and_want_is_named() -> None:

@@ -7,7 +7,13 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.metrics.conflict import settle
-from auditor.metrics.votes import agreement_with_others, can_still_change, dawid_skene, weighted_majority
+from auditor.metrics.votes import (
+    agreement_with_others,
+    can_still_change,
+    dawid_skene,
+    posterior_of_seats,
+    weighted_majority,
+)
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -196,3 +202,18 @@ def test_dawid_and_skene_as_crowd_kit_estimates_them() -> None:
     ]  # fmt: skip
     found = dawid_skene(ratings, smoothing=0.01)
     np.testing.assert_allclose(found.posterior[:, 1], theirs, atol=0.01)
+
+
+def test_some_raters_are_heard_by_what_all_taught_of_them() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.random(300) < 0.4
+    ratings = np.where(rng.random((4, 300)) < [[0.9], [0.8], [0.7], [0.6]], truth, ~truth).astype(float)
+    fitted = dawid_skene(ratings)
+    assert posterior_of_seats(fitted, ratings, [True] * 4) == pytest.approx(fitted.posterior, abs=1e-5)
+
+    ratings[0, 0], ratings[1, :2], ratings[2:, 0] = NAN, NAN, 0.0
+    found = posterior_of_seats(fitted, ratings[:, :2], [True, True, False, False])
+    assert np.isnan(found[0]).all()
+    by_hand = fitted.prevalence * fitted.confusion[0][:, int(ratings[0, 1])]  # Bayes by the one seat that spoke
+    assert found[1] == pytest.approx(by_hand / by_hand.sum())
+    assert np.isnan(posterior_of_seats(dawid_skene(ratings[:2]), ratings[:2], [True, True])).all()

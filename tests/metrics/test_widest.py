@@ -29,7 +29,7 @@ def test_the_widest_gap_is_the_largest_difference_of_the_plain_figures() -> None
     truth, scores, countries, topics, groups = world(1, 4, 5, 6)
     labels = np.array(groups)
     errors = {g: float(np.abs(scores - truth)[labels == g].mean()) for g in sorted(set(groups))}
-    got = widest_gap(MAE, scores, truth, countries, topics, groups, replicates=200)
+    got = widest_gap(MAE, scores, truth, countries, topics, groups)
     assert (got.low_group, got.high_group) == (min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__))
     assert got.interval.estimate == pytest.approx(max(errors.values()) - min(errors.values()), abs=1e-12)
     assert (got.interval.n_countries, got.interval.n_topics, got.interval.n_cells) == (10, 6, 60)
@@ -40,12 +40,12 @@ def test_without_any_difference_the_interval_holds_zero_though_the_widest_was_pi
     together = alone = 0
     for seed in range(150):
         truth, scores, countries, topics, groups = world(seed, 8, 5, 12)
-        got = widest_gap(MAE, scores, truth, countries, topics, groups, replicates=200, seed=seed)
+        got = widest_gap(MAE, scores, truth, countries, topics, groups, seed=seed)
         assert got.interval.low is not None
         together += got.interval.low <= 0
         of_pair = np.isin(groups, (got.low_group, got.high_group))
         x, y, c, t, g = (np.asarray(a)[of_pair] for a in (scores, truth, countries, topics, groups))
-        naive = gap_interval(MAE, x, y, c, t, g == got.high_group, replicates=200, seed=seed)
+        naive = gap_interval(MAE, x, y, c, t, g == got.high_group, seed=seed)
         assert naive.low is not None
         alone += naive.low <= 0
     assert together / 150 >= 0.94
@@ -57,7 +57,7 @@ def test_a_real_difference_is_found() -> None:
     for seed in range(40):
         truth, scores, countries, topics, groups = world(seed, 3, 12, 15)
         scores = np.where(np.array(groups) == "g1", truth + 3 * (scores - truth), scores)
-        got = widest_gap(MAE, scores, truth, countries, topics, groups, replicates=200, seed=seed)
+        got = widest_gap(MAE, scores, truth, countries, topics, groups, seed=seed)
         assert got.interval.low is not None
         found += got.high_group == "g1" and got.interval.low > 0
     assert found >= 38
@@ -66,9 +66,9 @@ def test_a_real_difference_is_found() -> None:
 def test_small_groups_are_left_out_or_leave_no_interval() -> None:
     truth, scores, countries, topics, groups = world(2, 3, 6, 6)
     few = [g if c not in ("c00", "c01", "c02", "c03") else "few" for g, c in zip(groups, countries, strict=True)]
-    got = widest_gap(MAE, scores, truth, countries, topics, few, replicates=50)
+    got = widest_gap(MAE, scores, truth, countries, topics, few)
     assert (got.compared, got.left_out) == (2, ("few", "g0"))
-    got = widest_gap(MAE, scores, truth, countries, topics, countries, replicates=50)
+    got = widest_gap(MAE, scores, truth, countries, topics, countries)
     assert got.interval.estimate is not None
     assert (got.interval.low, got.compared) == (None, 18)
     assert got.interval.reason == "an interval needs two groups of 5 countries, and as many topics"

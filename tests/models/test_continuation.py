@@ -23,9 +23,12 @@ def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
     model: Any = scorer._model
     assert model.dtype == torch.float32
-    for beginning in ("In Germany, divorce is", "People in Côte d’Ivoire believe that sex before marriage is"):
-        direct = [_direct(model, tokenizer, beginning, end) for end in ENDS]
-        assert scorer.log_probabilities(beginning, ENDS) == pytest.approx(direct, abs=1e-4)
+    for beginning, ends in (
+        ("In Germany, divorce is", ENDS),
+        ("People in Côte d’Ivoire believe that sex before marriage is", ENDS[:2]),
+    ):
+        direct = [_direct(model, tokenizer, beginning, end) for end in ends]
+        assert scorer.log_probabilities(beginning, ends) == pytest.approx(direct, abs=1e-4)
 
 
 def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:

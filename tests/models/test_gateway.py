@@ -53,6 +53,28 @@ async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> N
     assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.parametrize(
+    ("usage", "kept", "usd"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 64}}, 64, 36e-6 + 64 * 0.1e-6 + 2 * 20e-6),
+        ({"prompt_tokens_details": {"cached_tokens": 0}}, 0, 100e-6 + 2 * 20e-6),
+        ({"prompt_cache_hit_tokens": 40, "prompt_cache_miss_tokens": 60}, 40, 60e-6 + 40 * 0.1e-6 + 2 * 20e-6),
+        ({"prompt_tokens_details": {"cached_tokens": 900}}, None, 100e-6 + 2 * 20e-6),
+        ({}, None, 100e-6 + 2 * 20e-6),
+    ],
+)
+async def test_kept_tokens_have_a_price_of_their_own(
+    server: FakeServer, usage: dict[str, object], kept: int | None, usd: float
+) -> None:
+    reply = completion("hello")
+    server.script = lambda _: Reply(body=reply.body | {"usage": reply.body["usage"] | usage})
+    [got] = await ask(section(server, price={"input": 1.0, "output": 2.0, "cached_input": 0.1}), call())
+    assert got.cached_tokens == kept
+    assert got.cost_usd == pytest.approx(usd)
+    [plain] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
+    assert plain.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
+
+
 def open_descriptors() -> int:
     listed = Path("/proc/self/fd")
     if not listed.is_dir():
@@ -96,14 +118,14 @@ async def test_an_unknown_price_and_missing_usage_are_unknown_and_not_zero(serve
         (lambda _: Reply(raw=b"<html>gateway</html>"), Outcome.SERVER_ERROR, 3),
         (lambda _: Reply(raw=b'{"choices": [{"mess'), Outcome.SERVER_ERROR, 3),
         (lambda r: Reply(drop=True) if r.number else answer(r), Outcome.SERVER_ERROR, 3),
-        (lambda r: Reply(delay_s=2) if r.number else answer(r), Outcome.TIMEOUT, 3),
+        (lambda r: Reply(delay_s=4) if r.number else answer(r), Outcome.TIMEOUT, 3),
     ],
 )
 async def test_each_failure_has_its_outcome_and_one_owner_of_retries(
     server: FakeServer, reply: Callable[[Request], Reply], outcome: Outcome, requests: int
 ) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else reply(r)
-    _, got = await ask(section(server, timeout_s=0.4), call(0), call(1))
+    _, got = await ask(section(server, timeout_s=1 if outcome is Outcome.TIMEOUT else 20), call(0), call(1))
     assert got.outcome is outcome, got
     assert len(got.attempts) == requests
     assert [a.number for a in got.attempts] == list(range(1, requests + 1))

@@ -80,7 +80,7 @@ async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: M
         purpose=Purpose.LOGPROB,
         params=params_of(measure),
         measure=measure,
-        continuations=ENDS if measure is Measure.ECHO else (),
+        continuations=ENDS if measure.is_completion else (),
     )
     try:
         return await gateway.complete(call)
@@ -165,7 +165,7 @@ async def test_a_chat_without_log_probabilities(
     [
         ({"model": "embedded/smollm2-135m"}, [Measure.CONTINUATION]),
         ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [Measure.CONTINUATION]),
-        ({"model": "hosted_vllm/x", "api_base": "http://x"}, [Measure.ECHO, Measure.CHOICE]),
+        ({"model": "hosted_vllm/x", "api_base": "http://x"}, [Measure.ECHO, Measure.PROMPT, Measure.CHOICE]),
         ({"model": "openai/gpt-4o"}, [Measure.CHOICE]),
         ({"model": "anthropic/claude-sonnet-4-5"}, []),
     ],
@@ -173,3 +173,66 @@ async def test_a_chat_without_log_probabilities(
 def test_what_is_tried_depends_on_what_the_provider_has(changes: dict[str, Any], wanted: list[Measure]) -> None:
     assert list(measures(ModelSection(name="m", **changes), "auto")) == wanted
     assert measures(ModelSection(name="m", **changes), "choice") == (Measure.CHOICE,)
+    assert measures(ModelSection(name="m", **changes), "echo") == (Measure.ECHO, Measure.PROMPT)
+
+
+def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
+    """What vLLM sends for `prompt_logprobs`; with `more`, as where it gives likelier tokens beside the prompt's own."""
+    assert request.path.endswith("/v1/completions")
+    assert (request.body["prompt_logprobs"], request.body["max_tokens"]) == (0, 1)
+    assert "echo" not in request.body
+    choices = []
+    for index, prompt in enumerate(request.body["prompt"]):
+        tokens = [*([mark] if mark else []), *pieces(prompt)]
+        field: list[Any] = [None]
+        for i, token in enumerate(tokens[1:], 1):
+            field.append({str(900 - i): {"logprob": likelihood(prompt, token), "rank": 7, "decoded_token": token}})
+            if more:
+                field[-1]["3"] = {"logprob": -0.01, "rank": 1, "decoded_token": " likelier"}
+        choice = {"index": index, "text": " x", "finish_reason": "length", "logprobs": None, "stop_reason": None}
+        choices.append({**choice, "prompt_logprobs": field})
+    body = {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": choices[::-1]}
+    return Reply(body=body | {"usage": {"prompt_tokens": 30, "completion_tokens": 4, "total_tokens": 34}})
+
+
+@pytest.mark.parametrize(("mark", "more"), [("", False), ("<|begin_of_text|>", False), ("", True)])
+async def test_prompt_logprobs_measure_what_echo_measures(server: FakeServer, mark: str, more: bool) -> None:
+    answer = await ask(server, lambda r: listed(r, mark, more), Measure.PROMPT)
+    assert answer.outcome is Outcome.OK
+    wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
+    assert json.loads(answer.text or "") == pytest.approx(wanted)
+    assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
+
+
+def spoiled(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
+    """The same, with the field of one prompt changed."""
+
+    def script(request: Request) -> Reply:
+        reply = listed(request)
+        reply.body["choices"][0]["prompt_logprobs"] = change(reply.body["choices"][0]["prompt_logprobs"])
+        return reply
+
+    return script
+
+
+def _other_text(field: list[Any]) -> list[Any]:
+    next(iter(field[-1].values()))["decoded_token"] = " other"
+    return field
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        without_logprobs,
+        spoiled(lambda f: None),
+        spoiled(lambda f: f[:-1]),
+        spoiled(lambda f: [*f[:3], None, *f[4:]]),
+        spoiled(lambda f: f[:1]),
+        spoiled(_other_text),
+        lambda r: error(400, "unknown field prompt_logprobs"),
+    ],
+)
+async def test_what_no_field_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
+    answer = await ask(server, script, Measure.PROMPT)
+    assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
+    assert len(server.requests) == 1

@@ -6,9 +6,9 @@ from itertools import combinations
 
 import pytest
 
+from auditor.domain.semantic import FOUNDATIONS
 from auditor.errors import ConfigError
 from auditor.prompts.questions import built_in_questions, parse_questions
-from auditor.semantic import FOUNDATIONS
 
 QUESTIONS = built_in_questions()
 

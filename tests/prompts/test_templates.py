@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import pytest
 
 from auditor.agents.reading import read_score, read_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.prompts import load_prompt
+from auditor.prompts.loader import PLACEHOLDER
 
 IN_ITS_LANGUAGE = {
     "ar": "أجب بالعربية", "de": "auf Deutsch", "es": "en español", "fr": "en français", "hi": "हिन्दी में",
@@ -51,3 +54,18 @@ def test_the_reasoning_keeps_its_words_and_loses_the_line(language: str) -> None
     answer = Answer("k", Outcome.OK, text=f"{reasoning}\nSCORE = {HALF.get(language, '0,5')}")
     trace = read_trace(answer, "m", Cell("Japan", "divorce"), 0, "text")
     assert (trace.outcome, trace.score, trace.text) == (Outcome.OK, 0.5, reasoning)
+
+
+FIXED = {"max_words", "never", "always", "count", "least", "most"}
+"""What is the same in all calls of an audit to a model."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_differs_from_call_to_call_comes_after_what_does_not(language: str) -> None:
+    """Providers keep the beginning of a prompt that many calls share; the first word that differs ends it."""
+    files = [f.name for f in (resources.files("auditor.prompts") / language).iterdir()]
+    prompts = [load_prompt(name.removesuffix(".md"), language) for name in files if name.endswith(".md")]
+    assert {"direct.structured", "direct.text"} <= {p.id for p in prompts}
+    for prompt in prompts:
+        if prompt.system:
+            assert set(PLACEHOLDER.findall(prompt.system)) <= FIXED, prompt.id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import stats
 
 from auditor.domain import Cell, CellScore, Outcome
 from auditor.errors import StorageError
+from auditor.metrics.proportion import proportion
 from auditor.reports.build import build_report
 from auditor.reports.model import Report
 from auditor.storage import audits, results
@@ -21,8 +23,8 @@ from tests.reports.conftest import import_scores, survey_of
 
 KEYS = [
     "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
-    "peer_agreement", "conflicts", "semantic", "logic", "cost", "environment",
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "tiers", "languages",
+    "peer_agreement", "conflicts", "semantic", "logic", "cost", "served", "environment",
+    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
 ]  # fmt: skip
 
 
@@ -129,7 +131,13 @@ def test_equal_answers_give_equal_reports(tmp_path: Path, report: Report) -> Non
         again = build_report(db, audit.name)
     times = {"created_at", "finished_at"}
     assert again.audit.model_dump(exclude=times) == report.audit.model_dump(exclude=times)
-    assert again.model_dump_json(exclude={"audit"}) == report.model_dump_json(exclude={"audit"})
+    # When answers came is not the same twice, nor is what goes by it.
+    timed: Any = {"audit": True, "served": True, "panel": {"judges": {"__all__": {"order"}}}}
+    assert again.model_dump_json(exclude=timed) == report.model_dump_json(exclude=timed)
+    moments = {"first_at", "last_at"}
+    assert [r.model_dump(exclude=moments) for r in again.served] == [
+        r.model_dump(exclude=moments) for r in report.served
+    ]
 
 
 def test_the_same_database_gives_the_same_bytes(population: tuple[Database, Audit], report: Report) -> None:
@@ -299,3 +307,19 @@ def test_the_gap_is_given_with_bounds_where_no_missing_score_could_turn_it(db: D
     assert gap.mae_gap.value == pytest.approx(1.75)
     assert gap.bound_low == pytest.approx(0.9 * 1.8 - 0.05)
     assert gap.bound_high == pytest.approx(0.9 * 1.8 + 0.19 - 0.05)
+
+
+def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report: Report) -> None:
+    for peer in report.peer_agreement:
+        e, alone = peer.agreement, proportion(peer.valid, peer.given)
+        assert e.value == pytest.approx(peer.valid / peer.given)
+        assert e.n == peer.given
+        assert e.reason is None
+        assert None not in (e.ci_low, e.ci_high, alone.ci_low, alone.ci_high)
+        assert (e.ci_low, e.ci_high) != (alone.ci_low, alone.ci_high)
+    for row in report.self_consistency:
+        assert all(e.ci_low is not None and e.reason is None for e in (row.cosine, row.variance))
+    assert report.refusals is not None
+    assert report.refusals.total.reason is None
+    # Within one topic countries are what there is to vary: cells.
+    assert {"cells" in (row.share.reason or "") for row in report.refusals.topics} == {True}

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
-from auditor.domain import Cell, CellScore, Outcome, Ruling, Verdict
+from auditor.domain import (
+    Cell,
+    CellScore,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Decision,
+    Outcome,
+    Rating,
+    Ruling,
+    Trace,
+    Verdict,
+)
 from auditor.errors import UsageError
+from auditor.metrics.bootstrap import holm
 from auditor.reports.comparison import compare
 from auditor.reports.comparison_page import page_of
 from auditor.reports.comparison_series import target
@@ -21,11 +36,20 @@ from tests.reports.conftest import survey_of
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
 TOPICS = ["divorce", "abortion", "suicide", "gambling", "euthanasia", "casual sex"]
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 CELLS = [(c, t) for c in COUNTRIES for t in TOPICS]
 TRUTH = dict(zip(CELLS, np.random.default_rng(5).uniform(-0.9, 0.9, len(CELLS)).round(3).tolist(), strict=True))
 
 
-def make(db: Database, name: str, noise: Mapping[str, float], *, drop: int = 0, worse_in: str = "") -> None:
+def make(
+    db: Database,
+    name: str,
+    noise: Mapping[str, float],
+    *,
+    drop: int = 0,
+    worse_in: str = "",
+    method: str = "direct",
+) -> None:
     """An audit of imported scores; each model is off by its noise, and `worse_in` one country by 0.8 more."""
     audit = audits.save(
         db, name=name, config=None, config_hash=None, survey=survey_of(TRUTH), environment={"auditor": "0.1.0"}
@@ -38,9 +62,20 @@ def make(db: Database, name: str, noise: Mapping[str, float], *, drop: int = 0, 
                 0.8 * np.sign(people) if cell[0] == worse_in else 0.0
             )
             score = None if i < drop else float(np.clip(people + off, -1, 1))
-            rows.append(CellScore(model, Cell(*cell), "direct", score, n_ok=int(score is not None), n_planned=1))
+            rows.append(CellScore(model, Cell(*cell), method, score, n_ok=int(score is not None), n_planned=1))
     results.save_scores(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.DONE)
+
+
+def test_stretched_scores_are_compared_by_r_alone(db: Database) -> None:
+    make(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
+    comparison = compare(db, [target("one:far"), target("one:near")])
+    found = comparison.pairs[0]
+    assert (found.pearson_r.change, found.mae.change, found.mae.difference.value) == ("better", "not measurable", None)
+    assert found.regions == found.by_country == found.by_topic == []
+    page = page_markdown(page_of(comparison))
+    assert "by r, which differs by" in page
+    assert "mean errors cannot be compared" in page
 
 
 def test_the_nearer_model_is_better_and_the_other_way_round_worse(db: Database) -> None:
@@ -162,3 +197,109 @@ def test_the_page_holds_no_markup_of_others(db: Database) -> None:
     assert "<script>" not in page_html(page)
     assert "&lt;script&gt;" in page_html(page)
     assert "\\<script>a\\|b" in page_markdown(page)
+
+
+def _answers(db: Database, audit: str, texts: Sequence[str]) -> None:
+    rows = [Trace("a", Cell(*cell), 0, Outcome.OK, 0.5, text) for cell, text in zip(CELLS, texts, strict=False)]
+    results.save_traces(db, audits.get(db, audit).id, rows)
+
+
+def test_a_flip_says_whether_the_judge_changed_or_the_answer(db: Database) -> None:
+    for name, answers, said in (("one", "stu", [True] * 4), ("two", "sxy", [False, False, True, False])):
+        make(db, name, {"a": 0.1})
+        _answers(db, name, answers)
+        _verdicts(db, name, {"x": said})
+    found = compare(db, [target("one"), target("two")])
+    verdicts = found.pairs[0].verdicts
+    assert verdicts is not None
+    assert (verdicts.about, verdicts.n, verdicts.traces, verdicts.to_invalid) == ("answers", 1, 1, 1)
+    assert verdicts.other_answers == 3
+    assert {(f.country, f.topic): f.same_answer for f in verdicts.flips} == {
+        CELLS[0]: True, CELLS[1]: False, CELLS[3]: None,
+    }  # fmt: skip
+    told = page_markdown(page_of(found))
+    assert "3 verdicts more are on other answers, and in none of these figures" in told
+    assert "| the same |" in told.replace("  ", " ")
+
+
+def test_verdicts_on_other_answers_are_called_so_and_judges_are_no_traces(db: Database) -> None:
+    for name, answers, said in (("one", "stuvw", True), ("two", "abcde", False)):
+        make(db, name, {"a": 0.1})
+        _answers(db, name, answers)
+        _verdicts(db, name, {"x": [said] * 5, "y": [said] * 5})
+    found = compare(db, [target("one"), target("two")])
+    verdicts = found.pairs[0].verdicts
+    assert verdicts is not None
+    assert (verdicts.about, verdicts.n, verdicts.traces, verdicts.other_answers) == ("cells", 10, 5, 0)
+    told = page_markdown(page_of(found))
+    assert "10 verdicts on the same cell, of 5 traces" in told
+    assert "No answer is the same in both, so not only the judges changed." in told
+
+
+def test_what_an_adaptive_panel_asked_of_disputed_traces_is_not_compared(db: Database) -> None:
+    make(db, "one", {"a": 0.1})
+    _verdicts(db, "one", {"x": [True] * 8, "y": [False] * 8})
+    audit = audits.get(db, "one").id
+    mixed = [replace(v, always=v.cell != CELLS[0]) for v in results.verdicts(db, audit)]
+    results.save_verdicts(db, audit, mixed)
+    [found] = compare(db, [target("one")], judges=["x", "y"]).judges
+    assert (found.about, found.n, found.traces) == ("answers", 7, 7)
+
+
+def test_every_kind_of_place_is_one_family_over_all_pairs(db: Database) -> None:
+    make(db, "one", {"a": 0.1, "b": 0.3, "c": 0.6})
+    pairs = compare(db, [target("one")], every=True).pairs
+    assert len(pairs) == 3
+    for kind in ("by_country", "by_topic"):
+        parts = [part for pair in pairs for part in getattr(pair, kind) if part.p_value is not None]
+        assert len(parts) > len(getattr(pairs[0], kind))
+        assert [part.p_holm for part in parts] == pytest.approx(holm([part.p_value for part in parts]).tolist())
+
+
+def _conflicts(db: Database, audit: str, models: tuple[str, str], winners: Sequence[str | None]) -> None:
+    left, right = models
+    rows = [
+        Conflict(
+            Cell(*cell), left, right, 0.5, -0.5, ConflictKind.BINARY,
+            ConflictState.OPEN if winner is None else ConflictState.MAJORITY, winner=winner,
+        )
+        for cell, winner in zip(CELLS, winners, strict=False)
+    ]  # fmt: skip
+    results.replace_conflicts(db, audits.get(db, audit).id, rows)
+
+
+def test_conflicts_settled_the_other_way_are_counted_and_listed_whichever_side_stands_left(db: Database) -> None:
+    make(db, "one", {"base": 0.1, "other": 0.1})
+    make(db, "two", {"tuned": 0.1, "other": 0.1})
+    _conflicts(db, "one", ("base", "other"), ["base", "base", "other", None, "base", None])
+    _conflicts(db, "two", ("other", "tuned"), ["tuned", "other", "other", "other", None, None])
+    found = compare(db, [target("one"), target("two")], renamed={"base": "tuned"})
+    assert [(p.first, p.second) for p in found.pairs] == [("one:base", "two:tuned"), ("one:other", "two:other")]
+    [part] = found.settlements
+    assert (part.shared, part.n, part.flipped) == (6, 3, 1)
+    assert (part.only_first, part.only_second, part.neither) == (1, 1, 1)
+    assert part.share.value == pytest.approx(1 / 3)
+    assert [(f.country, f.topic, f.first_winner, f.second_winner) for f in part.flips] == [(*CELLS[1], "base", "other")]
+    told = page_markdown(page_of(found))
+    assert "of 3 that both settled for a side, 1 (33%, 95% interval 6% to 79%)" in told
+    assert "Settlement flips: one and two" in told
+    assert (
+        compare(db, [target("one"), target("two")], renamed={"base": "tuned"}, listed=0).settlements[0].not_listed == 1
+    )
+
+
+def test_a_person_goes_before_the_judges_in_what_was_settled(db: Database) -> None:
+    for name in ("one", "two"):
+        make(db, name, {"a": 0.1, "b": 0.1})
+        _conflicts(db, name, ("a", "b"), ["a"])
+    audit, cell = audits.get(db, "two").id, Cell(*CELLS[0])
+    results.add_rating(db, audit, Rating(cell, "a", "b", 0.5, -0.5, "ann", Decision.RIGHT, NOW))
+    [part] = compare(db, [target("one"), target("two")]).settlements
+    assert [(f.first_by, f.second_winner, f.second_by) for f in part.flips] == [("majority", "b", "person")]
+
+
+def test_a_name_that_became_nothing_is_named(db: Database) -> None:
+    make(db, "one", {"base": 0.1, "other": 0.1})
+    make(db, "two", {"tuned": 0.1, "other": 0.1})
+    with pytest.raises(UsageError, match="no 'bse' on the first side"):
+        compare(db, [target("one"), target("two")], renamed={"bse": "tuned"})

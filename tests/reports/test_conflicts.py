@@ -11,6 +11,7 @@ from auditor.domain import Outcome, Purpose
 from auditor.reports import conflicts as module
 from auditor.reports.build import build_report
 from auditor.reports.model import Report
+from auditor.reports.sentences import cost
 from auditor.storage import ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -34,7 +35,7 @@ def test_ratings_settle_some(report: Report) -> None:
 
 
 def test_largest_first(report: Report) -> None:
-    sizes = [abs(row.difference) for row in report.conflicts.largest]
+    sizes = [abs(row.difference or 0.0) for row in report.conflicts.largest]
     assert sizes == sorted(sizes, reverse=True)
     assert report.conflicts.not_listed == 0
 
@@ -56,9 +57,9 @@ def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
         for side in (row.left, row.right):
             mine = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
             scored = [t for t in mine if t.outcome is Outcome.OK and t.score is not None]
-            nearest = min(abs((t.score or 0.0) - side.score) for t in scored)
+            nearest = min(abs((t.score or 0.0) - (side.score or 0.0)) for t in scored)
             shown = [t for t in scored if t.text == side.reasoning]
-            assert min(abs((t.score or 0.0) - side.score) for t in shown) == nearest
+            assert min(abs((t.score or 0.0) - (side.score or 0.0)) for t in shown) == nearest
 
 
 def test_cost_is_that_of_the_ledger(population: tuple[Database, Audit], report: Report) -> None:
@@ -69,6 +70,13 @@ def test_cost_is_that_of_the_ledger(population: tuple[Database, Audit], report: 
     assert row.usd == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers))
     assert row.completion_tokens == sum(a.completion_tokens or 0 for a in answers)
     assert (row.calls, row.answers, row.unpriced, row.lower_bound) == (len(traces), len(answers), 0, False)
+
+
+def test_how_much_of_prompts_was_kept_is_told_where_it_is_known(report: Report) -> None:
+    mine = [row for row in report.cost.rows if row.name == "alder"]
+    assert all(row.cached_tokens == 90 * row.answers and row.told_tokens == row.prompt_tokens for row in mine)
+    assert {row.cached_tokens for row in report.cost.rows if row.name != "alder"} == {None}
+    assert "Providers had 75% of the tokens in from earlier prompts, of those of which it is told." in cost(report)
 
 
 def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:

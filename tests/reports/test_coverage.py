@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, CheckSection
 from auditor.domain import Outcome
+from auditor.imports.recorded import import_scores as import_file
+from auditor.imports.recorded import import_traces
 from auditor.reports.build import build_report
+from auditor.reports.gates import check
 from auditor.reports.model import Report
+from auditor.reports.verification import verify
+from auditor.reports.words import signs
 from auditor.storage import audits, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import AuditRow, TraceRow
+from auditor.surveys import load_survey
 from tests.population import populate
+from tests.reports.conftest import import_scores
 
 
 def test_every_row_adds_up(report: Report) -> None:
@@ -76,3 +84,43 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     # More verdicts are there than this plan asks for; what is there counts.
     assert alder.planned >= 2 * scored
     assert alder.planned == alder.ok + sum(alder.losses.values()) + alder.missing
+
+
+def test_what_was_not_brought_in_is_missing_and_no_gate_passes_on_a_few_cells(db: Database) -> None:
+    truth = {(f"c{i}", t): 0.1 * i - 0.2 * j for i in range(13) for j, t in enumerate("abcdefghij")}
+    scores = {("m", *cell): s for cell, s in list(truth.items())[:8]}
+    report = import_scores(db, truth, {**scores, ("n", "c1", "a"): None})
+    rows = {r.name: (r.ok, r.missing, r.planned) for r in report.coverage.models}
+    assert rows == {"m": (8, 122, 130), "n": (0, 130, 130)}
+    found = check(report, CheckSection(min_pearson=0.5))
+    assert found.exit_code == 4
+    assert "8 of 130 direct samples usable" in str(found)
+    assert any("Only 3% of the planned direct samples" in sign for sign in signs(report))
+
+
+def test_each_imported_series_is_planned_at_its_usual_number_of_samples_and_balances(
+    db: Database, tmp_path: Path
+) -> None:
+    survey = load_survey("wvs7-sample")
+    cells = list(survey.scores)
+    rows = [f'm,{c.country},"{c.topic}",direct,0.1,{k}' for c in cells[1:] for k in range(3)]
+    rows += [f'm,{cells[0].country},"{cells[0].topic}",direct,0.1,{k}' for k in range(5)]
+    rows += [f'm,{c.country},"{c.topic}",other,0.1,0' for c in cells[:4]]
+    file = tmp_path / "scores.csv"
+    file.write_text("model,country,topic,method,score,sample\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    import_file(file, survey="wvs7-sample", audit="own", storage=db.url)
+    found = {r.method: (r.ok, r.planned) for r in build_report(db, "own").coverage.models}
+    n = len(cells)
+    assert found == {"direct": (3 * n + 2, 3 * n + 2), "other": (4, n)}
+    assert verify(db, "own").holds
+
+
+def test_imported_traces_of_some_cells_are_not_full_coverage(db: Database, tmp_path: Path) -> None:
+    survey = load_survey("wvs7-sample")
+    rows = [f'm,{c.country},"{c.topic}",{k},"SCORE = 0.2"' for c in list(survey.scores)[:10] for k in range(2)]
+    file = tmp_path / "traces.csv"
+    file.write_text("model,country,topic,sample,text\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    import_traces(file, survey="wvs7-sample", audit="own", storage=db.url)
+    [row] = [r for r in build_report(db, "own").coverage.models if r.stage == "direct"]
+    assert (row.ok, row.planned, row.missing) == (20, 2 * len(survey.scores), 2 * len(survey.scores) - 20)
+    assert verify(db, "own").holds

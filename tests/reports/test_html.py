@@ -110,8 +110,9 @@ def test_opens_with_the_answer(page: Page) -> None:
 
 
 def test_says_when_nothing_can_be_told_from_chance(db: Database) -> None:
-    truth = {("Egypt", str(i)): v for i, v in enumerate([0.1, -0.2, 0.3, -0.4, 0.5, -0.6])}
-    values = [0.2, 0.1, -0.3, 0.2, 0.1, -0.1]
+    people = (0.1, -0.2, 0.3, -0.4, 0.5, -0.6)
+    truth = {(c, str(i)): v / k for k, c in enumerate("ABCDEF", 1) for i, v in enumerate(people)}
+    values = [0.2, 0.1, -0.3, 0.2, 0.1, -0.1] * 6
     html = render_html(import_scores(db, truth, {("m", *c): v for c, v in zip(truth, values, strict=True)}))
     assert "cannot be told from no relation at all" in html
 

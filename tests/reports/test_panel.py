@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import krippendorff
 import numpy as np
@@ -45,6 +46,18 @@ def test_kappa_and_alpha_are_those_of_statsmodels_and_krippendorff(population: t
     assert len(whole) == report.panel.fleiss_kappa.n
     assert report.panel.fleiss_kappa.value == pytest.approx(fleiss_kappa(whole))
     assert report.panel.prevalence.value == pytest.approx(whole[:, 0].sum() / whole.sum())
+
+
+def test_one_answer_under_the_names_of_two_judges_is_said(db: Database) -> None:
+    audit = populate(db, countries=5, topics=5, samples=1)
+    assert build_report(db, audit.name).panel.repeated == 0
+    given = [v for v in results.verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    first = given[0]
+    twin = next(v for v in given if v.judge != first.judge and (v.model, v.cell) == (first.model, first.cell))
+    results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
+    report = build_report(db, audit.name)
+    assert report.panel.repeated == 1
+    assert "1 verdict of" in render_markdown(report)
 
 
 def test_every_table_and_sentence_is_in_the_page_and_the_text(report: Report) -> None:
@@ -199,6 +212,17 @@ def test_drift_between_two_runs(db: Database) -> None:
     assert rows["birch"].shift.ci_low > 0
     assert rows["birch"].restated.value == 1.0
 
+    traces = results.traces(db, second.id)
+    other = [replace(t, text=t.text and t.text[::-1]) for t in traces if t.cell == traces[0].cell]  # as long as before
+    none = [replace(t, text=None) for t in traces if t.cell == traces[-1].cell]
+    results.save_traces(db, second.id, other + none)
+    fewer = {row.judge: row for row in drift_rows(db, first.name, db, second.name)}
+    seen = {v.cell for v in results.verdicts(db, second.id) if v.judge == "birch" and v.outcome is Outcome.OK}
+    assert {traces[0].cell, traces[-1].cell} < seen
+    assert fewer["birch"].valid.n < rows["birch"].valid.n
+    results.save_traces(db, first.id, none)  # of answers that nobody recorded nothing is known
+    assert {r.judge: r.valid.n for r in drift_rows(db, first.name, db, second.name)}["birch"] == fewer["birch"].valid.n
+
 
 def test_the_holdout_of_an_audit(db: Database) -> None:
     [row] = holdout_experiment(db, populate(db, models=6, countries=8, topics=6).name, 50)
@@ -207,3 +231,16 @@ def test_the_holdout_of_an_audit(db: Database) -> None:
     assert "6 models" in row.sentence
     [few] = holdout_experiment(db, populate(db, models=3, name="few").name, 50)
     assert "cannot be told: fewer than 4 models" in few.sentence
+
+
+def test_leanings_by_chance_are_counted_of_all_that_were_tested(report: Report) -> None:
+    mild = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
+    level = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
+    none = Estimate(value=None, n=0, reason="not measured")
+    blank = {"verbosity": none, "own_family": none, "order": none}
+    first, second = (
+        r.model_copy(update={**blank, "leniency": e}) for r, e in zip(report.panel.judges, (mild, level), strict=False)
+    )
+    told = " ".join(certificate(report.panel.model_copy(update={"judges": [first, second]})))
+    assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in told
+    assert "findings is chance" not in told

@@ -16,7 +16,7 @@ def test_every_table_of_the_paper_is_there(report: Report) -> None:
     names = {name for name, _ in paper_files(report)}
     assert names >= {
         "alignment.csv", "tiers.csv", "peer_agreement.csv", "conflicts.csv", "regions.csv", "regional_gap.csv",
-        "topics.csv", "countries.csv", "tables.tex",
+        "topics.csv", "countries.csv", "coverage.csv", "tables.tex",
     }  # fmt: skip
     assert "direct_and_logprob.csv" not in names  # one method only
     assert all(re.fullmatch(r"[a-z_]+\.(csv|tex)", name) for name in names)
@@ -26,6 +26,18 @@ def test_csv_reads_back_in_full_precision(report: Report) -> None:
     rows = list(csv.DictReader(io.StringIO(dict(paper_files(report))["alignment.csv"])))
     assert [row["model"] for row in rows] == [row.model for row in report.alignment]
     assert [float(row["r"]) for row in rows] == [row.pearson_r for row in report.alignment]
+
+
+def test_coverage_is_whole_from_every_side(report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(dict(paper_files(report))["coverage.csv"])))
+    assert {row["by"] for row in rows} == {"all", "model", "judge", "country", "topic"}
+    for row in rows:
+        lost = [int(n) for name, n in row.items() if name not in ("by", "name", "what", "planned", "ok", "missing")]
+        assert int(row["planned"]) == int(row["ok"]) + sum(lost) + int(row["missing"])
+    planned = {(row["by"], row["what"]): 0 for row in rows}
+    for row in rows:
+        planned[row["by"], row["what"]] += int(row["planned"])
+    assert planned["country", "direct samples"] == planned["all", "direct samples"]
 
 
 def test_every_row_is_as_long_as_its_heading(report: Report) -> None:

@@ -55,7 +55,7 @@ def test_counts_are_those_of_the_review_queue(db: Database) -> None:
         for rater in ("bo", "cy")[: i % 3]:
             decision = list(Decision)[(i * (2 if rater == "bo" else 1)) % len(Decision)]
             rating = replace(
-                _rating(decision, rater, conflict.score_left - (i % 5 == 4)),
+                _rating(decision, rater, (conflict.score_left or 0.0) - (i % 5 == 4)),
                 cell=conflict.cell,
                 left=conflict.left,
                 right=conflict.right,

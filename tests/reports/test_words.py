@@ -20,6 +20,7 @@ def _crossed(r: float | None = None, low: float | None = None, high: float | Non
         countries=4,
         topics=10,
         pearson_r=Estimate(value=r, n=40, ci_low=low, ci_high=high, reason=NO_CLUSTERS if low is None else None),
+        corrected_r=none,
         mae=none,
         rmse=none,
         bias=none,
@@ -31,7 +32,10 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
         "model": "m", "survey": "s", "method": "direct", "n": 40, "pearson_r": r, "p_value": 0.01, "ci_low": low,
         "ci_high": high, "spearman_rho": r, "spearman_ci_low": low, "spearman_ci_high": high, "mae": 0.2,
         "mae_ci_low": 0.1, "mae_ci_high": 0.3, "rmse": 0.3, "rmse_ci_low": 0.2, "rmse_ci_high": 0.4, "n_dropped": 0,
-        "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1), "crossed": _crossed(),
+        "corrected_r": Estimate(value=None, n=40, reason="no cell has two samples"), "reliability": None,
+        "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1),
+        "crossed_p_value": 0.02,
+        "crossed": _crossed(r, low, high),
     }  # fmt: skip
     return AlignmentRow(**(values | more))
 
@@ -47,11 +51,17 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
         (_row(0.1, -0.2, 0.4), "unclear", "cannot be told from no relation at all"),
         (_row(0.5, 0.3, 0.7, crossed=_crossed(0.5, -0.1, 0.9)), "unclear", "95% interval −0.10 to 0.90"),
         (_row(0.5, 0.3, 0.7, crossed=_crossed(0.5, 0.05, 0.9)), "agrees", "hardly to very strongly"),
+        (
+            _row(0.5, 0.3, 0.7, crossed=_crossed(0.5)),
+            "unknown",
+            "cannot be judged (r = 0.50, no interval: fewer than 5",
+        ),
+        (_row(0.5, 0.3, 0.7, mae=None), "agrees", "40 cells)"),
         (_row(0.1, 0.0, 0.2), "unclear", "cannot be told from no relation at all"),
         (
             _row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
             "unknown",
-            "cannot be judged (r = 0.90, no interval: an interval",
+            "cannot be judged (r = 0.90, no interval: fewer than 5",
         ),
         (_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"), "unknown", "fewer than 3 pairs (2)"),
     ],
@@ -67,7 +77,7 @@ def test_headline_counts_each_kind_once() -> None:
     rows = [_row(), _row(), _row(0.1, -0.2, 0.4), _row(None, None, None, reason="x")]
     assert words.headline(rows) == (
         "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that cannot be "
-        "told from no relation at all and 1 cannot be judged for want of usable cells."
+        "told from no relation at all and 1 cannot be judged, since there is no interval over countries and topics."
     )
     assert words.headline([_row(), _row(0.6)]) == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
     assert (
@@ -105,6 +115,23 @@ def test_signs_of_failure(report: Report) -> None:
     assert "The variance of the samples is above 0.12 on average for alder (0.20)." in told
     assert "The judges find less than 70% of the reasoning valid of alder (60%)." in told
     assert "Further from people in Non-Western than in Western countries: alder (by 0.20)." in told
+
+
+def test_few_judges_leave_chance_open_and_a_model_counts_once_a_topic(report: Report) -> None:
+    kappa = report.panel.fleiss_kappa.model_copy(update={"value": 0.26, "ci_low": -0.18, "ci_high": 0.63})
+    off = Estimate(value=0.9, n=9, ci_low=0.8, ci_high=1.0)
+    topics = [
+        report.topics[0].model_copy(update={"name": "divorce", "model": model, "method": method, "mae": off})
+        for model in ("alder", "birch")
+        for method in ("direct", "logprob")
+    ]
+    panel = report.panel.model_copy(update={"fleiss_kappa": kappa})
+    told = " ".join(words.signs(_changed(report, panel=panel, topics=topics)))
+    assert "The judges’ agreement cannot be told from chance (Fleiss’ kappa 0.26" in told
+    assert "divorce (2 models)" in told
+    below = kappa.model_copy(update={"value": -0.3, "ci_low": -0.5, "ci_high": -0.1})
+    worse = _changed(report, panel=report.panel.model_copy(update={"fleiss_kappa": below}))
+    assert "less than chance would give" in " ".join(words.signs(worse))
 
 
 def test_no_sign_without_a_figure(report: Report) -> None:
@@ -151,3 +178,13 @@ def test_an_estimate_without_a_value_says_why() -> None:
 )  # fmt: skip
 def test_numbers_as_people_read_them(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_the_corrected_r_stands_beside_the_raw_one(report: Report) -> None:
+    for row in report.alignment:
+        assert row.pearson_r is not None
+        assert row.corrected_r.value is not None
+        assert abs(row.corrected_r.value) > abs(row.pearson_r)
+        assert row.reliability == pytest.approx((row.pearson_r / row.corrected_r.value) ** 2)
+        assert words.corrected(row).startswith(number(row.corrected_r.value))
+    assert words.corrected(_row()) == "no cell has two samples"

@@ -12,6 +12,7 @@ from auditor.reports.markdown import render_markdown
 from auditor.reports.measures import Estimate, GainRow
 from auditor.reports.model import Report
 from auditor.storage.database import Database
+from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Chile", "France", "Kenya"]
@@ -33,28 +34,48 @@ def made(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, in
     return import_scores(db, table, scores), truth
 
 
-def test_the_gain_is_r_less_that_of_the_topic_mean(db: Database) -> None:
+def test_the_gain_is_r_within_topics(db: Database) -> None:
     report, truth = made(db, 0.8)
     others = (truth.sum(axis=0) - truth) / (len(COUNTRIES) - 1)
-    expected = stats.pearsonr(others.ravel(), truth.ravel()).statistic
+    full = np.broadcast_to(truth.mean(axis=0), truth.shape)
     row = next(b for b in report.baselines if (b.model, b.baseline) == ("aware", "topic mean"))
-    assert row.pearson_r.value == pytest.approx(expected)
+    assert row.pearson_r.value == pytest.approx(stats.pearsonr(full.ravel(), truth.ravel()).statistic)
     assert row.mae.value == pytest.approx(np.abs(others - truth).mean())
+    scores = {c.country + c.topic: c.scores["direct"]["aware"] for c in report.audit.cells}
+    aware = np.array([[scores[c + t] for t in TOPICS] for c in COUNTRIES], dtype=float)
     gains = {g.model: g for g in report.gain or []}
-    r = {a.model: a.pearson_r for a in report.alignment}
-    for model, gain in gains.items():
-        assert gain.baseline_r == pytest.approx(expected)
-        assert gain.gain.value == pytest.approx((r[model] or 0) - expected)
-        assert gain.gain.ci_low is not None
+    expected = stats.pearsonr((aware - aware.mean(axis=0)).ravel(), (truth - full).ravel()).statistic
+    assert gains["aware"].within_topics.value == pytest.approx(expected)
+    assert (gains["aware"].p_value or 1) < 0.05
     said = {model: text for _, model, text in sentences.knowledge(report)}
-    assert "beats the topic mean" in said["aware"]
-    assert "shows no knowledge of cultures" in said["blind"]
+    assert "knows something of how countries differ" in said["aware"]
+    assert "is not shown to know how countries differ" in said["blind"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001])
+def test_one_answer_a_topic_is_no_knowledge_of_countries(db: Database, noise: float) -> None:
+    survey = load_survey("wvs7-sample")
+    rng = np.random.default_rng(5)
+    level = {t: float(np.mean([s for c, s in survey.scores.items() if c.topic == t])) for t in survey.topics}
+    scores = {("m", *c): level[c.topic] + noise * rng.normal() for c in survey.scores}
+    report = import_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores)
+    [row] = report.gain or []
+    text = sentences.knowledge(report)[0][2]
+    assert "knows" not in text
+    if noise:
+        low, high = row.within_topics.ci_low, row.within_topics.ci_high
+        assert low is not None
+        assert high is not None
+        assert low <= 0 <= high
+    else:
+        assert row.within_topics.value is None
+        assert "the model says the same of a topic in every country" in text
 
 
 def test_page_and_text_say_it(db: Database) -> None:
     report, _ = made(db, 0.5)
     for text in (render_html(report), render_markdown(report)):
-        assert "shows no knowledge of cultures" in text
+        assert "is not shown to know how countries differ" in text
         assert "How high r can be is not known: scores were imported" in text
         assert "regional mean" in text
 
@@ -69,26 +90,24 @@ def test_a_baseline_sees_only_the_cells_that_the_model_has(db: Database) -> None
 def test_one_country_alone_has_a_named_reason(db: Database) -> None:
     report = import_scores(db, {("Japan", t): 0.1 for t in TOPICS}, {("m", "Japan", t): 0.2 for t in TOPICS})
     [row] = report.gain or []
-    assert row.gain.value is None
-    assert "cannot be compared with the topic mean: no cell" in sentences.knowledge(report)[0][2]
+    assert row.within_topics.value is None
+    assert "cannot be tested on how countries differ: neither the model nor people" in sentences.knowledge(report)[0][2]
     assert render_html(report)
 
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "words"),
     [
-        (0.2, 0.1, 0.3, "beats the topic mean"),
-        (0.2, -0.1, 0.3, "is not shown to beat the topic mean"),
-        (-0.2, -0.3, -0.1, "is worse than the topic mean"),
-        (0.2, None, None, "whether beyond chance cannot be told"),
-        (-0.2, None, None, "is behind the topic mean"),
-        (-0.2, None, None, "whether beyond chance cannot be told"),
+        (0.2, 0.1, 0.3, "knows something"),
+        (0.2, -0.1, 0.3, "is not shown to know"),
+        (-0.2, -0.3, -0.1, "runs against"),
+        (0.2, None, None, "may or may not know"),
     ],
 )
 def test_words_go_by_the_interval(
     db: Database, value: float, low: float | None, high: float | None, words: str
 ) -> None:
     estimate = Estimate(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
-    row = GainRow(model="m", method="direct", baseline="topic mean", gain=estimate, pearson_r=0.5, baseline_r=0.3)
+    row = GainRow(model="m", method="direct", within_topics=estimate, p_value=None)
     report = import_scores(db, {("Japan", "a"): 0.1}, {("m", "Japan", "a"): 0.2}).model_copy(update={"gain": [row]})
     assert words in sentences.knowledge(report)[0][2]

@@ -9,11 +9,13 @@ import pytest
 from auditor.domain import Act, Decision
 from auditor.errors import StorageError
 from auditor.review.afterwards import Afterwards
-from auditor.review.desk import SHOWN, Desk
+from auditor.review.desk import Desk
 from auditor.review.item import Item
+from auditor.review.people import said_blind
 from auditor.storage import rating_log, results
 from auditor.storage.database import Database
-from auditor.storage.standing import QueueFilter, Standing
+from auditor.storage.rating_log import SHOWN
+from auditor.storage.standing import ConflictKey, QueueFilter, Standing
 from tests.review_case import MODELS, review_case
 
 
@@ -247,3 +249,44 @@ def test_the_question_is_the_surveys(db: Database) -> None:
     item = first(desk_of(db))
     assert item.question == f"How justifiable is {item.key.topic} in {item.key.country}?"
     assert dataclasses.is_dataclass(item)
+
+
+def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> None:
+    """Alder's side and its verdicts, and the survey's score, show after the first decision."""
+    audit = review_case(db, conflicts=2)
+    one, other = results.conflicts(db, audit.id)
+    beside = [replace(one, right="cedar", score_right=0.05), replace(one, left="dill", right="elm")]
+    results.replace_conflicts(db, audit.id, [one, other, *beside])
+    keys = [ConflictKey(*c.cell, c.left, c.right) for c in (one, *beside, other)]
+    desk = Desk(db, audit, "ada")
+    ahead = desk.item(keys[1])  # put together while nothing had been decided
+    assert ahead.known == ""
+    desk.decide(desk.item(keys[0]), Decision.BOTH)
+
+    assert [desk.item(key).known for key in keys] == ["", SHOWN, "survey", ""]
+    assert desk.keys(QueueFilter(todo=True))[0] == keys[3]
+    for item in (ahead, desk.item(keys[2]), desk.item(keys[3])):
+        assert not item.revealed  # what can still be hidden is
+        assert item.left.author is None
+        desk.decide(item, Decision.BOTH)
+
+    assert [e.rating.shown for e in rating_log.entries(db, audit.id)] == ["", SHOWN, "survey", ""]
+    assert set(said_blind(db, audit.id)) == {keys[0], keys[3]}
+    assert Desk(db, audit, "grace").item(keys[1]).known == ""
+
+
+def test_a_note_or_a_skip_on_a_known_cell_reveals_nothing(db: Database) -> None:
+    audit = review_case(db, conflicts=1)
+    (one,) = results.conflicts(db, audit.id)
+    beside = replace(one, left="dill", right="elm")
+    results.replace_conflicts(db, audit.id, [one, beside])
+    keys = [ConflictKey(*c.cell, c.left, c.right) for c in (one, beside)]
+    desk = Desk(db, audit, "ada")
+    desk.reveal(desk.item(keys[0]))
+    desk.note(desk.item(keys[1]), "later")
+    desk.decide(desk.item(keys[1]), Decision.SKIP)
+    assert not desk.item(keys[1]).revealed
+
+    open_book = Desk(db, audit, "ada", blind=False)
+    assert open_book.item(keys[1]).revealed
+    assert rating_log.entries(db, audit.id)[-1].rating.act is Act.REVEAL

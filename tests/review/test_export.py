@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -71,3 +72,13 @@ def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, writte
     (row,) = csv.DictReader(out)
     assert row["note"] == written
     assert row["score"] == "-0.5", "a negative number is a number"
+
+
+def test_what_was_said_of_other_scores_is_not_in_force(db: Database, audit: Audit) -> None:
+    one, *rest = results.conflicts(db, audit.id)
+    decided = next(c for c in (one, *rest) if c.id == next(iter(rating_rows(db, audit)))["conflict"])
+    others = [c for c in (one, *rest) if c.id != decided.id]
+    results.replace_conflicts(db, audit.id, [*others, replace(decided, score_left=(decided.score_left or 0.0) + 0.01)])
+    assert [row["in_force"] for row in rating_rows(db, audit)] == [False, False, True]
+    results.replace_conflicts(db, audit.id, [*others, decided])
+    assert [row["in_force"] for row in rating_rows(db, audit)] == [True, False, True]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -95,8 +97,6 @@ def test_what_was_said_of_other_scores_does_not_count(db: Database) -> None:
     for k in list(desk.keys()):
         desk.decide(desk.item(k), B)
     one, other = results.conflicts(db, audit.id)
-    from dataclasses import replace
-
     results.replace_conflicts(db, audit.id, [one, replace(other, score_left=0.99)])
     assert list(said_blind(db, audit.id)) == [ConflictKey(*one.cell, one.left, one.right)]
 
@@ -108,7 +108,7 @@ def test_lessons_are_of_the_sides_as_stored_whatever_was_shown_where(db: Databas
         desk = Desk(db, audit, rater)
         for k in list(desk.keys()):
             item = desk.item(k)
-            desk.decide(item, L if item.left.score < item.right.score else R)
+            desk.decide(item, L if (item.left.score or 0.0) < (item.right.score or 0.0) else R)
 
     learnt = lessons(db, audit.id, said_blind(db, audit.id))
     assert len(learnt) == 20 * 2 * 2  # conflicts, sides, and the judges of each side
@@ -119,6 +119,40 @@ def test_lessons_are_of_the_sides_as_stored_whatever_was_shown_where(db: Databas
     assert set(found) == {"alder", "birch", "cedar"}
     assert found["cedar"].same.value == 1.0
     assert found["cedar"].same.n + found["cedar"].same.lost == 40
+
+
+def test_a_side_of_several_conflicts_teaches_once(db: Database) -> None:
+    """Of three models' conflicts on 12 cells, all decided, a judge has 24 sides before it and learns of no more."""
+    audit = review_case(db, conflicts=12)
+    pairs = results.conflicts(db, audit.id)
+    every = [
+        pair
+        for c in pairs
+        for pair in (c, replace(c, right="cedar", score_right=0.05), replace(c, left="birch", right="cedar"))
+    ]
+    results.replace_conflicts(db, audit.id, every)
+    said = {
+        ConflictKey(*c.cell, c.left, c.right): {"ada": L if c.left == "birch" else R if c.right == "birch" else B}
+        for c in every
+    }  # birch is right against both; alder and cedar are wrong against it and right beside each other: no lesson
+    learnt = lessons(db, audit.id, said)
+    assert len({(x.judge, x.cell) for x in learnt}) == len(learnt) == 24
+    assert {(x.judge, x.right) for x in learnt} == {("alder", True), ("cedar", True)}
+
+    said = {k: {"ada": N} if {"alder", "cedar"} == {k.left, k.right} else d for k, d in said.items()}
+    found = {x.judge: x for x in judge_lessons(lessons(db, audit.id, said))}
+    assert {judge: x.same.n + x.same.lost for judge, x in found.items()} == dict.fromkeys(
+        ("alder", "birch", "cedar"), 24
+    )
+
+
+def test_what_an_adaptive_panel_asked_of_disputed_traces_teaches_nothing(db: Database) -> None:
+    audit = review_case(db, conflicts=1)
+    (one,) = results.conflicts(db, audit.id)
+    verdicts = [v for v in results.verdicts(db, audit.id) if v.cell == one.cell]
+    results.save_verdicts(db, audit.id, [replace(v, always=v.judge != "cedar") for v in verdicts])
+    said = {ConflictKey(*one.cell, one.left, one.right): {"ada": L}}
+    assert {x.judge for x in lessons(db, audit.id, said)} == {"alder", "birch"}
 
 
 def test_both_neither_and_a_score_of_ones_own(db: Database) -> None:
@@ -132,8 +166,11 @@ def test_both_neither_and_a_score_of_ones_own(db: Database) -> None:
     assert {(x.cell.topic, x.right) for x in learnt} == {(both.topic, True), (neither.topic, False)}
 
 
+CELLS = itertools.count()
+
+
 def lesson(share: float, right: bool, judge: str = "cedar") -> Lesson:
-    return Lesson(judge, Cell("Egypt", "divorce"), share, right)
+    return Lesson(judge, Cell("Egypt", f"topic {next(CELLS)}"), share, right)
 
 
 def test_a_judge_who_is_right_three_times_in_four() -> None:
@@ -178,7 +215,7 @@ def test_the_summary_says_all_in_words(db: Database) -> None:
         desk = Desk(db, audit, rater)
         for number, k in enumerate(sorted(desk.keys())):
             item = desk.item(k)
-            strict = L if item.left.score < item.right.score else R
+            strict = L if (item.left.score or 0.0) < (item.right.score or 0.0) else R
             desk.decide(item, B if rater == "grace" and number < 2 else strict)
     raters, judges, worth = summary_of(db, audit).tables
     rows = {row.name: row for table in (raters, judges, worth) for row in table.rows}

@@ -20,7 +20,7 @@ def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = Tr
     desk = Desk(db, audit, "ada")
     for key in sorted(desk.keys())[:conflicts]:
         item = desk.item(key)
-        strict_left = item.left.score < item.right.score
+        strict_left = (item.left.score or 0.0) < (item.right.score or 0.0)
         desk.decide(item, Decision.LEFT if strict_left == with_judges else Decision.RIGHT)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.exc import DatabaseError
 
 from auditor.domain import (
     Answer,
@@ -31,7 +33,8 @@ from auditor.domain import (
 from auditor.errors import StorageError, UsageError
 from auditor.storage import audits, ledger, results
 from auditor.storage.database import Database, open_database, run_lock, table_of
-from auditor.storage.tables import MetaRow
+from auditor.storage.schema import VERSION
+from auditor.storage.tables import REVISION, VectorRow
 
 CELL = Cell("NO", "divorce")
 SURVEY = Survey(
@@ -49,8 +52,8 @@ def make(db: Database, config_hash: str = "h") -> audits.Audit:
     return audits.save(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
 
 
-def test_sqlite_keeps_its_promises(db: Database) -> None:
-    with db.read() as connection:
+def test_sqlite_keeps_its_promises(file_storage: str) -> None:
+    with open_database(file_storage) as db, db.read() as connection:
         pragmas = {
             n: connection.execute(text(f"PRAGMA {n}")).scalar_one()
             for n in ("journal_mode", "synchronous", "foreign_keys")
@@ -72,10 +75,10 @@ def test_what_is_no_database_of_ours_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) -> None:
-    meta = table_of(MetaRow)
-    db.write(lambda c: c.execute(meta.update().where(meta.c.key == "schema_version").values(value="99")))
-    with pytest.raises(StorageError, match="newer version"):
-        open_database(storage)
+    db.write(lambda c: c.execute(VERSION.update().values(version_num="9999")))
+    for create in (True, False):
+        with pytest.raises(StorageError, match=f"newer version of auditor .revision 9999, known here: {REVISION}"):
+            open_database(storage, create=create)
 
 
 def test_an_audit_comes_back_as_it_was(db: Database) -> None:
@@ -132,10 +135,10 @@ def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
 
 
 def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
-    meta = table_of(MetaRow)
+    vector = table_of(VectorRow)
 
-    def add(key: str) -> Callable[[Connection], object]:
-        return lambda connection: connection.execute(insert(meta), [{"key": key, "value": "1"}])
+    def add(text: str) -> Callable[[Connection], object]:
+        return lambda connection: connection.execute(insert(vector), [{"revision": "r", "text": text, "values": b""}])
 
     good = [db.writer.submit(add(f"k{i}")) for i in range(20)]
     bad = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
@@ -145,7 +148,7 @@ def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
     with pytest.raises(Exception, match="nowhere"):
         bad.result(timeout=10)
     with db.read() as connection:
-        assert len(connection.execute(select(meta)).all()) == 22
+        assert len(connection.execute(select(vector)).all()) == 21
 
 
 def test_one_run_at_a_time(db: Database, storage: str) -> None:
@@ -194,3 +197,11 @@ def test_a_survey_comes_back_as_it_was_saved_and_one_of_less_detail_does_too(db:
         del bare[key]
     found = audits.survey_of(db, replace(audit, survey=json.dumps(bare)))
     assert (found.grouping, found.native, found.phrasings) == (None, {}, {})
+
+
+def test_a_damaged_file_is_said_on_writing_too(db: Database) -> None:
+    def damaged(_: Connection) -> None:
+        raise DatabaseError("INSERT", {}, sqlite3.DatabaseError("database disk image is malformed"))
+
+    with pytest.raises(StorageError, match="malformed"):
+        db.write(damaged)

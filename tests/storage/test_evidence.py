@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from tests.population import populate
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as db:
         yield db
 
 

@@ -15,17 +15,18 @@ from sqlalchemy import text
 
 from auditor.domain import Act, Decision
 from auditor.errors import StorageError
-from auditor.storage import rating_log, results, reviews
+from auditor.storage import chain, rating_log, results, reviews
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
+from auditor.storage.engine import make_engine
 from auditor.storage.rating_log import Saying, stacks
 from auditor.storage.standing import ConflictKey, QueueFilter, Standing
 from tests.review_case import review_case
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    with open_database(f"sqlite:///{tmp_path}/audits.db") as database:
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as database:
         yield database
 
 
@@ -50,8 +51,11 @@ def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audi
     key = keys_of(db, audit)[0]
     say(db, audit, key, Decision.LEFT)
 
-    with sqlite3.connect(str(db.path)) as other:
-        assert other.execute("select rater, decision, act from rating").fetchall() == [("ada", "left", "decide")]
+    other = make_engine(db.engine.url.render_as_string(hide_password=False))
+    with other.connect() as connection:
+        rows = connection.execute(text("select rater, decision, act from rating")).all()
+    other.dispose()
+    assert rows == [("ada", "left", "decide")]
 
 
 def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
@@ -169,8 +173,8 @@ with open_database(sys.argv[1], create=False) as db:
 """
 
 
-def test_two_processes_that_decide_at_once_lose_nothing(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/audits.db"
+def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
+    url = storage
     with open_database(url) as db:
         audit = review_case(db)
     raters = ("ada", "grace")
@@ -195,6 +199,8 @@ def test_two_processes_that_decide_at_once_lose_nothing(tmp_path: Path) -> None:
 
     with open_database(url) as db:
         stored = {rater: rating_log.entries(db, audit.id, rater=rater) for rater in raters}
+        records = chain.check(db)
+    assert (records.links, records.broken) == (200, [])
     for rater, ids in zip(raters, said, strict=True):
         assert [e.id for e in stored[rater]] == ids
         assert [e.rating.note for e in stored[rater]] == [str(i) for i in range(100)]

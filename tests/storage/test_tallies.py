@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,13 @@ from auditor.domain import Outcome, Ruling, Verdict
 from auditor.storage import ledger, results, tallies
 from auditor.storage.database import Database, open_database
 from tests.population import populate
+from tests.storage.conftest import ENGINES, new_database
 
 
-@pytest.fixture(scope="module")
-def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+@pytest.fixture(scope="module", params=ENGINES)
+def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     path = tmp_path_factory.mktemp("tallies") / "audit.db"
-    with open_database(f"sqlite:///{Path(path)}") as db:
+    with open_database(new_database(request, path)) as db:
         populate(db)
         yield db
 
@@ -71,12 +73,31 @@ def test_calls_and_their_cost(db: Database) -> None:
 
 
 def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
-    rows = {(r.name, r.purpose): r.attempts for r in tallies.attempt_tallies(db, AUDIT)}
+    rows = Counter[tuple[str, str]]()
+    for row in tallies.call_tallies(db, AUDIT):
+        rows[row.name, row.purpose] += row.attempts
     traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
     twice = sum(t.sample == 0 and t.outcome.is_answer for t in traces)
     assert rows["alder", "direct"] == len(traces) + twice
 
 
-@pytest.mark.parametrize("name", ["trace", "verdict", "judge", "ruling", "call", "attempt"])
+def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, countries=5, topics=5)
+        before, peers = tallies.judge_tallies(db, audit.id), tallies.peer_tallies(db, audit.id)
+        asked = [v for v in results.verdicts(db, audit.id) if v.judge == "alder"]
+        results.save_verdicts(db, audit.id, [replace(v, always=v.sample > 0) for v in asked])
+        kept = [v for v in results.verdicts(db, audit.id) if v.outcome is Outcome.OK]
+        whole, fair = tallies.judge_tallies(db, audit.id), tallies.peer_tallies(db, audit.id)
+    assert whole == before
+    every, some = (Counter((v.model, *v.cell) for v in kept if always or v.always) for always in (True, False))
+    assert {row[:3]: row.n for row in peers} == every
+    assert {row[:3]: row.n for row in fair} == some
+    assert 0 < some.total() < every.total()
+    valid = sum(v.ruling is Ruling.VALID for v in kept if v.always)
+    assert sum(row.valid for row in fair) == sum(row.score_fit for row in fair) == valid
+
+
+@pytest.mark.parametrize("name", ["trace", "verdict", "ruling", "call"])
 def test_another_audit_has_none_of_it(db: Database, name: str) -> None:
     assert getattr(tallies, f"{name}_tallies")(db, AUDIT + 1) == []

@@ -16,8 +16,8 @@ import pytest
 from auditor.domain import Decision
 from auditor.review.desk import Desk
 from auditor.storage import audits, ledger, results
-from auditor.storage.database import Database, run_lock
-from auditor.storage.overview import overviews, runner
+from auditor.storage.database import Database, run_lock, runner
+from auditor.storage.overview import overviews
 from auditor.storage.standing import Standing
 from auditor.tui.home import Home, card
 from auditor.tui.people import PeoplePage

@@ -18,7 +18,7 @@ def _rated(db: Database) -> None:
         desk = Desk(db, audit, rater)
         for number, key in enumerate(sorted(desk.keys())[:10]):
             item = desk.item(key)
-            strict = Decision.LEFT if item.left.score < 0 else Decision.RIGHT
+            strict = Decision.LEFT if (item.left.score or 0.0) < 0 else Decision.RIGHT
             desk.decide(item, Decision.BOTH if rater == "grace" and number < 3 else strict)
 
 

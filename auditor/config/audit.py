@@ -1,0 +1,277 @@
+"""One audit: all tables of the file together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from auditor.config.phrasing import check_language
+from auditor.config.probes import DirectProbe, Probes
+from auditor.config.rules import (
+    is_same_model,
+    require_different,
+    require_own_names,
+    require_same_model_for_shared_names,
+    require_seats,
+    require_source_of_weights,
+    require_task_that_stands_alone,
+    require_third_model,
+    require_unique,
+    require_usable_weights,
+)
+from auditor.config.section import Section
+from auditor.config.sections import (
+    EMBEDDED,
+    NAME,
+    REPLAY,
+    CheckSection,
+    ConflictSection,
+    EmbeddingSection,
+    Limits,
+    ModelSection,
+    PanelSection,
+    SurveySection,
+    TaskSection,
+    TelemetrySection,
+)
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
+from auditor.errors import did_you_mean
+
+
+class AuditConfig(Section):
+    """One audit."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    """The audit's name: letters, digits, dot, dash and underscore."""
+    survey: SurveySection | None = None
+    """Which ground truth; only probes that ask about countries and topics need it."""
+    task: TaskSection | None = None
+    """Items of one's own, asked instead of a survey."""
+    language: str | list[str] = ENGLISH
+    """What models are asked in: an ISO 639-1 code, `native` for each country's main language or languages (English
+    where there are no prompts in them), or a list such as `["en", "native"]`, which asks all samples of a cell in each;
+    where two are the same language, once."""
+    models: Annotated[list[ModelSection], Field(min_length=1)]
+    judges: Literal["peers"] | list[ModelSection] = "peers"
+    """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
+    probes: Probes = Probes(direct=DirectProbe())
+    conflicts: ConflictSection = ConflictSection()
+    panel: PanelSection = PanelSection()
+    embedding: EmbeddingSection = EmbeddingSection()
+    limits: Limits = Limits()
+    check: CheckSection = CheckSection()
+    """Thresholds of `auditor check`; they change no result."""
+    telemetry: TelemetrySection | None = None
+    """Whom to tell of calls, beside the database; it changes no result."""
+    storage: str | None = None
+    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
+    seed: int = 0
+    """Seed of all sampling; each sample's own seed is derived from it."""
+
+    @field_validator("storage")
+    @classmethod
+    def _no_password(cls, value: str | None) -> str | None:
+        if value is not None and re.search(r"//[^/@]*:[^/@]+@|[?&]\w*password=", value):
+            raise ValueError(
+                "the URL holds a password, which no config may. Take it out; set PGPASSWORD, or keep it in ~/.pgpass."
+            )
+        return value
+
+    @field_validator("language")
+    @classmethod
+    def _known_languages(cls, value: str | list[str]) -> str | list[str]:
+        chosen = [value] if isinstance(value, str) else value
+        if not chosen:
+            raise ValueError("the list is empty. Name at least one language.")
+        if len(set(chosen)) < len(chosen):
+            raise ValueError("a language is there twice. Name each once.")
+        for name in chosen:
+            check_language(name, (*LANGUAGES, NATIVE))
+        return value
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages in order; `native` differs by country."""
+        return (self.language,) if isinstance(self.language, str) else tuple(self.language)
+
+    def languages_in(self, native: Sequence[str]) -> tuple[str, ...]:
+        """The languages that a country is asked in, each once.
+
+        Args:
+            native: its main languages, of those there are prompts in; English stands in where there is none.
+        """
+        asked = (
+            code for name in self.languages for code in (tuple(native) or (ENGLISH,) if name == NATIVE else (name,))
+        )
+        return tuple(dict.fromkeys(asked))
+
+    def samples_in(self, native: Sequence[str]) -> int:
+        """Samples of one cell by one model, over all languages of the country; 0 without the direct probe."""
+        return self.direct.samples * len(self.languages_in(native)) if self.probes.direct else 0
+
+    def least_samples_in(self, native: Sequence[str]) -> int:
+        """As `samples_in`, but only those that are taken whatever the samples say."""
+        return self.samples_in(native) // self.direct.samples * self.direct.least_samples
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether it depends on a trace's number which judges it goes to, if any."""
+        return self.panel.judges_per_trace is not None or self.direct.tolerance is not None
+
+    def samples_on(self, survey: Survey, *, least: bool = False) -> dict[Cell, int]:
+        """Samples of each cell that models are asked about, by one model: at most, or `least` at least."""
+        count = self.least_samples_in if least else self.samples_in
+        return {cell: count(survey.native.get(cell.country, ())) for cell in survey.asked}
+
+    @property
+    def direct(self) -> DirectProbe:
+        """How direct scores are asked for; the defaults where they are not."""
+        return self.probes.direct or DirectProbe()
+
+    @model_validator(mode="after")
+    def _survey_where_needed(self) -> AuditConfig:
+        asking = [name for name in ("direct", "logprob") if getattr(self.probes, name)]
+        if self.task is not None:
+            require_task_that_stands_alone(self.probes, self.languages, has_survey=self.survey is not None)
+        elif self.survey is None and asking:
+            raise ValueError(
+                f"the key 'survey' is missing. Add it; the probe '{asking[0]}' asks about its countries and topics. "
+                "Or add 'task', to ask questions of your own."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _cells_of_all_probes(self) -> AuditConfig:
+        if self.direct.target_width is not None and self.probes.logprob:
+            raise ValueError(
+                "probes.direct.target_width: the probe 'logprob' is of all cells, so that the two could not be set "
+                "beside each other. Leave out one of them."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _answers_where_needed(self) -> AuditConfig:
+        for model in self.models:
+            if model.model.startswith(REPLAY) and model.answers is None:
+                raise ValueError(
+                    f"model '{model.name}' replays answers, but of no file. Set its key 'answers' to one with "
+                    "model,country,topic,sample,text."
+                )
+        for judge in self.judges if isinstance(self.judges, list) else ():
+            if judge.model.startswith(REPLAY):
+                raise ValueError(f"judge '{judge.name}': recorded answers cannot judge. See `auditor import verdicts`.")
+        return self
+
+    @model_validator(mode="after")
+    def _weights_where_needed(self) -> AuditConfig:
+        if self.probes.logprob and self.probes.logprob.method == "continuation":
+            for model in self.models:
+                if model.weights is None and not model.model.startswith(EMBEDDED):
+                    raise ValueError(
+                        f"model '{model.name}' has no weights on this machine, which probes.logprob.method = "
+                        "'continuation' needs. Set its key 'weights', or another method."
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _items_that_can_be_compared(self) -> AuditConfig:
+        logic = self.probes.logic
+        if logic is None:
+            return self
+        if logic.cot and logic.answer == "probability":
+            raise ValueError("probes.logic.cot: the next token is no chain of thought. Leave out one of the two.")
+        if logic.items == "topics" and self.survey is None:
+            raise ValueError("the key 'survey' is missing. Add it; the probe 'logic' compares its topics.")
+        if logic.items == "traces" and not self.probes.direct:
+            raise ValueError("probes.logic.items: there are no traces without the probe 'direct'. Add direct = {}.")
+        if logic.items in ("topics", "traces") and logic.relation != "preference":
+            raise ValueError(
+                f"probes.logic.relation: {logic.items} are compared by preference. "
+                "Name a file of items for other relations."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _names_and_judges(self) -> AuditConfig:
+        require_unique([m.name for m in self.models], "models")
+        require_different(self.models)
+        if isinstance(self.judges, list):
+            require_unique([j.name for j in self.judges], "judges")
+            require_same_model_for_shared_names(self.models, self.judges)
+            require_own_names(self.models, self.judges)
+        for model in self.models if self.probes.direct else ():
+            if self.judges != [] and not self.judges_of(model.name):
+                raise ValueError(
+                    f"model '{model.name}' has no judge: a model never judges itself{self._nor_its_family(model)}. "
+                    "Add another model or judge, or set judges = [] for no review."
+                )
+        if self.probes.direct and self.judges != []:
+            require_seats(self.panel, {m.name: len(self.judges_of(m.name)) for m in self.models})
+        require_source_of_weights(self.panel, self.probes)
+        if self.panel.weights_from is None:
+            require_usable_weights(self.panel, [j.name for j in self.judge_models])
+        require_third_model(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
+        return self
+
+    @model_validator(mode="after")
+    def _semantic_can_be_measured(self) -> AuditConfig:
+        probe = self.probes.semantic
+        if probe is None:
+            return self
+        if (probe.encoder or self.embedding.model) == "none":
+            raise ValueError("the probe 'semantic' needs a sentence encoder. Name one under embedding.")
+        known = list(dict.fromkeys(m.name for m in [*self.models, *self.judge_models]))
+        for key, name in probe.helpers.items():
+            if name not in known:
+                hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
+                raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. {hint}")
+        return self
+
+    @property
+    def judge_models(self) -> list[ModelSection]:
+        """All judges, whoever they may judge."""
+        peers = [m for m in self.models if not m.model.startswith(REPLAY)]  # a record can be judged, but not judge
+        return peers if self.judges == "peers" else list(self.judges)
+
+    def judges_of(self, name: str) -> list[ModelSection]:
+        """The judges of a model's traces: all but the model itself, by name and by what it runs on, or its family."""
+        author = next(m for m in self.models if m.name == name)
+        others = [j for j in self.judge_models if j.name != name and not is_same_model(j, author)]
+        return [j for j in others if not self.panel.exclude_family or j.kin != author.kin]
+
+    def panel_size(self, name: str) -> int:
+        """Judges of each of a model's traces."""
+        return min(len(self.judges_of(name)), self.panel.judges_per_trace or len(self.judge_models))
+
+    def panel_of(self, *names: str) -> list[ModelSection]:
+        """The judges that may judge each of some models, in order: the seats of a conflict between them."""
+        seats = [{j.name for j in self.judges_of(name)} for name in names]
+        return [j for j in self.judge_models if all(j.name in known for known in seats)]
+
+    def _nor_its_family(self, model: ModelSection) -> str:
+        return f", nor one of its family ({model.kin})" if self.panel.exclude_family else ""
+
+    def model(self, name: str) -> ModelSection:
+        """The audited model or judge of that name."""
+        return next(m for m in [*self.models, *self.judge_models] if m.name == name)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what determines the results: everything but where they are stored, what is asked of them, and
+        who is told of calls.
+
+        Of a file its name counts, not its folder, so that a project can be moved.
+        """
+        return canonical_hash(_placeless(self.model_dump(mode="json", exclude={"storage", "check", "telemetry"})))
+
+
+def _placeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _placeless(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_placeless(v) for v in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

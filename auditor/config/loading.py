@@ -1,0 +1,120 @@
+"""Reading a file of configuration, and the secrets that it names."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from auditor.config.audit import AuditConfig
+from auditor.config.explaining import explain
+from auditor.config.probes import Probes
+from auditor.config.sections import ENV_PREFIX, NAME, EmbeddingSection
+from auditor.errors import ConfigError, UsageError
+
+PATHS = ("review_prompt", "weights", "answers")
+"""Keys of a model that name files."""
+MAX_CONFIG_BYTES = 1_000_000
+
+
+def load_config(path: str | Path) -> AuditConfig:
+    """Read and check an audit's configuration.
+
+    Relative paths are taken from the file's own folder and become absolute: an audit is the same wherever its command
+    is given, and its experiments find its files later.
+
+    Args:
+        path: a `.toml`, `.yaml` or `.yml` file.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, or holds a key or value that cannot be used; the message
+            names the file, the key and, for a misspelt key, the nearest known one.
+    """
+    path = Path(path)
+    data = _read(path)
+    try:
+        config = AuditConfig.model_validate(data)
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"{path}: {explain(error, data, AuditConfig)}") from None
+    return _resolve_paths(config, path.parent)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ConfigError(f"{path}: there is no such file.", "`auditor init` writes one to start from.")
+    if path.stat().st_size > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: larger than 1 MB, which no configuration is.", "Is it the right file?")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}.", "Save it as UTF-8 text.") from None
+    if path.suffix in (".yaml", ".yml"):
+        from auditor.config.strict_yaml import parse_yaml
+
+        return parse_yaml(text, str(path))
+    if path.suffix != ".toml":
+        raise ConfigError(f"{path}: the suffix says neither TOML nor YAML.", "Name it .toml, .yaml or .yml.")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}.", "Mend that line.") from None
+
+
+def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
+    def resolved(value: str) -> str:
+        candidate = folder / value
+        return str(candidate.resolve()) if candidate.exists() else value
+
+    paths = {key: resolved(getattr(config.survey, key)) for key in ("source", "regions") if config.survey}
+    survey = config.survey and config.survey.model_copy(update=paths)
+    is_path = os.sep in config.embedding.model
+    encoder = resolved(config.embedding.model) if is_path else config.embedding.model
+    update: dict[str, Any] = {"survey": survey, "embedding": EmbeddingSection(model=encoder)}
+    if config.task:
+        update["task"] = config.task.model_copy(update={"source": resolved(config.task.source)})
+    for key in ("models", "judges"):
+        if isinstance(found := getattr(config, key), list):
+            files = [{name: resolved(path) for name in PATHS if (path := getattr(m, name))} for m in found]
+            update[key] = [m.model_copy(update=paths) for m, paths in zip(found, files, strict=True)]
+    probes = _semantic_paths(config.probes, resolved)
+    if logic := probes.logic:
+        items = logic.model_copy(update={"items": resolved(logic.items)})
+        probes = probes.model_copy(update={"logic": items})
+    update["probes"] = probes
+    return config.model_copy(update=update)
+
+
+def _semantic_paths(probes: Probes, resolved: Callable[[str], str]) -> Probes:
+    probe = probes.semantic
+    if probe is None:
+        return probes
+    paths = {"questions": resolved(probe.questions)}
+    if probe.encoder and os.sep in probe.encoder:
+        paths["encoder"] = resolved(probe.encoder)
+    return probes.model_copy(update={"semantic": probe.model_copy(update=paths)})
+
+
+def require_name(name: str) -> None:
+    """Raise UsageError when a name is none that an audit may have."""
+    if not re.match(NAME, name):
+        raise UsageError(
+            f"'{name}' cannot name an audit.", "Use letters, digits, dot, dash and underscore, 100 at most."
+        )
+
+
+def resolve_key(reference: str) -> str:
+    """The secret behind `os.environ/NAME`; resolved at the call, never stored.
+
+    Raises:
+        ConfigError: the variable is not set or empty.
+    """
+    name = reference.removeprefix(ENV_PREFIX)
+    value = os.environ.get(name, "")
+    if not value:
+        raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
+    return value

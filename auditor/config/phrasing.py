@@ -1,0 +1,84 @@
+"""Other words for a survey's question, scale and topics, as a configuration gives them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from auditor.domain import ENGLISH, LANGUAGES
+from auditor.errors import did_you_mean
+
+PLACEHOLDERS = ("topic", "country")
+
+
+def check_wording(text: str) -> str:
+    """The text of a question, if it has the placeholders `{topic}` and `{country}` and no others.
+
+    Raises:
+        ValueError: it has not; the message names the one that is missing or unknown.
+    """
+    named = _placeholders(text)
+    for name in PLACEHOLDERS:
+        if name not in named:
+            raise ValueError(f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}")
+    other = next((name for name in named if name not in PLACEHOLDERS), None)
+    if other is not None:
+        raise ValueError(f"must hold {{topic}} and {{country}}, and no other braces, but has {{{other}}}")
+    return text
+
+
+def check_plain(text: str) -> str:
+    """The text of a scale's end or a topic, if it has no braces.
+
+    Raises:
+        ValueError: it has.
+    """
+    if "{" in text or "}" in text:
+        raise ValueError("has braces; placeholders stand in the question alone")
+    return text
+
+
+def check_language(name: str, known: Sequence[str] = LANGUAGES) -> str:
+    """A language that there are prompts in, or what else is known.
+
+    Raises:
+        ValueError: there are none; the message names the nearest.
+    """
+    if name not in known:
+        hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
+        raise ValueError(f"there is no language '{name}'. {hint}")
+    return name
+
+
+def _placeholders(text: str) -> list[str]:
+    try:
+        return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        raise ValueError(f"braces do not close ({error})") from None
+
+
+def _by_language(value: Any) -> Any:
+    return value if isinstance(value, dict) else {ENGLISH: value}
+
+
+Language = Annotated[str, AfterValidator(lambda name: check_language(name))]
+Wording = Annotated[str, Field(min_length=1), AfterValidator(check_wording)]
+Plain = Annotated[str, Field(min_length=1), AfterValidator(check_plain)]
+InEnglish = BeforeValidator(_by_language)
+"""A text by itself is English; a table says the language of each."""
+
+
+class Rephrasing(BaseModel):
+    """Other words to ask in. What is reworded must be so in every language that the audit asks in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    question: Annotated[Mapping[Language, Wording], InEnglish] = Field(default_factory=dict)
+    """The question, with `{topic}` and `{country}`: a text in English, or a table such as `{ en = "…", de = "…" }`."""
+    scale: Annotated[Mapping[Language, tuple[Plain, Plain]], InEnglish] = Field(default_factory=dict)
+    """What -1 and +1 mean: a list of two texts in English, or a table of such lists by language."""
+    topics: Mapping[str, Annotated[Mapping[Language, Plain], InEnglish]] = Field(default_factory=dict)
+    """Wordings of topics, by the survey's label: a text in English, or a table by language."""

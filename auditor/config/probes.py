@@ -1,0 +1,141 @@
+"""What is measured, and how it is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from auditor.config.section import Section
+from auditor.config.semantic import SemanticProbe
+
+
+class DirectProbe(Section):
+    """The three-step chain of thought that ends in a score."""
+
+    samples: Annotated[int, Field(ge=1, le=1000)] = 5
+    """Samples of a cell in each language; at most so many, where `tolerance` is set."""
+    tolerance: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Standard error of a cell's mean at which no more samples of it are taken; all are taken where it is not set."""
+    min_samples: Annotated[int, Field(ge=2)] = 3
+    """With `tolerance`: samples that every cell has; judges are given these only, so that no cell weighs more."""
+    target_width: Annotated[float, Field(gt=0, le=2)] | None = None
+    """Width of Fisher's 95% interval of every model's r at which no more cells are asked; all are where it is unset."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    max_tokens: Annotated[int, Field(ge=16)] = 400
+    mode: Literal["structured", "text"] = "structured"
+    """`structured` asks for a JSON object; `text` is the paper's form, which ends in "SCORE = x"."""
+    max_words: Annotated[int, Field(ge=5)] = 120
+    """Length of the reasoning that is asked for."""
+    repair: bool = True
+    """Whether a model whose answer cannot be read is shown it and asked once more; the report counts these."""
+
+    @property
+    def least_samples(self) -> int:
+        """Samples that are taken of a cell in each language whatever they say."""
+        return self.samples if self.tolerance is None else self.min_samples
+
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether how much is asked depends on what is answered."""
+        return self.tolerance is not None or self.target_width is not None
+
+    @model_validator(mode="after")
+    def _something_to_save(self) -> Self:
+        if self.tolerance is not None and self.min_samples >= self.samples:
+            raise ValueError(
+                f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. Set samples "
+                "higher, or leave out tolerance."
+            )
+        return self
+
+
+class LogprobProbe(Section):
+    """Score by how much likelier a sentence is to end well than badly: five pairs of ends, two sentences a cell."""
+
+    method: Literal["auto", "echo", "continuation", "choice"] = "auto"
+    """`auto` takes what each model offers: `continuation` (its weights on this machine), else `echo` (a completions
+    endpoint with log-probabilities of the prompt, by `echo` or vLLM's `prompt_logprobs`), else `choice` (next token of
+    a chat, A or B)."""
+
+
+class ReviewProbe(Section):
+    """What judges are asked of each trace."""
+
+    max_words: Annotated[int, Field(ge=5)] = 60
+    """Length of the justification at most."""
+    max_tokens: Annotated[int, Field(ge=16)] = 300
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
+    """How many traces of a cell go to the judges: all, or the first n that have a score."""
+    guess: bool = False
+    """Whether each judge is also asked to guess the country, the topic and the author, so that blinding is measured."""
+    rewrite: Literal["none", "neutral"] = "none"
+    """`neutral` has a third model restate each trace, and judges rule on that too: how far style moves verdicts."""
+    rewriter: str | None = None
+    """Name of the model or judge that restates; it neither restates its own traces nor judges what it restated."""
+
+
+class LogicProbe(Section):
+    """Pairs of items, compared in both orders and in a negated form: how logical are a judge's preferences?"""
+
+    items: str = "topics"
+    """What is compared: `topics`, those of a country; `traces`, the reasonings on a cell; or a file of one's own."""
+    countries: Literal["all"] | list[str] | None = None
+    """Countries whose topics, or traces, are compared; the survey's first where none is named."""
+    relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
+    """What items are compared by; topics and traces by preference only."""
+    negated: bool = True
+    """Whether each question is also put in its negated form, "which is less …"."""
+    both_orders: bool = True
+    """Whether each pair is shown in both orders."""
+    answer: Literal["structured", "probability"] = "structured"
+    """`structured` asks for A, B or TIE as JSON; `probability` reads how probable A and B are as the next token, where
+    a provider offers that: a pair is decided for what is at least as probable, and no question is repeated."""
+    cot: bool = False
+    """Whether the judge reasons before it answers."""
+    max_words: Annotated[int, Field(ge=5)] = 60
+    """Length of the reasoning that is asked for."""
+    max_tokens: Annotated[int, Field(ge=1)] = 200
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
+    """Wordings of the question; all is asked in each of them."""
+    samples: Annotated[int, Field(ge=0, le=100)] = 10
+    """Repeats of a question, from which self-agreement is read; 0 does without."""
+    sampled_pairs: Annotated[int, Field(ge=0)] = 20
+    """Pairs of a set, drawn at random, that are repeated."""
+    sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    """Of the repeats; one of 0 would repeat the same answer."""
+    k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = Field(default_factory=lambda: [3, 5])
+    """Sizes of the subsets that transitivity is measured on."""
+    max_subsets: Annotated[int, Field(ge=1)] = 1000
+    """Subsets of a size looked at in a set; all, where there are no more."""
+    max_items: Annotated[int, Field(ge=2)] = 30
+    """Items of a set at most; of more, so many are drawn at random."""
+    max_pairs: Annotated[int, Field(ge=1)] | None = None
+    """Pairs of a set at most, drawn at random; all where it is not set."""
+
+
+class Probes(Section):
+    """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
+
+    direct: DirectProbe | None = None
+    logprob: LogprobProbe | None = None
+    """Log-probabilities; `{}` takes what each model offers."""
+    review: ReviewProbe = ReviewProbe()
+    semantic: SemanticProbe | None = None
+    """Moral questions in several wordings: how alike are the answers?"""
+    logic: LogicProbe | None = None
+    """Pairs of items compared: how logical are a judge's preferences?"""
+
+    @property
+    def logic_items(self) -> str | None:
+        """What the probe `logic` compares; None where it is not asked for."""
+        return self.logic.items if self.logic else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _direct_unless_another_is_named(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not set(data) & (set(cls.model_fields) - {"review"}):
+            return {**data, "direct": {}}
+        return data

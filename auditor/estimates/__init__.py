@@ -1,0 +1,1 @@
+"""Calls, tokens and cost of an audit, before anything is spent."""

@@ -1,0 +1,95 @@
+"""Experiments on the direct probe: other numbers of samples, other temperatures, over the same ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.config import AuditConfig, PanelSection, Probes
+from auditor.errors import UsageError
+from auditor.reports.sampling import Settings, sample_settings, temperature_rows
+from auditor.reports.source import Source, load
+from auditor.storage import audits
+from auditor.storage.database import Database
+
+
+def experiment_samples(db: Database, name: str, sizes: Sequence[int]) -> Settings:
+    """What fewer samples would have come to, from the recorded ones; asks nothing.
+
+    Where the variant with more samples was run to its end (see `variant`), it is what is drawn from. What neither of
+    the two has samples for is in `missing`.
+
+    Raises:
+        StorageError: there is no such audit.
+        UsageError: it has no direct samples.
+    """
+    config = _config(db, name)
+    more = _variant_source(db, variant(config, samples=max(sizes))) if max(sizes) > config.direct.samples else None
+    found = sample_settings(db, more or load(db, name), sizes)
+    return found.model_copy(update={"audit": name})
+
+
+def experiment_temperature(db: Database, name: str, temperatures: Sequence[float]) -> Settings:
+    """What was run at each temperature; those that were not run yet are in `missing`; asks nothing.
+
+    Raises: as `experiment_samples`.
+    """
+    config = _config(db, name)
+    here = load(db, name)
+    rows, missing = [], {}
+    for temperature in temperatures:
+        source = here if is_own(config, temperature) else _variant_source(db, variant(config, temperature=temperature))
+        if source is None:
+            asked = len(here.survey.scores)
+            missing[f"{temperature:g}"] = asked * config.direct.samples * len(config.models)
+        else:
+            rows += temperature_rows(source, temperature)
+    rows.sort(key=lambda row: (here.models.index(row.model), row.setting))
+    asked = len(here.survey.scores)
+    return Settings(audit=name, what="temperature", cells=asked, rows=rows, missing=missing)
+
+
+def is_own(config: AuditConfig, temperature: float) -> bool:
+    """Whether the audit itself was asked at a temperature, by all of its models."""
+    usual = config.direct.temperature
+    return all((usual if m.temperature is None else m.temperature) == temperature for m in config.models)
+
+
+def variant(config: AuditConfig, *, samples: int | None = None, temperature: float | None = None) -> AuditConfig:
+    """The audit with another number of samples or at another temperature, without review: only what it measures.
+
+    What is recorded already is not asked again: the calls of a sample depend on the cell and the sample alone.
+    """
+    changes: dict[str, object] = {}
+    models, suffix = config.models, ""
+    if samples is not None:
+        changes, suffix = changes | {"samples": samples, "tolerance": None, "target_width": None}, f".k{samples}"
+    if temperature is not None:
+        changes, suffix = changes | {"temperature": temperature}, f"{suffix}.t{temperature:g}"
+        models = [m.model_copy(update={"temperature": None}) for m in models]
+    probes = Probes(direct=config.direct.model_copy(update=changes), review=config.probes.review)
+    name = config.name[: 100 - len(suffix)] + suffix
+    changed = {"name": name, "judges": [], "probes": probes, "models": models, "panel": PanelSection()}
+    return config.model_copy(update=changed)
+
+
+def _variant_source(db: Database, expected: AuditConfig) -> Source | None:
+    """What was run of a variant; None where it is not whole, or an audit of that name was of another config."""
+    found = audits.find(db, expected.name)
+    if found is None or found.config is None or found.stage not in audits.WHOLE:
+        return None
+    same = AuditConfig.model_validate_json(found.config).hash == expected.hash
+    return load(db, found.name) if same else None
+
+
+def _config(db: Database, name: str) -> AuditConfig:
+    audit = audits.get(db, name)
+    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    if config is None or not config.probes.direct:
+        raise UsageError(f"audit '{name}' has no direct samples.", "Name one that asked for direct scores.")
+    if config.direct.is_open_ended:
+        raise UsageError(f"audit '{name}' stopped asking early.", "Name one without tolerance and target_width.")
+    if config.task is not None:
+        raise UsageError(f"audit '{name}' is of a task, whose answers are no scores.", "Name one of a survey.")
+    if len(config.languages) > 1:
+        raise UsageError(f"audit '{name}' was asked in several languages.", "Name one that was asked in one.")
+    return config

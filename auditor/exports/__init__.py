@@ -1,0 +1,1 @@
+"""An audit written out for other programs."""

@@ -1,0 +1,194 @@
+"""One trace as a sample of Inspect AI: the call, the answer, our score and the judges' verdicts.
+
+A trace without a score has none there either, nor a stand-in; a call that failed has the error that it ended with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from auditor.domain import Cell, Conflict, Trace, Verdict, canonical_hash
+from auditor.storage.exchanges import Exchange
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalSample
+    from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage
+    from inspect_ai.scorer import Score
+
+SCORE = "score"
+"""Our own score of a trace; a judge's verdict is under `judge:NAME`."""
+MARK = "auditor"
+"""Key of the log's metadata by which a log of ours is known."""
+STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+BETWEEN = " | "
+"""Between country and topic in a sample's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of one trace."""
+
+    trace: Trace
+    people: float | None
+    verdicts: Sequence[Verdict]
+    conflicts: Sequence[Conflict]
+    first: Exchange | None
+    again: Exchange | None
+    """The call that asked once more, where the first answer could not be read."""
+
+    @property
+    def last(self) -> Exchange | None:
+        return self.again if self.again is not None and self.again.text is not None else self.first
+
+
+def sample_of(record: Record, model: str) -> EvalSample:
+    from inspect_ai.log import EvalSample
+
+    trace, usage = record.trace, usage_of(record)
+    asked, answered = _messages(record)
+    return EvalSample(
+        id=sample_id(trace.cell),
+        epoch=trace.sample + 1,
+        input=asked or f"{trace.cell.topic}, {trace.cell.country} (what was asked is not recorded)",
+        target="" if record.people is None else f"{record.people:g}",
+        messages=[*asked, *answered],
+        output=_output(record, model, answered, usage),
+        scores=_scores(record) or None,
+        metadata=_facts(record),
+        model_usage={} if usage is None else {model: usage},
+        started_at=record.first.started_at if record.first else None,
+        total_time=_seconds(record),
+        uuid=canonical_hash([trace.model, *trace.cell, trace.sample, trace.key])[:22],
+        error=_error(record),
+    )
+
+
+def sample_id(cell: Cell) -> str:
+    """The cell as Inspect shows it."""
+    return f"{cell.country}{BETWEEN}{cell.topic}"
+
+
+def _messages(record: Record) -> tuple[list[ChatMessage], list[ChatMessage]]:
+    """What was said to the model, and what it said."""
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+
+    roles = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+    last = record.last
+    asked: list[ChatMessage] = [roles[m.role](content=m.content) for m in last.messages] if last else []
+    text = last.text if last else record.trace.text
+    return asked, [] if text is None else [ChatMessageAssistant(content=text, source="generate")]
+
+
+def _output(record: Record, model: str, answered: list[ChatMessage], usage: ModelUsage | None) -> ModelOutput:
+    from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
+
+    last = record.last
+    stop: Any = STOPS.get((last.finish_reason if last else None) or "", "unknown")
+    said = [m for m in answered if isinstance(m, ChatMessageAssistant)]
+    return ModelOutput(
+        model=(last.served_model if last else None) or model,
+        choices=[ChatCompletionChoice(message=message, stop_reason=stop) for message in said],
+        usage=usage,
+        time=_seconds(record),
+        error=None if record.trace.outcome.is_answer else record.trace.outcome.value,
+    )
+
+
+def usage_of(record: Record) -> ModelUsage | None:
+    """Tokens and cost of a trace; None where a provider did not say, since unknown is not zero."""
+    from inspect_ai.model import ModelUsage
+
+    calls = [x for x in (record.first, record.again) if x is not None and x.text is not None]
+    inputs, outputs = [x.prompt_tokens for x in calls], [x.completion_tokens for x in calls]
+    costs = [x.cost_usd for x in calls]
+    if not calls or None in inputs or None in outputs:
+        return None
+    read, wrote = sum(x or 0 for x in inputs), sum(x or 0 for x in outputs)
+    cost = None if None in costs else sum(x or 0.0 for x in costs)
+    return ModelUsage(input_tokens=read, output_tokens=wrote, total_tokens=read + wrote, total_cost=cost)
+
+
+def _seconds(record: Record) -> float | None:
+    calls = [x for x in (record.first, record.again) if x is not None and x.attempts]
+    return sum(x.seconds for x in calls) if calls else None
+
+
+def _scores(record: Record) -> dict[str, Score]:
+    """Our score and the judges' verdicts; what failed is not there."""
+    from inspect_ai.scorer import Score
+
+    trace, found = record.trace, dict[str, Score]()
+    if trace.score is not None:
+        told = {} if record.people is None else {"people": record.people, "difference": trace.score - record.people}
+        found[SCORE] = Score(value=trace.score, answer=f"{trace.score:g}", explanation=trace.text, metadata=told)
+    for v in record.verdicts:
+        if v.ruling is None:
+            continue
+        aspects = {
+            "cultural_accuracy": v.cultural_accuracy,
+            "logical_consistency": v.logical_consistency,
+            "score_fit": v.score_fit,
+            "confidence": v.confidence,
+        }
+        told = {key: value for key, value in aspects.items() if value is not None}
+        found[judge_name(v.judge)] = Score(value=v.ruling.value, explanation=v.justification, metadata=told)
+    return found
+
+
+def judge_name(judge: str) -> str:
+    """A judge's verdicts as Inspect names scores."""
+    return f"judge:{judge}"
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    trace = record.trace
+    facts: dict[str, Any] = {
+        "country": trace.cell.country,
+        "topic": trace.cell.topic,
+        "sample": trace.sample,
+        "language": trace.language,
+        "outcome": trace.outcome.value,
+        "key": trace.key,
+        "asked_again": trace.repair_key is not None,
+        "attempts": sum(x.attempts for x in (record.first, record.again) if x is not None),
+        "judges_without_verdict": {v.judge: v.outcome.value for v in record.verdicts if v.ruling is None},
+        "conflicts": [
+            {
+                "with": c.right if c.left == trace.model else c.left,
+                "kind": c.kind.value,
+                "state": c.state.value,
+                "upheld": c.winner,
+            }
+            for c in record.conflicts
+        ],
+    }
+    return {key: value for key, value in facts.items() if value not in (None, {}, [])}
+
+
+def _error(record: Record) -> Any:
+    from inspect_ai.log import EvalError
+
+    outcome = record.trace.outcome
+    if outcome.is_answer:
+        return None
+    why = record.first.error if record.first else None
+    return EvalError(message=f"{outcome.value}: {why}" if why else outcome.value, traceback="", traceback_ansi="")
+
+
+def total(found: Iterable[ModelUsage | None]) -> ModelUsage | None:
+    """All together; None where any is not known, and without a cost where any has none."""
+    from inspect_ai.model import ModelUsage
+
+    each = list(found)
+    known = [u for u in each if u is not None]
+    if not known or len(known) < len(each):
+        return None
+    costs = [u.total_cost for u in known]
+    return ModelUsage(
+        input_tokens=sum(u.input_tokens for u in known),
+        output_tokens=sum(u.output_tokens for u in known),
+        total_tokens=sum(u.total_tokens for u in known),
+        total_cost=None if None in costs else sum(cost or 0.0 for cost in costs),
+    )

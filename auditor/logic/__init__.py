@@ -1,0 +1,1 @@
+"""What is done with compared items: repairing the relation, ranking by it, data to learn from."""

@@ -1,0 +1,93 @@
+"""Proof that an audit's records add up, and are as they were written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.domain import Outcome
+from auditor.reports.coverage import Tally, Unit, tallies
+from auditor.reports.source import load
+from auditor.storage import chain
+from auditor.storage import tallies as stored
+from auditor.storage.database import Database
+
+CANCELLED = Outcome.OVER_BUDGET.value
+"""What was given up without asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What became of what was planned, of one model in one stage: planned = done + failed + cancelled + pending.
+
+    Attributes:
+        done: answered, usable or not: paid for, and never asked again.
+        failed: asked in vain; the next run asks again.
+        cancelled: not asked, for want of money; the next run asks if there is more.
+        pending: not asked yet.
+        stray: recorded, but not planned; anything but 0 is a fault of the program or of the database.
+    """
+
+    stage: str
+    model: str
+    planned: int
+    done: int
+    failed: int
+    cancelled: int
+    pending: int
+    stray: int
+
+    @property
+    def holds(self) -> bool:
+        parts = self.done + self.failed + self.cancelled + self.pending
+        return self.stray == 0 and self.pending >= 0 and parts == self.planned
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of a check.
+
+    Attributes:
+        unfounded: usable traces and verdicts whose answer is not recorded.
+    """
+
+    balances: Sequence[Balance]
+    unfounded: int
+    records: chain.Checked
+
+    @property
+    def holds(self) -> bool:
+        return all(b.holds for b in self.balances) and not self.unfounded and not self.records.broken
+
+
+def verify(db: Database, audit: str) -> Verification:
+    """Check an audit, and the records of the whole database.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    source = load(db, audit)
+    balances = [_balance(tally, model) for tally in tallies(source) for model in source.models]
+    return Verification(balances, stored.unfounded(db, source.audit.id), chain.check(db))
+
+
+def _balance(tally: Tally, model: str) -> Balance:
+    recorded, outcomes = Counter[Unit](), Counter[str]()
+    for unit, outcome, n in tally.seen:
+        if unit.name == model:
+            recorded[unit] += n
+            outcomes[outcome] += n
+    planned = {unit: n for unit, n in tally.planned.items() if unit.name == model}
+    done = sum(n for outcome, n in outcomes.items() if Outcome(outcome).is_answer)
+    stray = sum(max(0, n - planned.get(unit, 0)) for unit, n in recorded.items())
+    return Balance(
+        stage=tally.stage if tally.method is None else tally.method,
+        model=model,
+        planned=sum(planned.values()),
+        done=done - stray,
+        failed=outcomes.total() - done - outcomes[CANCELLED],
+        cancelled=outcomes[CANCELLED],
+        pending=sum(max(0, n - recorded[unit]) for unit, n in planned.items()),
+        stray=stray,
+    )

@@ -1,0 +1,180 @@
+"""Asking an audit's models: the one way in, for a run and for all that asks more afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import signal
+import threading
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from auditor.config import AuditConfig, resolve_key
+from auditor.config.trust import require_trust
+from auditor.domain import Survey
+from auditor.errors import ConfigError
+from auditor.run.planning import planned_cells
+from auditor.storage import audits, ledger, limits, tallies
+from auditor.storage.database import Database
+from auditor.storage.fresh import readings
+
+if TYPE_CHECKING:
+    from auditor.agents.context import Asker, Context, Encoder, Progress
+
+T = TypeVar("T")
+NO_ENCODER = "none"
+
+
+def ask_models(
+    work: Callable[[Context], Awaitable[T]],
+    config: AuditConfig,
+    survey: Survey,
+    audit: audits.Audit,
+    db: Database,
+    *,
+    encoder: Callable[[], Encoder] | None = None,
+    progress: Progress | None = None,
+    signals: bool = False,
+) -> T:
+    """Do what asks an audit's models, within its budget and its limits; the caller holds the run's lock.
+
+    Args:
+        work: is given what nodes work in.
+        encoder: of the answers to direct questions, where they are compared.
+        progress: is told of every answer.
+        signals: whether SIGINT, SIGTERM and SIGHUP stop it with everything saved; only from the main thread.
+
+    Raises:
+        ConfigError: a key is not set, or would go where its owner has not allowed.
+        ModelSetupError, StorageError: what is wrong, and how to mend it.
+        Interrupted: a signal stopped it.
+    """
+    from auditor.agents.context import Interrupted, Silent
+
+    require_keys(config)
+
+    async def inside() -> T:
+        async with _surroundings(config, survey, audit, db, progress or Silent(), encoder) as context:
+            try:
+                with _stopped_by_signals(context.stop) if signals else _nothing():
+                    return await work(context)
+            except asyncio.CancelledError:
+                if context.stop.is_set():  # the second signal: whoever sent it does not want to wait
+                    stopped = "the run was stopped at once; everything that had arrived is saved."
+                    raise Interrupted(stopped, "Give the same command again.") from None
+                raise
+
+    return asyncio.run(inside())
+
+
+def require_keys(config: AuditConfig) -> None:
+    """Make sure that every key is set, and goes only where its owner allows.
+
+    Raises:
+        ConfigError: the first that is not, or does not.
+    """
+    require_trust(config)
+    for model in [*config.models, *config.judge_models]:
+        if model.api_key is None:
+            continue
+        try:
+            resolve_key(model.api_key)
+        except ConfigError as error:
+            raise ConfigError(f"model '{model.name}': {error.message}", error.mend) from None
+
+
+def moral_encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
+    """The encoder of the probe `semantic`, checked now and loaded on first use; None where it is not asked for."""
+    probe = config.probes.semantic
+    if probe is None:
+        return None
+    from auditor.models.embeddings import check_encoder, load_encoder
+    from auditor.models.rivals import check_rivals
+
+    name = probe.encoder or config.embedding.model
+    check_encoder(name)
+    check_rivals(probe.rivals)
+    return functools.cache(lambda: load_encoder(name))
+
+
+def encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
+    """The encoder, loaded on first use; that it can be loaded is checked now, before anything is asked."""
+    if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
+        return None
+    from auditor.models.embeddings import check_encoder, load_encoder
+
+    check_encoder(config.embedding.model)
+    return functools.partial(load_encoder, config.embedding.model)
+
+
+@asynccontextmanager
+async def _surroundings(
+    config: AuditConfig,
+    survey: Survey,
+    audit: audits.Audit,
+    db: Database,
+    progress: Progress,
+    encoder: Callable[[], Encoder] | None,
+) -> AsyncIterator[Context]:
+    """What nodes work in, with a gateway to the audit's models that is closed at the end."""
+    from auditor.agents.context import Context
+    from auditor.models.gateway import Gateway
+    from auditor.run.replaying import Replaying, load_records
+    from auditor.run.telemetry import Telling, opened
+
+    models = {m.name: m for m in [*config.models, *config.judge_models]}
+    records = load_records(config.models, survey)
+    models = {name: m for name, m in models.items() if name not in records}
+    stop, run = threading.Event(), uuid.uuid4().hex
+    spent, on_limit = tallies.cost(db, audit.id).usd or 0.0, functools.partial(limits.note, db, run, audit.id)
+    sink = opened(config)
+    gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed, stop=stop, on_limit=on_limit)
+    asker: Asker = Replaying(gateway, records)
+    telling = Telling(asker, sink, config.name, config.telemetry) if sink and config.telemetry else None
+    began = ledger.now()
+    try:
+        yield Context(
+            config=config,
+            survey=survey,
+            audit_id=audit.id,
+            cells=planned_cells(survey),
+            db=db,
+            gateway=telling or asker,
+            encoder=encoder,
+            moral_encoder=moral_encoder_of(config),
+            progress=progress,
+            stop=stop,
+            run=run,
+        )
+    finally:
+        await gateway.close()
+        if telling is not None:
+            await asyncio.to_thread(telling.finish, readings(db, audit.id, began), progress.noted)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """The first signal drains, the second stops at once; what arrived is recorded either way."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+    def on_signal() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    for number in wanted:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in wanted:
+            loop.remove_signal_handler(number)

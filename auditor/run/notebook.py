@@ -1,0 +1,124 @@
+"""Audits in a notebook: every table as a pandas or polars frame, and a short view of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+from auditor.errors import UsageError, did_you_mean
+from auditor.storage import audits, dump
+from auditor.storage.database import Database
+from auditor.text import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from auditor.reports.model import Report
+
+Library = Literal["pandas", "polars"]
+
+MEASURED: Mapping[str, Callable[[Report], list[Any]]] = {
+    "alignment": lambda r: r.alignment,
+    "regions": lambda r: r.regions.rows,
+    "topics": lambda r: r.topics,
+    "countries": lambda r: r.countries,
+    "self_consistency": lambda r: r.self_consistency,
+    "peer_agreement": lambda r: r.peer_agreement,
+    "tiers": lambda r: [row.model_copy(update={"scope": p.scope, "by": p.by}) for p in r.tiers for row in p.rows],
+    "coverage": lambda r: r.coverage.models,
+    "cost": lambda r: r.cost.rows,
+}
+"""Tables of the report, by name."""
+
+
+def frame(db: Database, audit_name: str, table: str, library: Library = "pandas") -> Any:
+    """One table of an audit.
+
+    Args:
+        table: a stored one, such as `score`, `trace`, `verdict`, `conflict`, `rating`, or their plural; or one of the
+            report, such as `alignment`, `topics`, `countries`.
+        library: `pandas` gives a DataFrame whose missing values are NA, `polars` one of its own.
+
+    Raises:
+        UsageError: there is no such table, or polars is not installed.
+        StorageError: there is no such audit.
+    """
+    stored = {d.name: d for d in dump.dumps()}
+    name = next((n for n in (table, table.removesuffix("s")) if n in stored), None)
+    if table not in MEASURED and name is None:
+        hint = did_you_mean(table, [*stored, *MEASURED], f"Known: {', '.join(sorted([*stored, *MEASURED]))}.")
+        raise UsageError(f"there is no table '{table}'.", hint)
+    if table in MEASURED or name is None:
+        from auditor.reports.build import build_report
+
+        rows = [_flat(row) for row in MEASURED[table](build_report(db, audit_name))]
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        return _make(library, rows, columns, {})
+    audit = audits.get(db, audit_name)
+    rows = [row for batch in dump.dump_rows(db, audit.id, name) for row in batch]
+    kinds = {c.name: c.kind for c in stored[name].columns}
+    return _make(library, rows, list(kinds), kinds)
+
+
+def _flat(row: Any) -> dict[str, Any]:
+    """A part of the report in one level: an estimate becomes its value and its ends."""
+    found: dict[str, Any] = {}
+    for key, value in row.model_dump().items():
+        if isinstance(value, dict) and {"value", "n", "ci_low", "ci_high"} <= set(value):
+            found |= {key: value["value"], f"{key}_low": value["ci_low"], f"{key}_high": value["ci_high"]}
+        elif isinstance(value, dict):
+            found |= {f"{key}_{k}": v for k, v in value.items() if not isinstance(v, dict | list)}
+        elif not isinstance(value, list):
+            found[key] = value
+    return found
+
+
+def _make(library: Library, rows: list[dict[str, Any]], columns: list[str], kinds: Mapping[str, str]) -> Any:
+    if library == "polars":
+        try:
+            import polars
+        except ImportError:
+            raise UsageError("polars is not installed.", "pip install 'auditor[polars]', or ask for pandas.") from None
+        types = {"integer": polars.Int64, "number": polars.Float64, "boolean": polars.Boolean, "text": polars.String}
+        schema = {c: types[kinds[c]] for c in columns} if kinds else columns
+        return polars.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
+    if library != "pandas":
+        raise UsageError(f"'{library}' is no library of frames.", "Known are pandas and polars.")
+    import pandas as pd
+
+    made: pd.DataFrame = pd.DataFrame.from_records(rows, columns=columns)
+    wanted = {"integer": "Int64", "number": "Float64", "boolean": "boolean", "text": "string"}
+    return made.astype({c: wanted[kinds[c]] for c in columns}) if kinds else made.convert_dtypes()
+
+
+# --- how things show themselves ---------------------------------------------------------------------------------
+
+
+def html_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
+    """A small table for a notebook, in which nothing of others is markup."""
+
+    def cell(tag: str, text: str) -> str:
+        return f"<{tag}>{escape(visible(text))}</{tag}>"
+
+    head = "".join(cell("th", c) for c in columns)
+    body = "".join(f"<tr>{''.join(cell('td', c) for c in row)}</tr>" for row in rows)
+    return (
+        f"<table><caption>{escape(visible(title))}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def audit_html(db: Database, name: str) -> str:
+    """An audit at a glance: how far it is, and how well each model agrees with people."""
+    from auditor.reports.agreement import alignment
+    from auditor.reports.numbers import count, interval, number
+    from auditor.reports.source import load
+    from auditor.reports.words import span
+
+    source = load(db, name)
+    rows = [
+        [r.model, r.method, count(r.n), number(r.pearson_r), interval(*span(r)), number(r.mae)]
+        for r in alignment(source)
+    ]
+    title = f"Audit {name}: {source.survey.title}, stage {source.audit.stage}"
+    return html_table(title, ["model", "method", "cells", "r", "95% interval", "MAE"], rows)

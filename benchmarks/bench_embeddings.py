@@ -1,0 +1,68 @@
+"""Embedding throughput: the program's encoder beside plain `encode` of the same weights, on the same texts.
+
+    python benchmarks/bench_embeddings.py [--texts 600] [--turns 3]
+
+The texts are of very different lengths and a third of them come twice, as samples of models do. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+MODEL = "all-MiniLM-L6-v2"
+
+
+def shortest(work: Callable[[], object], turns: int) -> float:
+    """CPU seconds, of all threads."""
+    times = []
+    for _ in range(turns):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=600)
+    parser.add_argument("--turns", type=int, default=3)
+    given = parser.parse_args()
+    from auditor import bootstrap
+
+    bootstrap.prepare()
+    import numpy as np
+
+    from auditor.models.embeddings import load_encoder
+    from auditor.models.weights import pull
+
+    rng = random.Random(0)
+    texts = [" ".join(["People hold norms."] * rng.randint(1, 60)) + f" {i}" for i in range(given.texts * 2 // 3)]
+    texts += rng.sample(texts, given.texts - len(texts))
+    from sentence_transformers import SentenceTransformer
+
+    ours, plain = load_encoder(MODEL), SentenceTransformer(str(pull(MODEL)), device="cpu")
+    vectors = ours.encode(texts)
+    known = plain.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+    ours_s = shortest(lambda: load_encoder(MODEL).encode(texts), given.turns)
+    plain_s = shortest(lambda: plain.encode(texts, normalize_embeddings=True, show_progress_bar=False), given.turns)
+    found = {
+        "texts": len(texts),
+        "texts_per_cpu_s": len(texts) / ours_s,
+        "plain_texts_per_cpu_s": len(texts) / plain_s,
+        "cpu_ratio_to_plain": ours_s / plain_s,
+        "largest_difference": float(np.abs(vectors - known).max()),
+    }
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Answers that take 300 ms, 200 of them in flight: how near the pipeline comes to the possible rate.
+
+    python benchmarks/bench_rate.py [--calls 8000] [--concurrency 200] [--delay 0.3]
+
+The possible rate is concurrency / delay. Counted are the answers after the first quarter, when the limit of the account
+has found itself, and before the last tenth, when fewer are left than may be in flight. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench_audit import KEY, scripted_server
+from soak import with_context
+
+
+async def timed(context: Any, calls: int) -> list[float]:
+    """When each answer was recorded."""
+    from auditor.agents.asking import ask
+    from auditor.agents.context import Silent
+    from auditor.domain import Call, Message, Purpose
+
+    times: list[float] = []
+
+    class Clock(Silent):
+        """Notes the time of each answer."""
+
+        def answered(self, stage: str, answer: Any) -> None:
+            times.append(time.perf_counter())
+
+    object.__setattr__(context, "progress", Clock())
+    await ask(
+        context,
+        "rate",
+        [
+            Call("m", "openai/m", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i, params={"seed": i})
+            for i in range(calls)
+        ],
+    )
+    return times
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=8000)
+    parser.add_argument("--concurrency", type=int, default=200)
+    parser.add_argument("--delay", type=float, default=0.3)
+    given = parser.parse_args()
+    os.environ[KEY] = "none"
+    from auditor import bootstrap
+
+    bootstrap.prepare()
+    with scripted_server(given.delay) as url, tempfile.TemporaryDirectory() as folder:
+        times = asyncio.run(with_context(url, folder, given.concurrency, lambda c: timed(c, given.calls)))
+    first, last = given.calls // 4, given.calls - max(given.concurrency, given.calls // 10)
+    rate = (last - first) / (times[last] - times[first])
+    possible = given.concurrency / given.delay
+    found = {"calls": given.calls, "calls_per_s": rate, "possible_per_s": possible, "share": rate / possible}
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The engine behind a database: what makes SQLite, or a PostgreSQL server, keep our promises."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from auditor.errors import UsageError
+
+PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
+WRITING, RUNNING = 0x61756469, 0x61756475
+"""Classes of advisory locks on a server: one for who writes, and one a run for each audit."""
+
+WAIT, ASLEEP = "30s", "60s"
+LOCAL = ("", "localhost", "127.0.0.1", "::1")
+HIDDEN = "***"
+SECRET = re.compile(r"password|secret|token|key$", re.IGNORECASE)
+
+
+def shown(url: str) -> str:
+    """The URL as it may be printed and kept: no password in it."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return re.sub(r"//[^/@]*@", f"//{HIDDEN}@", url)
+    query = {name: HIDDEN if SECRET.search(name) else value for name, value in parsed.query.items()}
+    return parsed.set(query=query).render_as_string(hide_password=True)
+
+
+def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
+    """An engine whose transactions begin as those of a writer, unless they are begun with `reading`.
+
+    Args:
+        foreign_keys: False only for a migration, which makes tables anew: dropping one would empty those that refer
+            to it.
+
+    Raises:
+        UsageError: the driver that the URL names is not installed.
+    """
+    parsed = make_url(url)
+    try:
+        if parsed.get_backend_name() == "sqlite":
+            return _file(parsed, foreign_keys)
+        return _server(parsed)
+    except (NoSuchModuleError, ImportError):
+        raise UsageError(
+            f"the driver that '{parsed.drivername}' names is not installed.",
+            "For PostgreSQL: pip install 'auditor[postgres]', and postgresql+psycopg:// in the URL.",
+        ) from None
+
+
+def reading(engine: Engine) -> dict[str, Any]:
+    """Options of a connection that only reads; all that it reads is as of one moment."""
+    options: dict[str, Any] = {"auditor_reads": True}
+    if engine.dialect.name == "postgresql":
+        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    return options
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------
+
+
+def _file(url: URL, foreign_keys: bool) -> Engine:
+    engine = create_engine(url)
+
+    def set_pragmas(connection: sqlite3.Connection, _: Any) -> None:
+        connection.isolation_level = None  # transactions are begun by us, see _begin
+        for pragma in (*PRAGMAS, f"foreign_keys={'ON' if foreign_keys else 'OFF'}"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    event.listen(engine, "connect", set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    """Begin as a writer at once where a write may follow: a reader that turns writer is refused without waiting."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
+
+
+def _writes(connection: Connection) -> bool:
+    return connection.get_execution_options().get("auditor_reads") is None
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------
+
+
+def _server(url: URL) -> Engine:
+    engine = create_engine(url, connect_args=_connect_args(url), pool_pre_ping=True)
+    event.listen(engine, "begin", _take_turns)
+    return engine
+
+
+def _connect_args(url: URL) -> dict[str, Any]:
+    """Who we are, and no plain text to another machine unless the URL or the environment says so."""
+    found: dict[str, Any] = {"application_name": this_process()}
+    host = url.host or url.query.get("host") or os.environ.get("PGHOST", "")
+    is_local = isinstance(host, str) and (host in LOCAL or host.startswith("/"))
+    if not is_local and "sslmode" not in url.query and "PGSSLMODE" not in os.environ:
+        found["sslmode"] = "require"
+    return found
+
+
+def _take_turns(connection: Connection) -> None:
+    """Writers take turns, as with SQLite: the chain of hashes has one end, and no two of them can deadlock.
+
+    Who waits gives up in the end, and the server takes the turn from one that has fallen asleep in it.
+    """
+    if _writes(connection):
+        limits = {"lock_timeout": WAIT, "idle_in_transaction_session_timeout": ASLEEP}
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in limits.items())
+        connection.exec_driver_sql(f"SELECT {settings}, pg_advisory_xact_lock({WRITING}, 0)")
+
+
+def this_process() -> str:
+    """How others see who holds an audit; a server keeps 63 bytes of it."""
+    return f"process {os.getpid()} on {platform.node()[:40]}"
+
+
+def server_settings(engine: Engine) -> dict[str, Any]:
+    """What psycopg needs to reach the same server, the password included."""
+    _, found = engine.dialect.create_connect_args(engine.url)
+    return {**found, **_connect_args(engine.url)}

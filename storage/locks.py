@@ -1,0 +1,103 @@
+"""One run of an audit at a time, and who it is. A lock of a process that died is free by itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, Engine, text
+
+from auditor.storage.engine import RUNNING, this_process
+
+
+class Held(Exception):
+    """Somebody else holds the lock; `who` says who, where it is known."""
+
+    def __init__(self, who: str) -> None:
+        super().__init__(who)
+        self.who = who
+
+
+# --- beside a file ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def beside_file(database: Path, audit: str) -> Iterator[None]:
+    """Hold an audit by a lock beside the database's file, with a note of who holds it."""
+    note = _note(database, audit)
+    lock = FileLock(str(note.with_suffix(".lock")), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise Held(note.read_text(encoding="utf-8") if note.exists() else "another process") from None
+    try:
+        note.write_text(this_process(), encoding="utf-8")
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+        lock.release()
+
+
+def holder_beside_file(database: Path, audit: str) -> str | None:
+    """Who holds an audit, by the note beside its lock; the lock itself is left alone."""
+    try:
+        who = _note(database, audit).read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.fullmatch(r"process (\d+) on (.*)", who, re.DOTALL)
+    if found is None or (found[2] == platform.node()[:40] and not _is_alive(int(found[1]))):
+        return None
+    return who
+
+
+def _note(database: Path, audit: str) -> Path:
+    return database.with_name(f"{database.name}.{audit}.holder")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+# --- on a server ------------------------------------------------------------------------------------------------
+
+HOLDER = text(
+    "SELECT s.application_name FROM pg_locks l JOIN pg_stat_activity s ON s.pid = l.pid"
+    " WHERE l.locktype = 'advisory' AND l.classid = :kind AND l.objid = CAST(:audit AS bigint) AND l.objsubid = 2"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted"
+)
+
+
+@contextmanager
+def on_server(engine: Engine, audit: str) -> Iterator[None]:
+    """Hold an audit by an advisory lock, which ends with the connection that took it."""
+    with engine.connect().execution_options(auditor_reads=True, isolation_level="AUTOCOMMIT") as connection:
+        take = text("SELECT pg_try_advisory_lock(:kind, :audit)")
+        if not connection.execute(take, {"kind": RUNNING, "audit": _number(audit)}).scalar_one():
+            raise Held(holder_on_server(connection, audit) or "another process")
+        try:
+            yield
+        finally:
+            connection.invalidate()  # the connection's end is the lock's, also where the server has gone meanwhile
+
+
+def holder_on_server(connection: Connection, audit: str) -> str | None:
+    """Who holds an audit, as its connection calls itself."""
+    given = {"kind": RUNNING, "audit": _number(audit) % 2**32}
+    return connection.execute(HOLDER, given).scalars().first()
+
+
+def _number(audit: str) -> int:
+    """A signed 32-bit number for a name, as advisory locks want it."""
+    return zlib.crc32(audit.encode()) - 2**31

@@ -1,0 +1,26 @@
+"""Writes the revision that brings the tables of the last one to those of `auditor.storage.tables`."""
+
+from __future__ import annotations
+
+import sys
+
+from sqlalchemy import create_engine
+
+from auditor.storage import migrations
+from auditor.storage.tables import REVISION, SCHEMA_VERSION
+
+
+def main(what: str) -> None:
+    """Write revision REVISION, which the tables' SCHEMA_VERSION names."""
+    from alembic import command
+
+    with create_engine("sqlite://").begin() as connection:
+        if SCHEMA_VERSION > 1:
+            migrations.upgrade(connection, f"{SCHEMA_VERSION - 1:04}")
+        command.revision(migrations.config(connection), what, autogenerate=True, rev_id=REVISION)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit('Say in a few words what changes: python -m auditor.storage.migrations "what changes"')
+    main(sys.argv[1])

@@ -1,0 +1,94 @@
+"""What models write in answer to an item: read where it says one thing, an outcome where it does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.agents.reading_items import problem_of, read_item, read_line
+from auditor.domain import Answer, AnswerKind, Outcome, Task, TaskItem
+
+CITIES = TaskItem("q", "?", options=("Paris", "Rome", "Oslo"))
+NUMBER = TaskItem("q", "?")
+CHOICE = Task("f", AnswerKind.CHOICE, "", items={"q": CITIES})
+NUMBERS = Task("f", AnswerKind.EXACT, "", numbers=True, items={"q": NUMBER})
+WORDS = Task("f", AnswerKind.EXACT, "", items={"q": NUMBER})
+SCORES = Task("f", AnswerKind.SCORE, "", range=(0, 10), items={"q": NUMBER})
+DASHES = st.sampled_from("-−–‑")
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Paris is in France.\nANSWER = B", "Rome"),
+        ("**Answer:** (b) Rome", "Rome"),
+        ("The final answer is B.", "Rome"),
+        ("So ANSWER = B", "Rome"),
+        ("ANSWER = B\nANSWER = **B**", "Rome"),
+        ("The answer is not obvious.\nANSWER = B", "Rome"),
+        ("ANSWER = x\nANSWER = B", "Rome"),
+        ("ANSWER = A\nANSWER = B", None),
+        ("A is wrong. B is right.", None),
+        ("ANSWER = D", None),
+        ("ANSWER = A or B", None),
+        ("Option A) Paris", None),
+    ],
+)
+def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
+    assert read_line(CHOICE, CITIES, text) == read
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.integers(-(10**6), 10**6),
+    DASHES,
+    st.sampled_from(["ANSWER = ", "Answer: ", "The answer is ", "**ANSWER = ", "Final answer: ", "So ANSWER = "]),
+    st.sampled_from([("", ""), ("**", "**"), ("$", "$"), (r"\boxed{", "}"), ("", " apples"), ("", ".")]),
+    st.sampled_from(["", "Step 1. 3 times 4 is 12.\n", "The answer must be even.\n"]),
+)
+def test_a_number_is_read_in_every_form(number: int, dash: str, lead: str, wrap: tuple[str, str], before: str) -> None:
+    written = f"{abs(number)}" if number >= 0 else f"{dash}{abs(number)}"
+    after = "**" if lead.startswith("**") else ""
+    text = f"{before}{lead}{wrap[0]}{written}{wrap[1]}{after}"
+    if before.startswith("The answer") and "ANSWER" not in lead:
+        return  # two lines in the loose form: which one is meant is not said
+    assert read_line(NUMBERS, NUMBER, text) == str(number), text
+
+
+def said(task: Task, text: str | None, outcome: Outcome = Outcome.OK, mode: str = "text") -> tuple[Outcome, str | None]:
+    trace = read_item(Answer("k", outcome, text), task, "m", NUMBER.cell, 0, mode)
+    assert (trace.answer is None) == (trace.outcome is not Outcome.OK)
+    assert trace.score is None or task.kind is AnswerKind.SCORE
+    return trace.outcome, trace.answer
+
+
+def test_what_cannot_be_read_is_an_outcome() -> None:
+    assert said(NUMBERS, "I think many.") == (Outcome.UNPARSED, None)
+    assert said(NUMBERS, "I'm sorry, but I can't answer that.") == (Outcome.REFUSED, None)
+    assert said(WORDS, "ANSWER = I cannot answer that.") == (Outcome.REFUSED, None)
+    assert said(NUMBERS, "ANSWER = 42\nand so", Outcome.TRUNCATED) == (Outcome.OK, "42")
+    assert said(NUMBERS, "first\nANSWER = 4", Outcome.TRUNCATED) == (Outcome.TRUNCATED, None)
+    assert said(NUMBERS, None, Outcome.TIMEOUT) == (Outcome.TIMEOUT, None)
+    assert said(NUMBERS, "<think>ANSWER = 1</think>ANSWER = 2") == (Outcome.OK, "2")
+
+
+def test_json_is_read_by_kind() -> None:
+    def told(task: Task, answer: object) -> tuple[Outcome, str | None]:
+        return said(task, json.dumps({"reasoning": "So.", "answer": answer}), mode="structured")
+
+    assert told(CHOICE, "B") == (Outcome.OK, "Rome")
+    assert told(CHOICE, "D") == (Outcome.UNPARSED, None)
+    assert told(NUMBERS, 42) == (Outcome.OK, "42")
+    assert told(NUMBERS, "42 km") == (Outcome.OK, "42")
+    assert told(WORDS, True) == (Outcome.UNPARSED, None)
+    assert told(SCORES, 11) == (Outcome.UNPARSED, None)
+    assert said(NUMBERS, '{"answer": 4', mode="structured") == (Outcome.UNPARSED, None)
+    assert "'D' is none" in problem_of(CHOICE, CITIES.cell, '{"reasoning": "So.", "answer": "D"}')
+
+
+def test_a_score_is_stored_in_its_units_and_scaled() -> None:
+    trace = read_item(Answer("k", Outcome.OK, "Fine.\nANSWER = 7.5"), SCORES, "m", NUMBER.cell, 0, "text")
+    assert (trace.answer, trace.score, trace.text) == ("7.5", 0.5, "Fine.")

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from auditor.config import AuditConfig, load_config, resolve_key
+from auditor.errors import ConfigError
+
+GOOD = """
+name = "a"
+survey = { source = "wvs7-sample" }
+[[models]]
+name = "m"
+model = "openai/gpt-4o"
+[[models]]
+name = "n"
+model = "openai/gpt-4o-mini"
+"""
+
+
+def write(folder: Path, text: str, name: str = "a.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_defaults_are_the_designs(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, GOOD))
+    assert config.judges == "peers"
+    assert config.conflicts.threshold == 0.38
+    assert (config.direct.samples, config.direct.temperature) == (5, 0.7)
+    assert (config.limits.max_attempts, config.limits.deadline_s) == (6, 120)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "[limits]\nbuget_usd = 3", r"unknown key 'limits\.buget_usd'\. Did you mean 'budget_usd'\?"),
+        (GOOD + "sed = 3", r"unknown key 'models\[2 'n'\]\.sed'"),
+        ("sed = 3\n" + GOOD, r"unknown key 'sed'\. Did you mean 'seed'\?"),
+        (GOOD + "timeout = 3", r"models\[2 'n'\]\.timeout'\. Did you mean 'timeout_s'\?"),
+        (GOOD.replace('name = "a"', ""), r"the key 'name' is missing"),
+        (GOOD + 'api_key = "sk-123"', r"'models\[2 'n'\]\.api_key' must name an environment variable"),
+        (GOOD.replace('name = "n"', 'name = "m"'), r"the name 'm' is used twice"),
+        (GOOD.split('[[models]]\nname = "n"')[0], r"model 'm' has no judge: a model never judges itself"),
+        (GOOD + "temperature = 3", r"less than or equal to 2"),
+        ("name = \n[", r"not TOML: .*line 1"),
+        (GOOD.replace("gpt-4o-mini", "gpt 4o"), r"'models\[2 'n'\]\.model'"),
+        ("judges = [{ name = 'j' }]\n" + GOOD, r"the key 'judges\[1 'j'\]\.model' is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_config(write(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+    assert "sk-123" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_strange_suffix(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        load_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="suffix"):
+        load_config(write(tmp_path, GOOD, "a.ini"))
+
+
+def test_yaml_keeps_country_codes_and_refuses_what_is_ambiguous(tmp_path: Path) -> None:
+    text = """
+name: a
+survey: {source: wvs7-sample, countries: [NO, NA, ON, YES, 1.10]}
+judges: []
+models:
+  - {name: m, model: openai/gpt-4o, concurrency: 3}
+"""
+    with pytest.raises(ConfigError, match="countries"):  # 1.10 is a number, not a country
+        load_config(write(tmp_path, text, "a.yaml"))
+    config = load_config(write(tmp_path, text.replace(", 1.10", ""), "b.yaml"))
+    assert config.survey is not None
+    assert config.survey.countries == ["NO", "NA", "ON", "YES"]
+    assert config.models[0].concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2\n", "line 2: the key 'a' stands twice"),
+        ("a: &x 1\nb: *x\n", "aliases are not allowed"),
+        ("a: !!python/object/apply:os.system [ls]\n", "line 1"),
+        ("- a\n", "not a table"),
+        ("a: [1\n", "line"),
+    ],
+)
+def test_yaml_traps(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(write(tmp_path, text, "a.yml"))
+
+
+def test_an_own_survey_is_found_beside_the_config(tmp_path: Path) -> None:
+    write(tmp_path, "country,topic,score\n", "mine.csv")
+    config = load_config(write(tmp_path, GOOD.replace("wvs7-sample", "mine.csv")))
+    assert config.survey is not None
+    assert Path(config.survey.source) == tmp_path / "mine.csv"
+
+
+def test_a_model_never_judges_itself(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, GOOD))
+    assert [j.name for j in config.judges_of("m")] == ["n"]
+    listed = "judges = [{ name = 'other-name', model = 'openai/gpt-4o' }]\n" + GOOD
+    with pytest.raises(ConfigError, match="'other-name' is the audited model 'm' under another name"):
+        load_config(write(tmp_path, listed))
+    with pytest.raises(ConfigError, match="model 'm' has no judge"):
+        load_config(write(tmp_path, listed.replace("other-name", "m")))
+
+
+def test_a_judge_that_shares_a_name_is_the_same_model(tmp_path: Path) -> None:
+    text = "judges = [{ name = 'm', model = 'openai/o3' }]\n" + GOOD
+    with pytest.raises(ConfigError, match="also an audited model, but set up differently"):
+        load_config(write(tmp_path, text))
+
+
+def test_keys_are_resolved_when_needed_and_never_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=re.escape("export SOME_KEY=")):
+        resolve_key("os.environ/SOME_KEY")
+    monkeypatch.setenv("SOME_KEY", "s3cret")
+    assert resolve_key("os.environ/SOME_KEY") == "s3cret"
+
+
+def test_the_hash_follows_what_matters(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, GOOD))
+    assert config.hash == config.model_copy(update={"storage": "sqlite:///elsewhere.db"}).hash
+    assert config.hash != config.model_copy(update={"seed": 1}).hash
+
+
+def test_every_field_is_documented() -> None:
+    schema = AuditConfig.model_json_schema()
+    undocumented = [
+        f"{name}.{field}"
+        for name, part in {"audit": schema, **schema["$defs"]}.items()
+        for field, facts in part.get("properties", {}).items()
+        if "description" not in facts and "$ref" not in facts and "allOf" not in facts
+    ]
+    allowed = {"audit.models", "Price.input", "Price.output", "LimitsSection.x"}
+    obvious = {"samples", "temperature", "max_tokens", "direct", "review", "budget_usd"}
+    assert [u for u in undocumented if u not in allowed and u.split(".")[1] not in obvious] == []
+
+
+def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
+    (tmp_path / "groups.csv").write_text("country,region\nJapan,A\n")
+
+    def chosen(regions: str) -> str:
+        text = GOOD.replace('source = "wvs7-sample"', f'source = "wvs7-sample", regions = "{regions}"')
+        survey = load_config(write(tmp_path, text)).survey
+        assert survey is not None
+        return survey.regions
+
+    assert chosen("groups.csv") == str(tmp_path / "groups.csv")
+    assert chosen("un_m49") == "un_m49"
+    assert chosen("western") == "western"
+
+
+@pytest.mark.parametrize(
+    ("panel", "message"),
+    [
+        ('vote = "weighted"', r"panel: vote = \"weighted\" needs weights"),
+        ('vote = "weighted"\nweights = { m = 1, nn = 1 }', r"there is no judge 'nn'\. Did you mean 'n'\?"),
+        ("weights = { zzzz = 1 }", r"there is no judge 'zzzz'\. Judges: m, n\."),
+        ('vote = "weighted"\nweights = { m = 1 }', r"the judge 'n' has none"),
+        ('vote = "weighted"\nweights = { m = 0, n = 0 }', r"all are 0"),
+        ("weights = { m = -0.5 }", r"'panel\.weights\.m': Input should be greater than or equal to 0"),
+        ("weights = { m = inf }", r"'panel\.weights\.m': Input should be a finite number"),
+        ('vote = "wieghted"', r"'panel\.vote'"),
+        ("wieghts = { m = 1 }", r"unknown key 'panel\.wieghts'\. Did you mean 'weights'\?"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_named(tmp_path: Path, panel: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(write(tmp_path, f"{GOOD}\n[panel]\n{panel}\n"))
+
+
+def test_weights_are_part_of_what_names_a_config(tmp_path: Path) -> None:
+    panels = ["", "[panel]\nweights = { m = 1, n = 2 }", '[panel]\nvote = "weighted"\nweights = { m = 1, n = 2 }']
+    configs = [load_config(write(tmp_path, f"{GOOD}\n{panel}")) for panel in panels]
+    assert len({config.hash for config in configs}) == 3
+    assert configs[2].panel.weights == {"m": 1.0, "n": 2.0}
+
+
+def test_an_audit_is_the_same_wherever_its_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.csv").write_text("country,topic,score\nJapan,divorce,0.5\n")
+    path = write(tmp_path, GOOD.replace('"wvs7-sample"', '"own.csv"'))
+    found = [load_config(path)]
+    monkeypatch.chdir(tmp_path)
+    found.append(load_config(path.name))
+    assert found[0].hash == found[1].hash
+    assert found[1].survey is not None
+    assert found[1].survey.source == str(tmp_path / "own.csv")
+
+    moved = tmp_path.rename(tmp_path.with_name("moved"))
+    assert load_config(moved / path.name).hash == found[0].hash
+
+
+@pytest.mark.parametrize(
+    ("url", "is_refused"),
+    [
+        ("postgresql+psycopg://ada:pg-canary@db.example.org/audits", True),
+        ("postgresql+psycopg://ada@db.example.org/audits?password=pg-canary", True),
+        ("postgresql+psycopg://db.example.org/audits?user=a&sslpassword=pg-canary", True),
+        ("postgresql+psycopg://ada@db.example.org:5432/audits?sslmode=verify-full", False),
+        ("sqlite:////home/ada@work/a:b.db", False),
+    ],
+)
+def test_a_config_holds_no_password_of_a_server(tmp_path: Path, url: str, is_refused: bool) -> None:
+    file = write(tmp_path, f'storage = "{url}"\n{GOOD}')
+    if not is_refused:
+        assert load_config(file).storage == url
+        return
+    with pytest.raises(ConfigError, match="PGPASSWORD") as refused:
+        load_config(file)
+    assert "canary" not in str(refused.value)

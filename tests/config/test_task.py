@@ -1,0 +1,56 @@
+"""The table `task`: what goes with it, and what is refused with a mend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+import pytest
+
+from auditor.config import AuditConfig, TaskSection
+from tests.audits import config
+
+EXACT = {"source": "items.csv", "answer": "exact"}
+
+
+def audit(**changes: Any) -> AuditConfig:
+    return config("http://127.0.0.1:9/v1", **({"survey": None, "task": EXACT} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"survey": {"source": "wvs7-sample"}}, "both a 'survey' and a 'task'"),
+        ({"probes": {"semantic": {}}, "embedding": {}}, "nothing asks its items"),
+        ({"probes": {"direct": {}, "logprob": {}}}, "weighs sentences"),
+        ({"probes": {"review": {"guess": True}}}, r"review\.guess"),
+        ({"probes": {"direct": {}, "logic": {"items": "traces"}}}, "traces are of a survey"),
+        ({"probes": {"direct": {"target_width": 0.2}}}, r"direct\.target_width"),
+        ({"language": "de"}, "asked in its own words"),
+        ({"task": None}, "Or add 'task'"),
+    ],
+)
+def test_what_does_not_go_with_a_task_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(pydantic.ValidationError, match=message):
+        audit(**changes)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"answer": "score"}, "'range' is missing"),
+        ({"answer": "score", "range": [10, 0]}, "least, then the most"),
+        ({"answer": "exact", "range": [0, 1]}, "'range' is for"),
+        ({"answer": "exact", "options": ["a", "b"]}, "'options' is for"),
+        ({"answer": "choice", "options": ["a", "a"]}, "twice"),
+        ({"answer": "choice", "numbers": True}, "'numbers' is for"),
+        ({"answer": "choice", "tolerance": 1}, "'tolerance' is for"),
+    ],
+)
+def test_keys_that_do_not_fit_the_kind_are_refused(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(pydantic.ValidationError, match=message):
+        TaskSection.model_validate({"source": "items.csv", **keys})
+
+
+def test_another_tolerance_is_another_audit() -> None:
+    assert audit().hash != audit(task={**EXACT, "tolerance": 1}).hash

@@ -1,0 +1,147 @@
+"""Asking less by what was answered: samples of a cell, and cells; the same whatever the concurrency."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import Outcome, Trace, Verdict
+from auditor.reports.markdown import render_markdown
+from auditor.reports.status import status_of
+from auditor.run import AuditHandle, planned_survey, run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from auditor.storage.overview import overviews
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer, error
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:
+    with open_database(handle.storage, create=False) as db:
+        audit = audits.get(db, handle.name)
+        assert overviews(db)[0].progress == 1
+        return results.traces(db, audit.id), results.verdicts(db, audit.id), status_of(db, audit)
+
+
+def slower(audit: AuditConfig) -> AuditConfig:
+    models = [m.model_copy(update={"concurrency": 1 + i}) for i, m in enumerate(audit.models)]
+    return audit.model_copy(update={"models": models})
+
+
+def read_share(traces: list[Trace], letter: str) -> float:
+    """Share of a model's traces that have a score."""
+    mine = [t.outcome is Outcome.OK for t in traces if t.model == f"model-{letter}"]
+    return sum(mine) / len(mine)
+
+
+def wavering(request: Request) -> Reply:
+    """Fails now and then on direct questions."""
+    if request.schema == "MoralJudgement" and request.draw("mood") < 0.15:
+        return error(400, "no")
+    return answer(request)
+
+
+def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path: Path) -> None:
+    server.script = wavering
+    probe = {"samples": 5, "min_samples": 2, "tolerance": 0.06}
+    audit = config(server.url, 2, probes={"direct": probe})
+    handle = run_audit(audit, storage=f"sqlite:///{tmp_path / 'one.db'}")
+    traces, verdicts, status = stored(handle)
+    scores: dict[object, list[Trace]] = {}
+    for t in traces:
+        scores.setdefault((t.model, t.cell), []).append(t)
+    assert len(scores) == 18
+    for taken in scores.values():
+        assert [t.sample for t in taken] == list(range(len(taken)))
+        ok = [t.score for t in taken if t.score is not None]
+        spread = (sum((s - sum(ok) / len(ok)) ** 2 for s in ok) / (len(ok) - 1) / len(ok)) ** 0.5 if len(ok) > 1 else 9
+        assert len(taken) == 5 or spread <= 0.06
+    assert {len(taken) for taken in scores.values()} >= {2, 5}
+    assert status["traces"] == status["traces_planned"] == len(traces)
+    assert status["verdicts"] == status["verdicts_planned"] == len(verdicts)
+    assert max(v.sample for v in verdicts) == 1
+    report = handle.report()
+    direct, review = report.coverage.total
+    assert (direct.planned, direct.missing) == (len(traces), 0)
+    assert direct.ok == sum(t.outcome is Outcome.OK for t in traces)
+    assert (review.planned, review.ok, review.missing) == (len(verdicts), len(verdicts), 0)
+    direct_row, review_row = report.savings
+    assert (direct_row.made, direct_row.full) == (len(traces), 90)
+    assert (review_row.made, review_row.full) == (
+        len(verdicts),
+        round(sum(90 / 2 * read_share(traces, m) for m in "ab")),
+    )
+    alone = slower(audit).model_copy(update={"judges": []})
+    again = stored(run_audit(alone, storage=f"sqlite:///{tmp_path / 'two.db'}"))
+    assert [(t.model, t.cell, t.sample, t.score) for t in again[0]] == [
+        (t.model, t.cell, t.sample, t.score) for t in traces
+    ]
+
+
+def test_no_more_cells_are_asked_once_r_is_known_closely(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.metrics.stopping.FIRST_LOOK", 12)
+    survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
+    direct = {"samples": 1, "target_width": 1.2}
+    audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": direct})
+    handle = run_audit(audit, storage=f"sqlite:///{tmp_path / 'one.db'}")
+    traces, _, status = stored(handle)
+    report = handle.report()
+    cells = {t.cell for t in traces}
+    assert 12 <= len(cells) < (of_all := len(planned_survey(audit).scores))
+    assert report.audit.survey.asked == len(cells) == len([c for c in report.audit.cells if c.survey is not None])
+    [saved] = report.savings
+    assert (saved.stage, saved.made, saved.full) == ("direct", len(traces), 2 * of_all)
+    assert f"{len(traces)} direct answers were asked for, of {2 * of_all}" in render_markdown(report)
+    assert all(row.n_dropped == row.n_without_survey for row in report.alignment)
+    assert [(part.by, part.cells, part.left_out) for part in report.tiers][:1] == [("r", len(cells), {})]
+    assert len(traces) == 2 * len(cells) == status["traces_planned"]
+    counts = Counter(cell.topic for cell in cells)
+    assert max(counts.values()) - min(counts.values()) <= 2
+    for row in report.alignment:
+        assert row.ci_low is not None
+        assert row.ci_high is not None
+        assert row.ci_high - row.ci_low <= 1.2
+    assert [(r.planned, r.missing) for r in report.coverage.total] == [(len(traces), 0)]
+    before = len(server.requests)
+    again = stored(run_audit(slower(audit), storage=f"sqlite:///{tmp_path / 'two.db'}"))[0]
+    assert {(t.model, t.cell, t.score) for t in again} == {(t.model, t.cell, t.score) for t in traces}
+    asked = len(server.requests) - before
+    run_audit(audit, storage=handle.storage)
+    assert len(server.requests) - before == asked
+
+
+def test_what_failed_once_leaves_nothing_behind_when_it_succeeds(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.metrics.stopping.FIRST_LOOK", 6)
+    survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
+    probe = {"samples": 3, "min_samples": 2, "tolerance": 0.05, "target_width": 1.6}
+    audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": probe})
+    whole = stored(run_audit(audit, storage=f"sqlite:///{tmp_path / 'one.db'}"))[0]
+    server.script = lambda r: error(400, "no") if r.body["model"].endswith("-b") else answer(r)
+    cut = f"sqlite:///{tmp_path / 'two.db'}"
+    failed = stored(run_audit(audit, storage=cut))[0]
+    assert {(t.model, t.cell, t.sample) for t in failed} - {(t.model, t.cell, t.sample) for t in whole}
+    assert {t.outcome for t in failed} == {Outcome.OK, Outcome.CLIENT_ERROR}
+    server.script = answer
+    again = stored(run_audit(audit, storage=cut))[0]
+    assert [(t.model, t.cell, t.sample, t.score) for t in again] == [
+        (t.model, t.cell, t.sample, t.score) for t in whole
+    ]
+
+
+def test_what_could_save_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="3 samples are taken in any case, and 3 at most"):
+        config("http://localhost", probes={"direct": {"samples": 3, "tolerance": 0.1}})

@@ -1,0 +1,142 @@
+"""A team on one server: a run that dies and goes on while others review, and the same results as from a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select, text
+from sqlmodel import SQLModel
+
+from auditor.domain import Act, canonical_json
+from auditor.errors import StorageError
+from auditor.exports.tables import export_tables
+from auditor.reports.verification import verify
+from auditor.run import open_audit, run_audit
+from auditor.run.upgrading import upgrade_storage
+from auditor.storage import audits, chain, rating_log, reviews
+from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.roles import GRAPH_SCHEMA, roles_sql
+from auditor.storage.standing import QueueFilter
+from tests.audits import KEY, KEY_VARIABLE
+from tests.e2e.dying import run_until
+from tests.e2e.test_killed import small, timeless
+from tests.e2e.test_run import stored
+from tests.fake_server import FakeServer
+from tests.postgres import PASSWORD, Postgres
+from tests.review_case import review_case
+from tests.storage.test_rating_log import DECIDE
+
+RATERS = ("ada", "grace")
+DECISIONS = 100
+
+
+def report(storage: str) -> str:
+    """The audit's report, without times and what restarts cost."""
+    made = json.loads(timeless(open_audit("scripted", storage=storage).report()))
+    del made["cost"]
+    return canonical_json(made)
+
+
+@pytest.fixture
+def team(postgres: Postgres) -> tuple[str, str]:
+    """A database with an audit to review, as its owner made it: URLs of a runner and of a reviewer."""
+    name = postgres.database()
+    upgrade_storage(postgres.url(name))
+    with open_database(postgres.url(name)) as db:
+        review_case(db)
+    with postgres.connect(name) as connection:
+        connection.execute(roles_sql())
+        for person, role in (("running", "auditor_runner"), ("reviewing", "auditor_reviewer")):
+            connection.execute(f"CREATE ROLE {person} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
+    return postgres.url(name, "running"), postgres.url(name, "reviewing")
+
+
+@pytest.fixture
+def reviewers(team: tuple[str, str]) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two people who are about to decide, each in a process of their own."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", DECIDE, team[1], rater], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for rater in RATERS
+    ]
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_run_dies_and_goes_on_while_others_review(
+    server: FakeServer,
+    team: tuple[str, str],
+    reviewers: list[subprocess.Popen[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    url, _ = team
+    file = f"sqlite:///{tmp_path / 'audits.db'}"
+    run_audit(small(server), storage=file)
+    for process in reviewers:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+    assert run_until(small(server), url, "after_response:20")[0] == -9
+    run_audit(small(server), storage=url)
+
+    for process in reviewers:
+        assert len(process.communicate(timeout=60)[0].split()) == DECISIONS
+    assert stored(url) == stored(file)
+    assert report(url) == report(file)
+    with open_database(url) as db:
+        assert verify(db, "scripted").holds
+        decided = {rater: rating_log.entries(db, audits.get(db, "moral").id, rater=rater) for rater in RATERS}
+        assert {rater: len(rows) for rater, rows in decided.items()} == dict.fromkeys(RATERS, DECISIONS)
+        with db.read() as connection:  # the graph waits for a person, and remembers so
+            waiting = text(f"SELECT count(DISTINCT thread_id) FROM {GRAPH_SCHEMA}.checkpoints")
+            assert connection.execute(waiting).scalar_one() == 1
+        with run_lock(db, "scripted"), pytest.raises(StorageError, match="is being run by process") as refused:
+            run_audit(small(server), storage=url)
+        assert PASSWORD not in str(refused.value)
+        for table in SQLModel.metadata.sorted_tables:
+            with db.read() as connection:
+                assert PASSWORD not in str(connection.execute(select(table)).all()), table.name
+
+
+def copied(old: Database, new: Database) -> None:
+    """All rows of one database, into another's empty tables."""
+    for table in SQLModel.metadata.sorted_tables:
+        with old.read() as connection:
+            rows = [dict(row) for row in connection.execute(select(table)).mappings()]
+        if rows:
+            new.write(lambda c, table=table, rows=rows: c.execute(insert(table), rows))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Postgres, tmp_path: Path) -> None:
+    hashes, heads = [], []
+    with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
+        audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
+        keys = [key for key, _ in reviews.Queue(old, audit.id, "ada").keys(QueueFilter())]
+        for key in keys[:5]:
+            rating_log.append(old, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, note="ß 😀"))
+        copied(old, new)
+        for number, db in enumerate((old, new)):
+            found = export_tables(db, audit.name, tmp_path / str(number), form)
+            assert found.rows["rating"] == 5
+            files = sorted((tmp_path / str(number)).iterdir())
+            hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
+            heads.append((chain.check(db), [k for k, _ in reviews.Queue(db, audit.id, "ada").keys(QueueFilter())]))
+    assert hashes[0] == hashes[1]
+    assert heads[0] == heads[1]
+    assert heads[0][0].links == 5

@@ -1,0 +1,135 @@
+"""More samples and other temperatures: subsets by hand, known truth, and only what is missing asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import canonical_json
+from auditor.errors import UsageError
+from auditor.experiments.sampling import experiment_samples, experiment_temperature, variant
+from auditor.reports.pages import page_html
+from auditor.reports.sampling import _means, _subsampled
+from auditor.reports.sampling_page import page_of
+from auditor.run import run_audit
+from auditor.storage import audits
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer
+from tests.population import populate
+
+
+def test_a_mean_of_all_samples_is_the_score_and_failures_stay_out() -> None:
+    rng = np.random.default_rng(0)
+    values = np.array([[0.1, 0.3, np.nan], [np.nan, np.nan, np.nan]])
+    whole = _means(values, 3, rng)
+    assert whole[0] == pytest.approx(0.2)
+    assert np.isnan(whole[1])
+    ones = np.stack([_means(values, 1, rng) for _ in range(600)])[:, 0]
+    assert set(np.round(ones[~np.isnan(ones)], 6)) == {0.1, 0.3}
+    assert np.isnan(ones).mean() == pytest.approx(1 / 3, abs=0.07)  # a failed sample may be the one that is drawn
+
+
+def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.normal(0, 0.5, 150)
+    lean = 0.7 * truth + rng.normal(0, 0.2, 150)
+
+    def answers(k: int) -> np.ndarray:
+        return lean[:, None] + rng.normal(0, 0.6, (150, k))
+
+    for k in (1, 4):
+        anew = [float(np.corrcoef(answers(k).mean(axis=1), truth)[0, 1]) for _ in range(2000)]
+        true = float(np.diff(np.quantile(anew, (0.025, 0.975)))[0])
+        shown = [_subsampled(i, "m", answers(5), truth, k, None).r for i in range(8)]
+        widths = [(e.ci_high or 0.0) - (e.ci_low or 0.0) for e in shown]
+        assert np.mean(widths) == pytest.approx(true, rel=0.15)
+
+
+def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=3, countries=12, topics=8, samples=5, judges=1)
+        found = experiment_samples(db, audit.name, [1, 3, 5, 10])
+    first = [row for row in found.rows if row.model == "alder"]
+    assert [row.setting for row in first] == [1, 3, 5]
+    spreads = [row.spread for row in first]
+    assert spreads[0] is not None
+    assert spreads[2] is not None
+    assert spreads[0] == pytest.approx(0.08, abs=0.01)  # the noise of the population's samples
+    assert spreads[2] == pytest.approx(spreads[0] / np.sqrt(5))
+    assert [row.r.value for row in first] == sorted(row.r.value or 0.0 for row in first)
+    assert [row.scored for row in first] == sorted(row.scored for row in first)
+    assert first[1].r.ci_low is not None
+    assert first[2].r.ci_low is None
+    assert first[0].usd is not None
+    assert first[2].usd == pytest.approx(5 * first[0].usd)
+    assert all(row.usd is None for row in found.rows if row.model == "cedar")  # no known price
+    assert found.missing == {"10": 5 * found.cells * 3}
+    assert "10" in page_html(page_of(found))
+
+
+def test_a_variant_asks_only_what_is_not_recorded(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    own = config(server.url, 2)
+    run_audit(own, storage=storage)
+    before = len(server.requests)
+    more = variant(own, samples=5)
+    run_audit(more, storage=storage)
+    assert len(server.requests) - before == 9 * 2 * 2  # two more samples a cell, no review
+    with open_database(storage, create=False) as db:
+        found = experiment_samples(db, own.name, [3, 5])
+        assert {row.setting for row in found.rows} == {3, 5}
+        assert found.missing == {}
+        cold = experiment_temperature(db, own.name, [0.2, own.direct.temperature])
+        assert cold.missing == {"0.2": 9 * 3 * 2}
+        assert {row.setting for row in cold.rows} == {own.direct.temperature}
+    before = len(server.requests)
+    run_audit(variant(own, temperature=0.2), storage=storage)
+    assert len(server.requests) - before == 9 * 3 * 2
+    with open_database(storage, create=False) as db:
+        warm = experiment_temperature(db, own.name, [0.2, own.direct.temperature])
+    assert warm.missing == {}
+    assert {row.setting for row in warm.rows} == {0.2, own.direct.temperature}
+
+
+@pytest.mark.parametrize("spoilt", ["half run", "another config"])
+def test_a_variant_that_is_not_whole_or_not_the_same_replaces_nothing(tmp_path: Path, spoilt: str) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=2, countries=6, topics=5, samples=3)
+        before = experiment_samples(db, audit.name, [3, 5])
+        assert audit.config is not None
+        more = variant(AuditConfig.model_validate_json(audit.config), samples=5)
+        other = more if spoilt == "half run" else more.model_copy(update={"seed": 99})
+        saved = audits.save(
+            db,
+            name=more.name,
+            config=canonical_json(other.model_dump(mode="json")),
+            config_hash=other.hash,
+            survey=audits.survey_of(db, audit),
+            environment={"auditor": "0.1.0"},
+        )
+        audits.set_stage(db, saved.id, "elicit" if spoilt == "half run" else audits.DONE)
+        assert experiment_samples(db, audit.name, [3, 5]) == before
+        assert {row.setting for row in before.rows} == {3}
+        assert before.missing == {"5": 2 * before.cells * 2}
+
+
+def test_several_languages_are_refused(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    both = config(server.url, 2, language=["en", "de"], judges=[])
+    run_audit(both, storage=storage)
+    with open_database(storage, create=False) as db, pytest.raises(UsageError, match="several languages"):
+        experiment_samples(db, both.name, [3])
+
+
+def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
+    own = config("http://127.0.0.1:1", 2)
+    other = variant(own, samples=7, temperature=0.5)
+    assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
+    assert other.name == "scripted.k7.t0.5"
+    assert len(variant(own.model_copy(update={"name": "x" * 100}), samples=10).name) == 100

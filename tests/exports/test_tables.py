@@ -1,0 +1,149 @@
+"""Exports: every row of every table, typed, hashed, replaced whole, and nothing of others' ever written over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import func, select
+
+from auditor.errors import StorageError, UsageError
+from auditor.exports.tables import export_tables, verify_tables
+from auditor.storage import dump
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.tables import SCHEMA_VERSION, AnswerRow, RatingRow, TraceRow
+from tests.population import populate
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two audits in one database."""
+    with open_database(f"sqlite:///{tmp_path_factory.mktemp('export')}/audit.db") as db:
+        populate(db, models=2, countries=5, topics=5, name="other", seed=4)
+        yield db, populate(db, models=2, countries=6, topics=5)
+
+
+def counted(db: Database, row: Any, audit: Audit) -> int:
+    table = table_of(row)
+    with db.read() as connection:
+        query = select(func.count()).select_from(table).where(table.c.audit_id == audit.id)
+        return int(connection.execute(query).scalar_one())
+
+
+def test_parquet_is_typed_and_says_whose_it_is(two: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two
+    found = export_tables(db, audit.name, tmp_path / "out")
+    traces = pq.read_table(tmp_path / "out" / "trace.parquet")
+    assert traces.num_rows == found.rows["trace"] == counted(db, TraceRow, audit)
+    types = {f.name: str(f.type) for f in traces.schema}
+    assert (types["score"], types["sample"], types["text"]) == ("double", "int64", "string")
+    told = traces.schema.metadata
+    assert json.loads(told[b"auditor.schema_version"]) == SCHEMA_VERSION
+    assert json.loads(told[b"auditor.audit_id"]) == audit.id
+    assert set(traces.column("audit_id").to_pylist()) == {audit.id}
+    failed = [row for row in traces.to_pylist() if row["outcome"] != "ok"]
+    assert failed
+    assert all(row["score"] is None for row in failed)
+
+
+def test_only_the_answers_behind_this_audit_are_there(two: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two
+    export_tables(db, audit.name, tmp_path / "out", "jsonl")
+    lines = {
+        name: [json.loads(line) for line in (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("answer", "trace", "verdict", "attempt")
+    }
+    asked = {row["key"] for name in ("trace", "verdict") for row in lines[name]}
+    with db.read() as connection:
+        everyone = set(connection.execute(select(table_of(AnswerRow).c.key)).scalars())
+    kept = {row["key"] for row in lines["answer"]}
+    assert kept == asked & everyone
+    assert kept < everyone
+    assert {row["key"] for row in lines["attempt"]} <= asked
+
+
+def test_both_forms_hold_the_same(two: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two
+    export_tables(db, audit.name, tmp_path / "p")
+    export_tables(db, audit.name, tmp_path / "j", "jsonl")
+    for table in dump.dumps():
+        rows = [json.loads(line) for line in (tmp_path / "j" / f"{table.name}.jsonl").read_text().splitlines()]
+        assert pq.read_table(tmp_path / "p" / f"{table.name}.parquet").to_pylist() == rows
+
+
+def test_every_table_of_the_database_is_exported_or_named(two: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two
+    export_tables(db, audit.name, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    with db.read() as connection:
+        from sqlalchemy import inspect
+
+        everything = set(inspect(connection).get_table_names())
+    assert {t["name"] for t in manifest["tables"]} | {t["table"] for t in manifest["left_out"]} == everything
+    assert "population" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_manifest_tells_a_changed_file(two: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two
+    export_tables(db, audit.name, tmp_path / "out", "jsonl")
+    assert verify_tables(tmp_path / "out") == []
+    (tmp_path / "out" / "trace.jsonl").open("a").write("{}\n")
+    (tmp_path / "out" / "score.jsonl").unlink()
+    assert verify_tables(tmp_path / "out") == [
+        "score.jsonl: is missing",
+        "trace.jsonl: is not as it was written",
+    ]
+    with pytest.raises(UsageError, match="no export"):
+        verify_tables(tmp_path)
+
+
+def test_raters_are_numbered_unless_names_are_asked_for(two: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two
+    export_tables(db, audit.name, tmp_path / "hidden")
+    export_tables(db, audit.name, tmp_path / "named", names=True)
+    raters = [
+        set(pq.read_table(tmp_path / f / "rating.parquet").column("rater").to_pylist()) for f in ("hidden", "named")
+    ]
+    assert raters == [{"rater-1"}, {"ada"}]
+    assert counted(db, RatingRow, audit)
+
+
+def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(
+    two: tuple[Database, Audit], tmp_path: Path
+) -> None:
+    db, audit = two
+    out = tmp_path / "out"
+    export_tables(db, audit.name, out, "jsonl")
+    (out / "mine.txt").write_text("kept")
+    export_tables(db, audit.name, out, "parquet")
+    assert not list(out.glob("*.jsonl"))
+    assert (out / "mine.txt").read_text() == "kept"
+    assert not list(out.glob(".part-*"))
+    with pytest.raises(UsageError, match="holds something else"):
+        export_tables(db, audit.name, _foreign(tmp_path))
+    with pytest.raises(StorageError):
+        export_tables(db, "nobody", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def _foreign(folder: Path) -> Path:
+    (folder / "foreign").mkdir()
+    (folder / "foreign" / "thesis.doc").write_text("")
+    return folder / "foreign"
+
+
+def test_a_failure_leaves_the_old_export_as_it_was(
+    two: tuple[Database, Audit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, audit = two
+    out = tmp_path / "out"
+    export_tables(db, audit.name, out)
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    monkeypatch.setattr("auditor.exports.tables._card", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        export_tables(db, audit.name, out)
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before

@@ -1,0 +1,139 @@
+"""Inspect logs as recorded answers: our own come back as they went, and others' are read for what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.domain import Outcome
+from auditor.errors import ImportFileError, UsageError
+from auditor.imports.inspect_logs import inspect_answers
+from auditor.imports.logs import Keys
+from auditor.imports.recorded import import_traces
+from auditor.run import open_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.made_logs import Made
+
+inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
+
+
+def test_what_was_exported_comes_back_as_it_was(
+    inspect_logs: Path, made_audit: Made, tmp_path: Path, storage: str
+) -> None:
+    survey = tmp_path / "truth.csv"
+    audit = audits.get(made_audit.db, "population")
+    cells = audits.survey_of(made_audit.db, audit).cells
+    rows = [f"{c.cell.country},{c.cell.topic},{'' if c.score is None else c.score}" for c in cells]
+    survey.write_text("\n".join(["country,topic,score", *rows]), encoding="utf-8")
+    counts = import_traces(inspect_logs, survey=str(survey), audit="back", storage=storage)
+    before = {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in results.traces(made_audit.db, audit.id)}
+    with open_database(storage, create=False) as db:
+        traces = results.traces(db, audits.get(db, "back").id)
+    assert {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in traces} == before
+    assert (counts.models, counts.not_in_survey) == (3, 0)
+    here, there = (
+        open_audit("population", storage=made_audit.url).report(),
+        open_audit("back", storage=storage).report(),
+    )
+    assert [r.pearson_r for r in there.alignment] == pytest.approx([r.pearson_r for r in here.alignment])
+
+
+def foreign(path: Path, samples: list[dict[str, Any]]) -> Path:
+    """A log as another task would write it."""
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.scorer import Score
+
+    made = []
+    for number, told in enumerate(samples, start=1):
+        output = ModelOutput.from_content("x/y", told["text"], told.get("stop", "stop")) if "text" in told else None
+        scores = {name: Score(value=value) for name, value in told.get("scores", {}).items()}
+        facts = told.get("metadata", {"country": "Germany", "topic": "divorce"})
+        sample = EvalSample(
+            id=told.get("id", number), epoch=told.get("epoch", 1), input="?", target="", metadata=facts,
+            output=output or ModelOutput(), scores=scores or None, error=told.get("error"),
+        )  # fmt: skip
+        made.append(sample)
+    spec = EvalSpec(
+        created="2026-01-02T03:04:05+00:00", task="t", model="x/y", dataset=EvalDataset(name="d"), config=EvalConfig()
+    )
+    write_eval_log(EvalLog(status="success", eval=spec, samples=made), str(path))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+def test_anothers_answers_are_read_off_the_text_and_its_grades_are_not(tmp_path: Path, suffix: str) -> None:
+    from inspect_ai.log import EvalError
+
+    error = EvalError(message="429", traceback="", traceback_ansi="")
+    log = foreign(
+        tmp_path / f"log.{suffix}",
+        [
+            {"text": "They accept it.\nSCORE = 0.5", "scores": {"match": "C"}},
+            {"text": "They do not.", "stop": "max_tokens", "scores": {"match": 1.0}},
+            {"error": error},
+        ],
+    )
+    found = list(inspect_answers(log, Keys()))
+    assert [(f.model, f.country, f.topic, f.score, f.sample) for f in found] == [
+        ("x/y", "Germany", "divorce", None, None)
+    ] * 3
+    assert [f.outcome for f in found] == [Outcome.OK, Outcome.TRUNCATED, Outcome.CLIENT_ERROR]
+
+
+def test_a_score_that_is_named_is_taken_and_where_it_is_missing_the_text_is_not_read(tmp_path: Path) -> None:
+    log = foreign(
+        tmp_path / "log.eval",
+        [
+            {"text": "SCORE = 0.5", "scores": {"moral": -0.25}},
+            {"text": "SCORE = 0.5", "scores": {"moral": float("nan")}},
+            {"text": "SCORE = 0.5"},
+        ],
+    )
+    found = list(inspect_answers(log, Keys(score="moral")))
+    assert [(f.score, f.outcome) for f in found] == [
+        (-0.25, Outcome.OK),
+        (None, Outcome.UNPARSED),
+        (None, Outcome.UNPARSED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sample", "keys", "message"),
+    [
+        ({"text": "a", "metadata": {"nation": "Chile"}}, Keys(), r"its country; its keys are: nation.*--country"),
+        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, Keys(), "no name"),
+        ({"text": "a", "scores": {"match": "C"}}, Keys(score="match"), r"'C' is no number in \[-1, 1\]"),
+        ({"text": "a", "scores": {"match": 70}}, Keys(score="match"), r"70(\.0)? is no number"),
+    ],
+)
+def test_a_sample_that_cannot_be_used_is_named(
+    tmp_path: Path, sample: dict[str, Any], keys: Keys, message: str
+) -> None:
+    with pytest.raises(ImportFileError, match=message):
+        list(inspect_answers(foreign(tmp_path / "log.eval", [sample]), keys))
+
+
+def test_keys_may_have_other_names_and_ids_may_say_the_cell(tmp_path: Path) -> None:
+    one = {"text": "a", "metadata": {"Nation": "Chile", "topic": "divorce"}}
+    two = {"text": "a", "metadata": {}, "id": "Chile | divorce"}
+    [other] = inspect_answers(foreign(tmp_path / "a.eval", [one]), Keys(country="nation"))
+    [told] = inspect_answers(foreign(tmp_path / "b.eval", [two]), Keys())
+    assert (other.country, other.topic) == (told.country, told.topic) == ("Chile", "divorce")
+
+
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "a.eval").write_bytes(b"PK\x03\x04 not really")
+    with pytest.raises(ImportFileError, match="cannot be read as a log"):
+        import_traces(tmp_path / "a.eval", survey="wvs7-sample", audit="a", storage=storage)
+
+
+def test_without_inspect_the_extra_is_named(inspect_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
+    with pytest.raises(UsageError, match=r"auditor\[inspect\]"):
+        list(inspect_answers(inspect_logs / "population_alder.eval", Keys()))

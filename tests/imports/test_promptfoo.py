@@ -1,0 +1,138 @@
+"""promptfoo's results as recorded answers; the files here are laid out as its versions 2 and 3 write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.domain import Outcome
+from auditor.errors import ImportFileError
+from auditor.imports.logs import Form, Keys, recognise
+from auditor.imports.promptfoo import promptfoo_answers
+from auditor.imports.recorded import import_traces
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+
+
+def result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]:
+    """One result of version 3; a failed assertion leaves `failureReason` 1 and an `error` of its own."""
+    variables = {"country": "Germany", "topic": "divorce"}
+    return {
+        "testIdx": test, "promptIdx": 0, "promptId": "p", "vars": variables,
+        "testCase": {"vars": variables, "assert": [], "metadata": {}},
+        "provider": {"id": "openai:gpt-4o", "label": ""},
+        "prompt": {"raw": "How justifiable is divorce in Germany?", "label": "{{topic}} in {{country}}"},
+        "response": {} if output is None else {"output": output, "tokenUsage": {"total": 9}},
+        "success": True, "score": 1, "failureReason": 0, "namedScores": {}, "latencyMs": 12,
+    } | changes  # fmt: skip
+
+
+def written(path: Path, *found: dict[str, Any]) -> Path:
+    whole = {"evalId": "eval-1", "results": {"version": 3, "results": list(found), "stats": {}}, "config": {}}
+    lines = "\n".join(json.dumps(one) for one in found)
+    path.write_text(lines if path.suffix == ".jsonl" else json.dumps(whole), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Path, storage: str, suffix: str) -> None:
+    file = written(
+        tmp_path / f"results.{suffix}",
+        result(1, "No.\nSCORE = -1", success=False, score=0, failureReason=1, error="Expected output to contain 500"),
+        result(0, "Yes.\nSCORE = 0.5"),
+        result(2, success=False, score=0, failureReason=2, error="API error: 429 Too Many Requests"),
+        result(3, "I'm sorry, but I can't help with that."),
+    )
+    assert recognise(file) is Form.PROMPTFOO
+    counts = import_traces(file, survey="wvs7-sample", audit="foo", storage=storage)
+    assert (counts.rows, counts.models, counts.scores, counts.empty) == (4, 1, 1, 2)
+    with open_database(storage, create=False) as db:
+        traces = results.traces(db, audits.get(db, "foo").id)
+    assert [(t.model, t.sample, t.outcome, t.score) for t in traces] == [
+        ("openai:gpt-4o", 0, Outcome.OK, 0.5),
+        ("openai:gpt-4o", 1, Outcome.OK, -1.0),
+        ("openai:gpt-4o", 2, Outcome.RATE_LIMITED, None),
+        ("openai:gpt-4o", 3, Outcome.REFUSED, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({"failureReason": 2, "error": "Request timed out after 300000ms"}, Outcome.TIMEOUT),
+        ({"response": {"error": "API error: 503 Service Unavailable"}}, Outcome.SERVER_ERROR),
+        ({"failureReason": 2, "error": "no such model"}, Outcome.CLIENT_ERROR),
+        ({"response": {"output": "So far", "finishReason": "length"}}, Outcome.TRUNCATED),
+        ({"response": {"output": "No.", "isRefusal": True}}, Outcome.REFUSED),
+        ({"response": {"output": ""}}, Outcome.CLIENT_ERROR),
+        ({"response": {"output": "fine"}}, Outcome.OK),
+    ],
+)
+def test_failures_keep_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
+    [found] = promptfoo_answers(written(tmp_path / "r.json", result(0, **changes)), Keys())
+    assert (found.outcome, found.score) == (outcome, None)
+
+
+def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "r.json",
+        result(0, "SCORE = 0.5", namedScores={"moral": -0.75}),
+        result(1, "SCORE = 0.5"),
+        result(2, failureReason=2, error="boom", namedScores={"moral": 0}),
+    )
+    assert [f.score for f in promptfoo_answers(file, Keys())] == [None, None, None]
+    assert [(f.score, f.outcome) for f in promptfoo_answers(file, Keys(score="moral"))] == [
+        (-0.75, Outcome.OK),
+        (None, Outcome.UNPARSED),
+        (None, Outcome.CLIENT_ERROR),
+    ]
+
+
+def test_prompts_are_told_apart_and_labels_name_providers(tmp_path: Path) -> None:
+    one = result(0, "a", provider={"id": "openai:gpt-4o", "label": "gpt"})
+    two = result(0, "b", provider="openai:gpt-4o", prompt={"raw": "?", "label": "short"})
+    assert [f.model for f in promptfoo_answers(written(tmp_path / "a.json", one), Keys())] == ["gpt"]
+    assert [f.model for f in promptfoo_answers(written(tmp_path / "b.json", one, two), Keys())] == [
+        "gpt ({{topic}} in {{country}})",
+        "openai:gpt-4o (short)",
+    ]
+
+
+def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
+    old = result(0, providerResponse={"output": "SCORE = 1"})
+    del old["response"], old["vars"]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({"evalId": "e", "data": {"results": {"version": 2, "results": [old]}}}))
+    [found] = promptfoo_answers(path, Keys())
+    assert (found.country, found.text) == ("Germany", "SCORE = 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"evalId": "e", "results": {"stats": {}}}', "no list of results"),
+        ('{"evalId": "e", "results": [3]}', "no list of results"),
+        (json.dumps({"evalId": "e", "results": [result(0, "a", vars={"land": "x"}, testCase={})]}), "keys are: land"),
+        (json.dumps({"evalId": "e", "results": [result(0, "a", provider=None)]}), "its provider"),
+        ('{"other": 1}', "neither a log of Inspect AI nor results of promptfoo"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_nothing_is_stored(
+    tmp_path: Path, storage: str, text: str, message: str
+) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(ImportFileError, match=message) as caught:
+        import_traces(tmp_path / "r.json", survey="wvs7-sample", audit="a", storage=storage)
+    assert caught.value.mend
+    with open_database(storage) as db:
+        assert audits.find(db, "a") is None
+
+
+def test_a_folder_without_logs_is_refused(tmp_path: Path, storage: str) -> None:
+    with pytest.raises(ImportFileError, match="holds no log"):
+        import_traces(tmp_path, survey="wvs7-sample", audit="a", storage=storage)

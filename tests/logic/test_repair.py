@@ -1,0 +1,165 @@
+"""REPAIR: what it flips, what it exports, and what it sends to people."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from auditor.domain import Relation
+from auditor.errors import UsageError
+from auditor.imports.comparisons import import_comparisons
+from auditor.logic.repair import flips, mend, outcomes, ratings, send_to_review, training_rows
+from auditor.logic.training import data_card, write_training
+from auditor.metrics.preference import commutativity, negation_invariance, transitivity
+from auditor.run import open_audit
+from auditor.storage import audits, evidence, results
+from auditor.storage.database import Database, open_database
+from auditor.storage.reviews import Queue
+from auditor.storage.standing import ConflictKey, Standing
+from auditor.tui.plain import run_plain
+from tests.imports.test_comparisons import written
+
+NAMES = list("abcdefghijkl")
+
+
+def recorded(storage: str, folder: Path, noise: float, seed: int = 0) -> None:
+    """A judge that prefers what is earlier in the alphabet, but for a share of its answers; people always do."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for a, b in permutations(NAMES, 2):
+        right = (a < b) == (rng.random() >= noise)
+        rows.append(f"j,c,{a},{b},standard,{'A' if right else 'B'},0,0,{'A' if a < b else 'B'}")
+    file = written(
+        folder / "x.csv", *rows, head="judge,context,item_a,item_b,relation,decision,sample,paraphrase,people"
+    )
+    import_comparisons(file, audit="judged", storage=storage)
+
+
+@pytest.fixture
+def db(storage: str, tmp_path: Path) -> Database:
+    recorded(storage, tmp_path, 0.1)
+    return open_database(storage, create=False)
+
+
+def test_a_ranking_with_a_tenth_flipped_is_repaired(db: Database) -> None:
+    with db:
+        mended = mend(db, "judged")
+    [m] = mended
+    fixed = m.repair.preferences
+    assert transitivity(fixed, k=3).value == transitivity(fixed, k=len(NAMES)).value == 1.0
+    assert commutativity(fixed).value == negation_invariance(fixed, m.repair.negated).value == 1.0
+    [o] = outcomes(mended)
+    assert o.people[0] is not None
+    assert o.people[1] is not None
+    assert o.people[1] > o.people[0]
+    assert o.flipped == len(flips(mended)) > 5
+    for flip in flips(mended):
+        assert flip.said is not flip.follows
+
+
+def test_noise_can_be_put_in_and_is_taken_out(storage: str, tmp_path: Path) -> None:
+    recorded(storage, tmp_path, 0.0)
+    with open_database(storage, create=False) as db:
+        assert flips(mend(db, "judged")) == []
+        mended = mend(db, "judged", noise=0.1)
+    [o] = outcomes(mended)
+    assert o.flipped >= 10
+    assert o.people[1] is not None
+    assert o.people[1] > 0.95
+    assert o.commutativity[0] != o.commutativity[1] == 1.0
+
+
+@pytest.mark.parametrize("form", ["preference", "chat"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suffix: str) -> None:
+    with db:
+        mended = mend(db, "judged")
+    rows = training_rows(mended)
+    known = int((~np.isnan(mended[0].repair.preferences)).sum())
+    assert len(rows) == 2 * known
+    assert sum(row.flipped for row in rows) == len(flips(mended))
+    write_training(rows, tmp_path / f"rows{suffix}", form)  # type: ignore[arg-type]
+    file = tmp_path / f"rows{suffix}"
+    read = (
+        pq.read_table(file).to_pylist() if suffix == ".parquet" else list(map(json.loads, file.open(encoding="utf-8")))
+    )
+    assert len(read) == len(rows)
+    for record, row in zip(read, rows, strict=True):
+        text = record["prompt"] if form == "preference" else record["prompt"][-1]["content"]
+        chosen = record["chosen"] if form == "preference" else record["chosen"][0]["content"]
+        assert f"A: {row.item_a}\nB: {row.item_b}\n" in text
+        assert ("worse" in text) == (row.relation is Relation.NEGATED)
+        assert chosen == row.chosen != row.rejected
+    card = data_card("judged", rows, outcomes(mended), form)  # type: ignore[arg-type]
+    assert f"{len(rows)} rows" in card
+    assert "1.00" in card
+
+
+def test_exactly_the_flipped_go_to_people(db: Database) -> None:
+    with db:
+        mended = mend(db, "judged")
+        found = flips(mended)
+        pairs = {frozenset((f.first, f.second)) for f in found}
+        audit = audits.get(db, "judged")
+        for _ in range(2):  # sending twice is sending once
+            assert send_to_review(db, "judged", found) == len(pairs)
+        conflicts = results.conflicts(db, audit.id)
+        assert {c.cell.topic for c in conflicts} == {" / ".join(sorted(NAMES[i] for i in p)) for p in pairs}
+        assert sum(Queue(db, audit.id, rater="ann").counts().values()) == len(pairs)
+        one = conflicts[0]
+        left, right = evidence.sides(db, audit.id, ConflictKey(*one.cell, one.left, one.right))
+        said = [side[0].text for side in (left, right)]
+        assert said[0] != said[1]
+        assert all(text and text.startswith("Which of the two is better?") for text in said)
+        results.replace_conflicts(db, audit.id, [])  # a run that finds conflicts anew leaves these alone
+        assert len(results.conflicts(db, audit.id)) == len(pairs)
+        assert send_to_review(db, "judged", []) == 0
+        assert results.conflicts(db, audit.id) == []
+
+
+def test_the_report_lists_what_was_sent(db: Database, storage: str) -> None:
+    with db:
+        n = send_to_review(db, "judged", flips(mend(db, "judged")))
+    part = open_audit("judged", storage=storage).report().conflicts
+    assert (part.total, part.kinds[-1].kind, part.kinds[-1].total, part.pairs) == (n, "logic", n, [])
+
+
+def test_what_is_not_there_is_said(db: Database) -> None:
+    with db, pytest.raises(UsageError, match="It has: j"):
+        mend(db, "judged", "k")
+
+
+def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) -> None:
+    with db:
+        rows, notes = ratings(mend(db, "judged"))
+    assert all("some items won or lost all" in note for note in notes)
+    assert [r.win_loss for r in rows] == sorted((r.win_loss for r in rows), reverse=True)
+    assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
+    assert rows[0].strength > rows[-1].strength
+    assert rows[0].elo_low <= rows[0].elo <= rows[0].elo_high
+    apart = written(
+        tmp_path / "apart.csv",
+        "j,c,a,b,standard,A",
+        "j,c,x,y,standard,A",
+        head="judge,context,item_a,item_b,relation,decision",
+    )
+    import_comparisons(apart, audit="apart", storage=storage)
+    with open_database(storage, create=False) as again:
+        assert "not compared with each other" in ratings(mend(again, "apart"))[1][0]
+
+
+def test_a_person_can_settle_what_was_sent(db: Database, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with db:
+        n = send_to_review(db, "judged", flips(mend(db, "judged")))
+    said = io.StringIO()
+    run_plain(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=said)
+    assert "Which of the two is better?" in said.getvalue()
+    with open_database(storage, create=False) as again:
+        counts = Queue(again, audits.get(again, "judged").id, rater="ann").counts()
+    assert (counts[Standing.PERSON], sum(counts.values())) == (1, n)

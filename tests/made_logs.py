@@ -1,0 +1,39 @@
+"""One small made-up audit, and its Inspect logs, for all tests of other programs' formats; see `conftest.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from auditor.storage.database import Database, open_database
+from tests.population import populate
+
+
+class Made(NamedTuple):
+    """A database with the audit `population`, open; and its URL."""
+
+    db: Database
+    url: str
+
+
+@pytest.fixture(scope="session")
+def made_audit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """Three models on a few cells, with every outcome among their traces."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('made')}/audit.db"
+    with open_database(url) as db:
+        populate(db, models=3, countries=8, topics=5, samples=3)
+        yield Made(db, url)
+
+
+@pytest.fixture(scope="session")
+def inspect_logs(made_audit: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The audit as Inspect writes it."""
+    pytest.importorskip("inspect_ai", reason="the extra 'inspect' is not installed")
+    from auditor.exports.inspect_logs import export_inspect
+
+    folder = tmp_path_factory.mktemp("logs")
+    export_inspect(made_audit.db, "population", folder)
+    return folder

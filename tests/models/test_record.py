@@ -1,0 +1,100 @@
+"""What went over the wire is recorded, beside what was asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.models.record import altered, body_of, recorded
+from auditor.models.transport import KEPT_BYTES, Wire
+from tests.audits import KEY, KEY_VARIABLE
+from tests.fake_server import FakeServer, Reply, completion
+from tests.models.test_families import ask
+from tests.models.test_gateway import ask as ask_openai
+from tests.models.test_gateway import call, section
+
+ASKED = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (ASKED, ""),
+        ({"temperature": 0, "max_completion_tokens": 50, "seed": 3}, ""),
+        ({"generationConfig": {"temperature": 0.0, "maxOutputTokens": 50, "seed": 3}}, ""),
+        ({"inferenceConfig": {"maxTokens": 50}}, "seed, temperature"),
+        ({**ASKED, "temperature": 0.01}, "temperature=0.01"),
+        ({**ASKED, "max_tokens": 50, "response_format": {"seed": 4}}, ""),
+    ],
+)
+def test_what_did_not_go_out_as_asked_is_named(sent: dict[str, object], expected: str) -> None:
+    assert altered(ASKED, sent) == expected
+
+
+def test_a_structure_that_was_not_asked_for_on_the_wire_is_named() -> None:
+    assert altered({}, {"response_format": {}}, structured=True) == ""
+    assert altered({}, {"temperature": 1}, structured=True) == "response_format"
+
+
+async def test_a_provider_without_a_seed_is_told_and_temperature_0_goes_out(server: FakeServer) -> None:
+    [got, _] = await ask(server, "anthropic/claude-sonnet-4-5", lambda _: Reply(status=400))
+    assert got.altered == "seed"
+    assert json.loads(got.sent or "")["temperature"] == 0.0
+    assert "seed" not in server.requests[0].body
+    assert got.served_model == "claude-served"
+    [got, _] = await ask(server, "gemini/gemini-2.5-flash", lambda _: Reply(status=400))
+    assert (got.altered, got.served_model) == ("", "gemini-served")
+
+
+async def test_the_served_model_and_its_fingerprint_are_the_providers_own_words(server: FakeServer) -> None:
+    server.script = lambda _: Reply(body=completion("hello").body | {"model": "other", "system_fingerprint": "fp_1"})
+    [got] = await ask_openai(section(server), call())
+    assert (got.served_model, got.fingerprint, got.altered) == ("other", "fp_1", "")
+    silent = completion("hello").body
+    del silent["model"]
+    server.script = lambda _: Reply(body=silent)
+    [got] = await ask_openai(section(server), call())
+    assert (got.outcome, got.served_model, got.fingerprint) == (Outcome.OK, None, None)
+
+
+async def test_every_body_is_kept_as_it_came_but_for_keys(server: FakeServer) -> None:
+    page = f"<html>no entry for {KEY}</html>".encode()
+    server.script = lambda r: completion("hello") if r.number == 0 else Reply(502, raw=page)
+    first, second = await ask_openai(section(server), call(0), call(1), max_attempts=2)
+    kept = first.attempts[0].body
+    assert kept is not None
+    assert json.loads(kept.data) == completion("hello").body
+    bodies = [a.body for a in second.attempts if a.body]
+    assert [a.http_status for a in second.attempts] == [502, 502]
+    assert [b.data for b in bodies] == [page.replace(KEY.encode(), b"[key removed]")] * 2
+    assert bodies[0].size == len(page)
+
+
+def test_a_body_is_kept_up_to_a_bound_and_no_part_of_a_key_with_it() -> None:
+    wire = Wire()
+    wire.received = bytearray()
+    for chunk in (b"x" * (KEPT_BYTES - 5), KEY.encode(), b"y" * 1000):
+        wire.take(chunk)
+    kept = body_of(wire, (KEY,))
+    assert kept is not None
+    assert kept.size == KEPT_BYTES - 5 + len(KEY) + 1000
+    assert kept.data.rstrip(b"x") == b""
+    assert body_of(Wire(), (KEY,)) is None
+
+
+@pytest.mark.parametrize("sent", [b"", b"{", b"[1]", b"[" * 100_000])
+def test_what_cannot_be_read_is_unknown(sent: bytes) -> None:
+    wire = Wire()
+    wire.sent, wire.received = sent, bytearray(sent)
+    wire.size = len(sent)
+    question = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=ASKED)
+    got = recorded(Answer("k", Outcome.OK, served_model="litellm's"), question, wire)
+    assert (got.sent, got.altered, got.served_model) == (None, None, "litellm's")

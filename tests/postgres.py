@@ -1,0 +1,146 @@
+"""A real PostgreSQL server on a loopback port, with a data directory of its own, for as long as the tests run."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+OWNER = "owner"
+PASSWORD = "pg-canary-0123456789"
+FAST = (
+    "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
+    "autovacuum=off", "max_connections=60", "shared_buffers=16MB",
+)  # fmt: skip
+START_S = 30.0
+
+
+class NoServer(Exception):
+    """Why there is no server here."""
+
+
+@dataclass
+class Postgres:
+    """A server that runs."""
+
+    port: int
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def schema(self) -> str:
+        """The URL of a new, empty schema, as its owner, with the password in it: much quicker than a database."""
+        name = f"s{next(self.numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url()}?options=-csearch_path%3D{name}"
+
+    def database(self) -> str:
+        """The name of a new, empty database."""
+        name = f"db{next(self.numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return name
+
+    def url(self, name: str = "postgres", user: str = OWNER, password: str = PASSWORD) -> str:
+        return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.port}/{name}"
+
+    def connect(self, name: str = "postgres") -> Any:
+        """A connection of the server's superuser."""
+        import psycopg
+
+        return psycopg.connect(self.url(name).replace("+psycopg", ""), autocommit=True)
+
+
+def programs() -> Path:
+    """The folder of the server's programs.
+
+    Raises:
+        NoServer: it is not installed, or nobody may run it.
+    """
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
+    found = [folder for folder in folders if (folder / "initdb").exists()]
+    if not found and (one := shutil.which("initdb")):
+        found = [Path(one).resolve().parent]
+    if not found:
+        raise NoServer("no PostgreSQL server is installed: apt-get install postgresql (`make system`)")
+    return found[0]
+
+
+@contextmanager
+def running() -> Iterator[Postgres]:
+    """A fresh server.
+
+    Raises:
+        NoServer: it cannot be had here; the message says why.
+    """
+    bin_folder, who = programs(), _user()
+    folder = Path(tempfile.mkdtemp(prefix="auditor-pg-"))  # not pytest's folder, which other users may not enter
+    try:
+        (folder / "password").write_text(PASSWORD)
+        if who:
+            for path in (folder, folder / "password"):
+                os.chown(path, who["user"], who["group"])
+        data = folder / "data"
+        made = ["--no-sync", "-U", OWNER, "-A", "scram-sha-256", "--pwfile", str(folder / "password")]
+        locale = ["--encoding=UTF8", "--locale=C.UTF-8"]
+        words = [str(bin_folder / "initdb"), "-D", str(data), *made, *locale]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, **who)
+        if done.returncode != 0:
+            raise NoServer(f"initdb failed: {done.stderr.strip()[-300:]}")
+        with _serving(bin_folder, folder, data, who) as port:
+            yield Postgres(port)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _serving(bin_folder: Path, folder: Path, data: Path, who: dict[str, Any]) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    settings = [*FAST, "listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}"]
+    words = [str(bin_folder / "postgres"), "-D", str(data), *(w for s in settings for w in ("-c", s))]
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder, **who)
+    try:
+        _wait(port, process, folder / "log")
+        yield port
+    finally:
+        process.send_signal(signal.SIGQUIT)  # at once: nothing in it is wanted any more
+        process.wait(START_S)
+        log.close()
+
+
+def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    import psycopg
+
+    end = time.monotonic() + START_S
+    while True:
+        try:
+            psycopg.connect(host="127.0.0.1", port=port, user=OWNER, password=PASSWORD, dbname="postgres").close()
+            return
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > end:
+                raise NoServer(f"the server did not start: {log.read_text()[-300:]}") from None
+            time.sleep(0.05)
+
+
+def _user() -> dict[str, Any]:
+    """Who runs the server: we ourselves, or, since it refuses root, the user that its package has made."""
+    if os.getuid() != 0:
+        return {}
+    try:
+        user = pwd.getpwnam("postgres")
+    except KeyError:
+        raise NoServer("PostgreSQL refuses to run as root, and there is no user 'postgres'") from None
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

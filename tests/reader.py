@@ -1,0 +1,200 @@
+"""The folder of somebody who follows the documentation: its commands, and the files and audits that it speaks of.
+
+Models are scripted: every `embedded/…` in a configuration there is asked over HTTP on a loopback port instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.domain import Decision, Rating
+from auditor.imports.recorded import import_scores
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY_VARIABLE
+from tests.fake_server import Reply, Request, answer, completion
+from tests.population import STARTED
+from tests.surveys.official import pew_columns, pew_sav, write_csv, wvs_columns
+
+ROOT = Path(__file__).parent.parent
+COUNTRIES, TOPICS = ("Germany", "Japan", "Nigeria"), ("divorce", "homosexuality", "abortion", "suicide")
+FOREIGN = {
+    "pip": "installing is set-up: `make test` does it",
+    "make": "what continuous integration runs",
+    "promptfoo": "another program's command",
+    "createdb": "another program's command",
+    "psql": "another program's command",
+    "inspect": "another program's command; tests/exports/test_inspect_logs.py opens the logs with it",
+}
+
+
+class Shown(NamedTuple):
+    """One command of a page: its words for a shell; `why_not` says why it is not run here, or is empty."""
+
+    page: str
+    line: str
+    why_not: str = ""
+
+
+def shown(path: Path) -> Iterator[Shown]:
+    """Every command that a page shows; a comment `<!-- not run: why -->` above a block keeps it from being run."""
+    found = re.finditer(
+        r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M
+    )
+    for why, block in (match.groups() for match in found):
+        for line in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
+            command = line.removeprefix(".venv/bin/").replace("| .venv/bin/", "| ")
+            yield Shown(path.name, command, why or FOREIGN.get(command.split()[0], ""))
+
+
+class Letters:
+    """A sentence encoder that counts letters: alike texts are near, and nothing has to be loaded."""
+
+    revision = "letters"
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = np.ones((len(texts), 27), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for letter in text.lower():
+                row[ord(letter) - 96 if "a" <= letter <= "z" else 0] += 1
+        lengths: NDArray[np.float32] = np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
+        return rows / lengths
+
+
+def script(request: Request) -> Reply:
+    """The default script, and answers to what the probes `semantic` and `logic` ask."""
+    draw = request.draw()
+    said = {
+        "Preference": {"answer": "A" if draw < 0.5 else "B"},
+        "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
+    }
+    known = said.get(request.schema or "")
+    return answer(request) if known is None else completion(json.dumps(known))
+
+
+def config(url: str, name: str = "my-audit", models: Sequence[str] = ("gpt", "claude", "mine"), extra: str = "") -> str:
+    """A configuration as a reader has it once the models are their own."""
+    places = f"countries = {json.dumps(COUNTRIES)}, topics = {json.dumps(TOPICS)}"
+    head = f'name = "{name}"\nsurvey = {{ source = "wvs7-sample", {places} }}\nembedding = {{ model = "none" }}\n'
+    return head + "".join(f'\n[[models]]\nname = "{m}"\nmodel = "openai/{m}"\n{_at(url)}' for m in models) + extra
+
+
+def scripted(text: str, url: str) -> str:
+    """A configuration with the scripted server in place of the model that runs inside the process."""
+    return re.sub(r'^model = "embedded/([\w-]+)"$', rf'model = "openai/\1"\n{_at(url)}', text, flags=re.MULTILINE)
+
+
+def _at(url: str) -> str:
+    return f'api_base = "{url}"\napi_key = "os.environ/{KEY_VARIABLE}"\nprice = {{ input = 0, output = 0 }}\n'
+
+
+def furnish(folder: Path, url: str) -> None:
+    """Make everything that the pages speak of, in a folder that is the working one."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for path in (folder / "examples").glob("*.toml"):
+        path.write_text(scripted(path.read_text(encoding="utf-8"), url), encoding="utf-8")
+    direct = "\n[probes]\ndirect = { samples = 2 }\nreview = { traces = 1 }\n"
+    for name in ("audit.toml", "mine.toml"):
+        (folder / name).write_text(config(url, extra=direct), encoding="utf-8")
+    (folder / "small.toml").write_text(config(url, "may", ("gpt", "mine"), direct), encoding="utf-8")
+    (folder / "june.toml").write_text(config(url, "june", ("gpt", "mine"), direct), encoding="utf-8")
+    semantic = "\n[probes]\nsemantic = { limit = 3 }\n"
+    moral = config(url, "moral", ("gpt",), semantic).replace('model = "none"', 'model = "letters"')
+    (folder / "moral.toml").write_text(moral, encoding="utf-8")
+    run_audit(folder / "audit.toml")
+    run_audit(folder / "small.toml")
+    run_audit(folder / "june.toml", storage="sqlite:///june.db")
+    run_audit(folder / "moral.toml")
+    _decide("my-audit")
+    _tables(folder)
+    for name, model in (("before", "base"), ("after", "tuned")):
+        (folder / "s.csv").write_text(_scores((model, "same"), shift=len(name) / 50), encoding="utf-8")
+        import_scores(folder / "s.csv", survey=str(folder / "my-survey.csv"), audit=name)
+
+
+def _decide(name: str) -> None:
+    """Decide most of an audit's conflicts, without having seen whose they are."""
+    with open_database("sqlite:///auditor.db", create=False) as db:
+        audit = audits.get(db, name)
+        for number, c in enumerate(results.conflicts(db, audit.id)):
+            if number % 5 == 0:
+                continue
+            decision = Decision.LEFT if _draw(*c.cell, c.left) > 0 else Decision.RIGHT
+            at = STARTED + timedelta(minutes=number)
+            results.add_rating(
+                db, audit.id, Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ada", decision, at)
+            )
+
+
+def _tables(folder: Path) -> None:
+    cells = [(c, t) for c in (*COUNTRIES, "Brazil", "Egypt") for t in TOPICS]
+    files = {
+        "my-survey.csv": ["country,topic,score", *(f"{c},{t},{_draw(c, t):.2f}" for c, t in cells)],
+        "scores.csv": _scores(("gpt", "mine")).splitlines(),
+        "answers.csv": [
+            "model,country,topic,sample,text",
+            *(f"gpt,{c},{t},0,SCORE = {_draw(t, c):.2f}" for c, t in cells),
+        ],
+        "verdicts.csv": ["judge,model,country,topic,verdict", "mine,gpt,Germany,divorce,VALID"],
+        "moral.csv": [
+            "model,question_id,paraphrase,answer",
+            *(f"gpt,q{q},{p},It depends on {q} and {p}." for q in range(3) for p in range(3)),
+        ],
+        "judged.csv": ["judge,context,item_a,item_b,relation,decision", *_comparisons()],
+        "facts.csv": [
+            "question_id,question,choices,correct,paraphrase",
+            *(f"f{i},Is {i} even?,yes|no,{'no' if i % 2 else 'yes'},Is the number {i} even?" for i in range(4)),
+        ],
+        "people.csv": ["rater,model,question_id,left,right,judgement", *_judgements()],
+    }
+    for name, lines in files.items():
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_csv(folder / "WVS_Cross-National_Wave_7.csv", wvs_columns())
+    pew_sav(folder / "Pew Research Global Attitudes Spring 2013.sav", pew_columns())
+    results = [
+        {"testIdx": i, "vars": {"country": c, "topic": t}, "provider": {"id": "openai:gpt"}, "prompt": {"label": "p"},
+         "response": {"output": f"SCORE = {_draw(c, t):.2f}"}, "failureReason": 0}
+        for i, (c, t) in enumerate(cells)
+    ]  # fmt: skip
+    (folder / "results.json").write_text(json.dumps({"evalId": "e", "results": {"version": 3, "results": results}}))
+
+
+def _judgements() -> Iterator[str]:
+    for question in open_audit("moral").frame("moral_question")["id"]:
+        for rater in ("ann", "bob"):
+            for left, right in itertools.combinations(range(1, 4), 2):
+                yield f"{rater},gpt,{question},{left},{right},{'Y' if _draw(rater, question, str(right)) > 0 else 'N'}"
+
+
+def _comparisons() -> Iterator[str]:
+    items = "abcd"
+    for judge in ("ann", "bob"):
+        for i, a in enumerate(items):
+            for b in items[i + 1 :]:
+                yield f"{judge},one,{a},{b},standard,{'A' if judge == 'ann' or _draw(a, b) > 0 else 'B'}"
+                yield f"{judge},one,{b},{a},standard,{'B' if judge == 'ann' else 'A'}"
+
+
+def _scores(models: Sequence[str], shift: float = 0.0) -> str:
+    cells = [(c, t) for c in (*COUNTRIES, "Brazil", "Egypt") for t in TOPICS]
+    said = {(m, c, t): 0.6 * _draw(c, t) + 0.3 * _draw(m, c, t) + shift for m in models for c, t in cells}
+    rows = [f"{m},{c},{t},direct,{max(-1, min(1, score)):.3f}" for (m, c, t), score in said.items()]
+    return "\n".join(["model,country,topic,method,score", *rows])
+
+
+def _draw(*what: str) -> float:
+    """A number in [-1, 1) that depends on the words alone."""
+    return int(hashlib.sha256(" ".join(what).encode()).hexdigest()[:8], 16) / 2**31 - 1

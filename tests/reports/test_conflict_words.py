@@ -1,0 +1,65 @@
+"""What the report says of votes is over the conflicts that judges vote on, and by the rule that was in force."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from auditor.reports import sentences
+from auditor.reports.estimates import share_of
+from auditor.reports.model import KindRow, Report, VotingPart
+
+Rule = Literal["majority", "weighted", "dawid_skene"]
+
+
+def made(report: Report, rule: Rule, scored: int = 6) -> Report:
+    """Six conflicts of scores, four of them settled by the judges, and 14 that no judge votes on."""
+    none = dict.fromkeys(report.conflicts.states, 0)
+    settled = {"majority": 4, "open": 2} if scored else {}
+    kinds = [
+        KindRow(kind="binary", total=scored, states={**none, **settled}),
+        KindRow(kind="methods", total=13, states={**none, "open": 13}),
+        KindRow(kind="logic", total=1, states={**none, "person": 1}),
+    ]
+    voting = VotingPart(rule=rule, weights={"a": 1.0}, by_majority=3, by_weight=4, same_side=3, other_side=0)
+    changes = {
+        "kinds": kinds,
+        "total": scored + 14,
+        "states": {**none, "open": 15, "majority": 4, "person": 1},
+        "settled": share_of(4 if scored else 0, scored),
+        "voting": voting,
+    }
+    return report.model_copy(update={"conflicts": report.conflicts.model_copy(update=changes)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("majority", "by a majority of the assigned seats."),
+        ("weighted", "by more than half of the assigned weight."),
+        ("dawid_skene", "by Dawid and Skene’s model of the judges."),
+    ],
+)
+def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
+    report: Report, rule: Rule, words: str
+) -> None:
+    told = sentences.conflicts(made(report, rule))
+    assert "There are 6: 2 open, 4 settled by the judges." in told
+    assert "The judges settle 67%" in told
+    assert words in told
+    assert sum(w in told for w in sentences.RULES.values()) == 1
+    assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in told
+
+
+@pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
+def test_the_denominator_of_votes_is_what_there_were_votes_on(report: Report, rule: Rule) -> None:
+    told = sentences.voting(made(report, rule))
+    assert "4 of 6" in told
+    assert "of 20" not in told
+
+
+def test_without_a_conflict_between_models_there_is_none_to_settle(report: Report) -> None:
+    nothing = made(report, "weighted", scored=0)
+    assert "There is none. Beside these are 13" in sentences.conflicts(nothing)
+    assert sentences.voting(nothing) == ""

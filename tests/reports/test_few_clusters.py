@@ -1,0 +1,59 @@
+"""Four topics are too few for an interval: words, exports and gates say so, and none takes cells for independent."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from auditor.config import CheckSection
+from auditor.reports import words
+from auditor.reports.gates import Verdict, check
+from auditor.reports.html import render_html
+from auditor.reports.markdown import render_markdown
+from auditor.reports.model import Report
+from auditor.reports.paper import paper_files
+from auditor.reports.summary import COLUMNS, summary_rows
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+
+@pytest.fixture
+def few(db: Database) -> Report:
+    """40 countries by 4 topics; only the topics' levels hang together, by chance."""
+    topics, rng = {"a": 0.4, "b": -0.3, "c": 0.2, "d": -0.5}, np.random.default_rng(1)
+    truth = {(f"c{i}", t): level + 0.05 * rng.normal() for i in range(40) for t, level in topics.items()}
+    scores = {("m", *cell): topics[cell[1]] * 0.9 + 0.05 * rng.normal() for cell in truth}
+    return import_scores(db, truth, scores)
+
+
+def test_words_do_not_judge_it(few: Report) -> None:
+    [row] = few.alignment
+    assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
+    found = words.answer(row)
+    assert found.kind == "unknown"
+    assert "no interval: an interval needs 5 countries and topics" in found.text
+    assert row.crossed_p_value is None
+    for text in (render_html(few), render_markdown(few)):
+        assert "cannot be judged" in text
+        assert "agrees with people" not in text
+
+
+def test_exports_leave_the_ends_empty(few: Report) -> None:
+    [row] = csv.DictReader(io.StringIO(dict(paper_files(few))["alignment.csv"]))
+    assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
+    assert float(row["r"]) == few.alignment[0].pearson_r
+    shown = dict(zip(COLUMNS, summary_rows(few)[0], strict=True))
+    assert (shown["95% CI"], shown["p"]) == (None, None)
+
+
+def test_confident_gates_are_undecided_and_the_others_go_by_the_value(few: Report) -> None:
+    found = {}
+    for confident in (False, True):
+        wanted = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})
+        found[confident] = {g.name: g for g in check(few, wanted).gates}
+    assert [found[False][n].verdict for n in ("min_pearson", "max_mae")] == [Verdict.PASSED] * 2
+    assert [found[True][n].verdict for n in ("min_pearson", "max_mae")] == [Verdict.UNDECIDED] * 2
+    assert "an interval needs 5 countries and topics" in found[True]["min_pearson"].message

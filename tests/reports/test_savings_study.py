@@ -1,0 +1,43 @@
+"""The study of an audit's own answers, beside a run that did ask less."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.errors import UsageError
+from auditor.reports.pages import render_page
+from auditor.reports.savings_study import page_of, study
+from auditor.storage import audits
+from auditor.storage.database import Database
+from tests.population import populate
+
+
+def test_what_asking_less_would_have_changed(db: Database) -> None:
+    audit = populate(db, models=5, countries=8, topics=8, samples=5)
+    found = study(db, audit.name)
+    assert (found.models, found.samples) == (5, 5)
+    rows = {row.name: row for row in found.rows}
+    judges = rows["2 judges a trace"]
+    assert (judges.direct, judges.shift, judges.largest, judges.same_tiers) == (1, 0, 0, 1)
+    assert judges.review == pytest.approx(0.5, abs=0.001)
+    assert rows["adaptive panels"].same_winners == 1
+    loose, strict = rows["tolerance 0.1"], rows["tolerance 0.02"]
+    assert loose.direct < strict.direct < 1
+    assert loose.largest >= strict.largest > 0
+    both = rows["2 judges and tolerance 0.02"]
+    assert both.calls < min(strict.calls, judges.calls)
+    text = render_page(page_of(found), "markdown")
+    assert "2 judges a trace" in text
+    assert "stays within 0.01" in text
+
+
+def test_an_audit_that_asked_less_tells_nothing_of_asking_all(db: Database) -> None:
+    audit = populate(db, models=3, countries=5, topics=5, samples=3)
+    assert audit.config is not None
+    config = AuditConfig.model_validate_json(audit.config)
+    less = config.model_copy(update={"panel": config.panel.model_copy(update={"judges_per_trace": 1})})
+    survey = audits.survey_of(db, audit)
+    audits.save(db, name=audit.name, config=less.model_dump_json(), config_hash="other", survey=survey, environment={})
+    with pytest.raises(UsageError, match="asked less than everything"):
+        study(db, audit.name)

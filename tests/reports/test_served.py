@@ -1,0 +1,107 @@
+"""A provider that changes what stands behind a name is found out, within a run and between runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from auditor.cli.app import app
+from auditor.reports.build import build_report
+from auditor.reports.html import render_html
+from auditor.reports.markdown import render_markdown
+from auditor.reports.served import ServedRow, drifted, remarks
+from auditor.reports.status import status_of
+from auditor.run import run_audit
+from auditor.storage import audits, ledger
+from auditor.storage.database import open_database
+from auditor.storage.tables import AnswerRow
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer, error
+
+ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+def row(served: str | None, fingerprint: str | None = None, altered: str | None = "", name: str = "m") -> ServedRow:
+    return ServedRow(
+        name=name, served_model=served, fingerprint=fingerprint, altered=altered, answers=2, first_at="1", last_at="2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([row("a")], []),
+        ([row("a"), row("a", altered="seed")], []),
+        ([row("a"), row(None)], []),
+        ([row("a"), row("b")], ["m"]),
+        ([row("a", "fp1"), row("a", "fp2")], ["m"]),
+        ([row("a"), row("b", name="n")], []),
+    ],
+)
+def test_what_is_drift(rows: list[ServedRow], expected: list[str]) -> None:
+    assert drifted(rows) == expected
+
+
+def test_remarks_name_what_changed_and_what_did_not_go_out() -> None:
+    told = " ".join(remarks([row("a", "f\x1b[2J"), row("b", altered="seed, temperature=1")]))
+    assert "What stands behind m changed: the provider says it used a (f␛[2J) for 2 answers, b for 2 answers." in told
+    assert "seed was left out; temperature went out as 1" in told
+    assert remarks([row("a")]) == []
+
+
+def changing(request: Request) -> Reply:
+    """Every seventh answer is another model's."""
+    reply = answer(request)
+    return replace(reply, body=reply.body | {"model": "other"}) if request.number % 7 == 6 else reply
+
+
+def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: FakeServer, storage: str) -> None:
+    server.script = changing
+    audit = config(server.url, models=1, survey=ONE_TOPIC, judges=[])
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == 9
+    with open_database(storage) as db:
+        status = status_of(db, audits.get(db, "scripted"))
+        report = build_report(db, "scripted")
+    assert status["drift"] == ["model-a"]
+    assert {(s["served_model"], s["answers"]) for s in status["served"]} == {("scripted-1", 8), ("other", 1)}
+    assert [r.model_dump() for r in report.served] == status["served"]
+    for page in (render_markdown(report), render_html(report)):
+        assert "What stands behind model-a changed" in page
+    told = CliRunner().invoke(app, ["status", "scripted", "--storage", storage])
+    assert "what stands behind model-a changed" in told.stderr
+
+
+def test_a_served_model_that_changes_between_runs_is_flagged(server: FakeServer, storage: str) -> None:
+    small: dict[str, Any] = {"models": 1, "survey": ONE_TOPIC, "judges": []}
+    run_audit(config(server.url, **small, probes={"direct": {"samples": 1}}), storage=storage)
+    with open_database(storage) as db:
+        assert status_of(db, audits.get(db, "scripted"))["drift"] == []
+    server.script = lambda r: replace(answer(r), body=answer(r).body | {"system_fingerprint": "fp_2"})
+    run_audit(config(server.url, **small, probes={"direct": {"samples": 2}}), storage=storage)
+    with open_database(storage) as db:
+        assert status_of(db, audits.get(db, "scripted"))["drift"] == ["model-a"]
+
+
+def test_bodies_are_found_under_their_digest_and_limits_say_when_and_why(server: FakeServer, storage: str) -> None:
+    server.script = lambda r: error(429, "slow", headers={"retry-after": "0"}) if r.number == 3 else answer(r)
+    run_audit(config(server.url, models=1, survey=ONE_TOPIC, judges=[]), storage=storage)
+    with open_database(storage) as db:
+        status = status_of(db, audits.get(db, "scripted"))
+        with db.read() as connection:
+            digests = connection.execute(AnswerRow.__table__.select()).mappings().all()  # type: ignore[attr-defined]
+        bodies = [ledger.payload(db, row["payload"]) for row in digests]
+    assert len(bodies) == 9
+    assert all(b'"scripted-1"' in (body or b"") for body in bodies)
+    [change] = [c for c in status["limits"] if c["why"] == "too many requests (429)"]
+    assert (change["before"], change["after"]) == (8, 6)
+    assert change["account"] == f"openai at 127.0.0.1 by {KEY_VARIABLE}"

@@ -1,0 +1,109 @@
+"""Log-probability scores have an order and no distance: nothing of them is told that rests on how far they are off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.config import CheckSection
+from auditor.domain import Cell, CellScore
+from auditor.reports.build import build_report
+from auditor.reports.gates import CheckResult, Verdict, check
+from auditor.reports.gates_text import check_markdown, junit
+from auditor.reports.html import render_html
+from auditor.reports.markdown import render_markdown
+from auditor.reports.model import Report
+from auditor.reports.paper import paper_files
+from auditor.reports.tiers import preference
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.reports.conftest import survey_of
+
+COUNTRIES = ("Germany", "France", "Sweden", "Norway", "Spain", "Egypt", "Nigeria", "Kenya", "India", "Japan")
+WHY = "log-probability scores are stretched"
+
+
+def made(db: Database, methods: tuple[str, ...]) -> Report:
+    rng = np.random.default_rng(4)
+    truth = {(c, t): float(rng.uniform(-0.5, 0.5)) for c in COUNTRIES for t in "abcdef"}
+    survey = survey_of(truth)
+    audit = audits.save(db, name="both", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    rows = [
+        CellScore(model, Cell(*cell), method, float(np.clip(2 * people + 0.2 * rng.normal(), -1, 1)), 1, 1)
+        for method in methods
+        for model in ("m", "n")
+        for cell, people in truth.items()
+    ]
+    results.save_scores(db, audit.id, rows)
+    audits.set_stage(db, audit.id, audits.DONE)
+    return build_report(db, "both")
+
+
+def gates(report: Report) -> CheckResult:
+    return check(
+        report, CheckSection.model_validate({"max_mae": 2, "max_topic_mae": 2, "max_region_gap": 2, "min_pearson": 0})
+    )
+
+
+@pytest.fixture
+def both(db: Database) -> Report:
+    return made(db, ("direct", "logprob"))
+
+
+def test_r_stays_and_every_error_is_a_named_reason(both: Report) -> None:
+    rows = {(r.method, r.model): r for r in both.alignment}
+    asked, read = rows["direct", "m"], rows["logprob", "m"]
+    assert (read.pearson_r or 0) > 0.5
+    assert read.crossed.pearson_r.ci_low is not None
+    assert (read.mae, read.rmse, read.mae_ci_low, read.rmse_ci_low) == (None,) * 4
+    errors = [read.bias, read.crossed.mae, read.crossed.rmse, read.crossed.bias]
+    errors += [p.mae for p in [*both.topics, *both.countries] if p.method == "logprob"]
+    errors += [r.mae for r in both.regions.rows if r.method == "logprob"]
+    errors += [g.mae_gap for g in both.regions.gaps if g.method == "logprob"]
+    assert len(errors) > 20
+    assert all(e.value is None and WHY in (e.reason or "") for e in errors)
+    assert asked.mae is not None
+    assert all(p.mae.value is not None for p in both.topics if p.method == "direct")
+
+
+def test_tiers_by_error_are_of_the_others_alone(both: Report) -> None:
+    parts = [p for p in both.tiers if p.method == "logprob"]
+    assert [(p.by, bool(p.rows)) for p in parts] == [("r", True), ("MAE", False)]
+    assert WHY in preference(parts[1])
+
+
+def test_pages_have_no_distance_of_them(both: Report) -> None:
+    page, text = render_html(both), render_markdown(both)
+    assert "Differences of m (direct) from people" in page
+    assert "Differences of m (logprob) from people" not in page
+    assert text.count("on average its score lies") == 2
+    topics = next(line for line in dict(paper_files(both))["topics.csv"].splitlines() if ",logprob," in line)
+    assert topics.endswith(",,,,,,")
+
+
+def test_gates_skip_them_and_say_so(both: Report) -> None:
+    found = gates(both)
+    assert found.passed
+    assert found.exit_code == 0
+    skipped = [g for g in found.gates if g.verdict is Verdict.SKIPPED]
+    assert {(g.name, g.subject) for g in skipped} == {
+        (name, f"{model} (logprob)") for name in ("max_mae", "max_topic_mae", "max_region_gap") for model in "mn"
+    }
+    assert all(WHY in g.message for g in skipped)
+    assert "skipped" in check_markdown(found)
+    assert f'skipped="{len(skipped)}"' in junit(found)
+
+
+def test_where_there_is_nothing_else_to_test_there_is_no_pass(db: Database) -> None:
+    found = gates(made(db, ("logprob",)))
+    assert found.exit_code == 4
+    undecided = {g.name for g in found.gates if g.verdict is Verdict.UNDECIDED}
+    assert undecided == {"max_mae", "max_topic_mae", "max_region_gap"}
+    assert not [g for g in found.gates if g.verdict is Verdict.SKIPPED]
+
+
+def test_a_page_of_nothing_else_is_whole(db: Database) -> None:
+    report = made(db, ("logprob",))
+    assert 'id="scatter"' in render_html(report)
+    assert 'id="where"' not in render_html(report)
+    assert render_markdown(report)

@@ -1,0 +1,111 @@
+"""What is lost, counted twice or changed afterwards is found, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from auditor import run_audit
+from auditor.domain import Cell, Decision, Outcome, Rating
+from auditor.reports.verification import verify
+from auditor.run import resume_after_review
+from auditor.storage import audits, chain, results
+from auditor.storage.database import Database, open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, answer, error
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit that ran to its end, some of whose requests failed, with a decision on it."""
+    path = tmp_path_factory.mktemp("whole") / "audits.db"
+    patch = pytest.MonkeyPatch()
+    patch.setenv(KEY_VARIABLE, KEY)
+    patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with FakeServer(lambda r: error(500, "no") if r.number > 0 and r.draw() < 0.1 else answer(r)) as server:
+        run_audit(config(server.url, limits={"max_attempts": 1}), storage=f"sqlite:///{path}")
+    patch.undo()
+    with open_database(f"sqlite:///{path}") as db:
+        audit = audits.get(db, "scripted")
+        first = results.conflicts(db, audit.id)[0]
+        sides = (first.left, first.right, first.score_left, first.score_right)
+        results.add_rating(
+            db, audit.id, Rating(first.cell, *sides, "ada", Decision.BOTH, datetime(2026, 1, 1, tzinfo=UTC))
+        )
+    resume_after_review("scripted", storage=f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def db(whole: Path, tmp_path: Path) -> Iterator[Database]:
+    (tmp_path / "copy.db").write_bytes(whole.read_bytes())
+    with open_database(f"sqlite:///{tmp_path / 'copy.db'}") as opened:
+        yield opened
+
+
+def execute(db: Database, statement: str) -> None:
+    db.write(lambda connection: connection.exec_driver_sql(statement))
+
+
+def test_a_whole_audit_adds_up(db: Database) -> None:
+    found = verify(db, "scripted")
+    assert found.holds
+    assert {b.stage for b in found.balances} == {"direct", "review"}
+    assert all(b.planned == b.done + b.failed + b.cancelled + b.pending for b in found.balances)
+    assert sum(b.failed for b in found.balances) > 0
+    with db.read() as connection:
+        answers = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
+    assert found.records.links == answers + 1
+    assert chain.has(db, found.records.head)
+    assert not chain.has(db, "ab" * 32)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "what"),
+    [
+        ("UPDATE answer SET text = text || ' ' WHERE rowid = 5", "answer", "is not as it was written"),
+        ("UPDATE answer SET cost_usd = 0 WHERE rowid = 5", "answer", "is not as it was written"),
+        ("DELETE FROM answer WHERE rowid = 5", "answer", "is gone"),
+        ("UPDATE rating SET decision = 'left'", "rating", "is not as it was written"),
+        ("DELETE FROM rating", "rating", "is gone"),
+        ("DELETE FROM link WHERE id = (SELECT max(id) FROM link WHERE kind = 'answer')", "answer", "past the chain"),
+        ("UPDATE link SET digest = 'x' WHERE id = 5", "answer", "is not as it was written"),
+    ],
+)
+def test_what_was_changed_is_named(db: Database, change: str, kind: str, what: str) -> None:
+    execute(db, change)
+    found = verify(db, "scripted")
+    assert not found.holds
+    assert any(b.kind == kind and what in b.what for b in found.records.broken)
+
+
+def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> None:
+    before = {b.stage: b for b in verify(db, "scripted").balances if b.model == "model-a"}
+    execute(
+        db,
+        "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')",
+    )
+    found = verify(db, "scripted")
+    after = {b.stage: b for b in found.balances if b.model == "model-a"}
+    assert not found.holds
+    assert after["direct"].pending == before["direct"].pending + 1
+    assert after["review"].stray == 2
+
+
+def test_a_trace_that_nobody_planned_is_a_stray(db: Database) -> None:
+    audit = audits.get(db, "scripted")
+    stray = replace(results.traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
+    results.save_traces(db, audit.id, [stray])
+    found = verify(db, "scripted")
+    assert not found.holds
+    assert sum(b.stray for b in found.balances) == 1
+
+
+def test_a_score_without_an_answer_is_unfounded(db: Database) -> None:
+    execute(db, "UPDATE trace SET key = 'nobody' WHERE rowid = (SELECT min(rowid) FROM trace WHERE outcome = 'ok')")
+    found = verify(db, "scripted")
+    assert (found.unfounded, found.holds) == (1, False)

@@ -1,0 +1,70 @@
+"""Frames: every table with its types in both libraries, failures missing and never zero, names that are no markup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from auditor.errors import UsageError
+from auditor.run import AuditHandle, open_audit
+from auditor.run.notebook import MEASURED, html_table
+from auditor.storage import dump
+from auditor.storage.database import open_database
+from tests.population import populate
+
+
+@pytest.fixture(scope="module")
+def handle(tmp_path_factory: pytest.TempPathFactory) -> AuditHandle:
+    url = f"sqlite:///{tmp_path_factory.mktemp('notebook')}/audit.db"
+    with open_database(url) as db:
+        populate(db, models=2, countries=6, topics=5)
+    return open_audit("population", storage=url)
+
+
+def test_scores_are_what_the_handle_says(handle: AuditHandle) -> None:
+    frame = handle.frame("scores")
+    assert str(frame["score"].dtype) == "Float64"
+    known = {(r.model, r.country, r.topic, r.method): r.score for r in frame.itertuples()}
+    assert {k: None if v is pd.NA else v for k, v in known.items()} == handle.scores()
+
+
+def test_a_failure_is_missing_and_not_zero(handle: AuditHandle) -> None:
+    traces = handle.frame("traces")
+    failed = traces[traces["outcome"] != "ok"]
+    assert len(failed) > 0
+    assert failed["score"].isna().all()
+
+
+@pytest.mark.parametrize("table", [*(d.name for d in dump.dumps()), *MEASURED])
+def test_both_libraries_hold_the_same(handle: AuditHandle, table: str) -> None:
+    polars = pytest.importorskip("polars")
+    one, other = handle.frame(table), handle.frame(table, "polars")
+    assert isinstance(other, polars.DataFrame)
+    assert list(one.columns) == other.columns
+    assert len(one) == other.height
+
+
+def test_report_tables_have_figures_with_their_intervals(handle: AuditHandle) -> None:
+    frame = handle.frame("topics")
+    assert {"name", "model", "mae", "mae_low", "mae_high"} <= set(frame.columns)
+    assert list(handle.frame("alignment")["pearson_r"]) == [r.pearson_r for r in handle.report().alignment]
+
+
+def test_an_unknown_table_names_the_nearest(handle: AuditHandle) -> None:
+    with pytest.raises(UsageError, match="Did you mean 'trace'"):
+        handle.frame("trases")
+
+
+def test_the_handle_and_a_check_show_themselves(handle: AuditHandle) -> None:
+    shown = handle._repr_html_()
+    assert "alder" in shown
+    assert "<table>" in shown
+    assert "min_pearson" in handle.check(min_pearson=0.5)._repr_html_()
+    assert "<b>" not in html_table("<b>", ["<b>"], [["<b>"]])
+
+
+def test_it_is_written_nowhere(handle: AuditHandle, tmp_path: Path) -> None:
+    handle.frame("scores").to_parquet(tmp_path / "scores.parquet")
+    assert len(pd.read_parquet(tmp_path / "scores.parquet")) == len(handle.scores())

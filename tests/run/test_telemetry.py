@@ -1,0 +1,274 @@
+"""Spans and events: what an audit tells a collector, what it never does, and what happens when nobody listens."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig, TelemetrySection
+from auditor.config.trust import bindings_of, destinations, require_trust
+from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Ruling
+from auditor.errors import ConfigError
+from auditor.run import open_audit, run_audit
+from auditor.run.telemetry import Telling, evaluation, ids_of, is_told
+from auditor.storage.fresh import Reading
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.fake_server import FakeServer, Reply, Request, answer
+from tests.population import STARTED
+
+pytest.importorskip("opentelemetry.sdk", reason="the extra 'telemetry' is not installed")
+
+CALL = Call(
+    name="gpt", model="azure/gpt-4o", messages=(Message("user", "How justifiable is divorce?"),),
+    purpose=Purpose.DIRECT, sample=2, params={"temperature": 0.7, "max_tokens": 400}, schema="judgement",
+    server="https://ours.example/v1", cell=Cell("Germany", "divorce"),
+)  # fmt: skip
+ANSWER = Answer(
+    CALL.key, Outcome.OK, text="It is fine.", finish_reason="stop", served_model="gpt-4o-2", prompt_tokens=12,
+    completion_tokens=3, cost_usd=None,
+    attempts=(
+        Attempt(1, STARTED, 0.25, Outcome.RATE_LIMITED, http_status=429, error="slow down"),
+        Attempt(2, STARTED, 1.5, Outcome.OK, http_status=200),
+    ),
+)  # fmt: skip
+
+
+class Once:
+    """Answers every call alike."""
+
+    async def complete(self, call: Call) -> Answer:
+        return ANSWER
+
+
+async def told(section: TelemetrySection, *read: Reading) -> tuple[list[Any], list[Any]]:
+    """The spans and events of one call, as the SDK exports them."""
+    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from auditor.run.otel import OpenTelemetry
+
+    spans, events = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    telling = Telling(Once(), OpenTelemetry(spans, events, "here"), "audit", section)
+    assert await telling.complete(CALL) is ANSWER
+    notes: list[str] = []
+    telling.finish(read, notes.append)
+    assert not notes
+    return list(spans.get_finished_spans()), list(events.get_finished_logs())
+
+
+async def test_a_span_is_a_request_in_the_conventions_words() -> None:
+    first, last = (await told(TelemetrySection()))[0]
+    assert (first.name, first.kind.name) == ("chat gpt-4o", "CLIENT")
+    assert dict(first.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "azure.ai.openai",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.request.temperature": 0.7,
+        "gen_ai.request.max_tokens": 400,
+        "gen_ai.output.type": "json",
+        "server.address": "ours.example",
+        "server.port": 443,
+        "error.type": "rate_limited",
+        "http.response.status_code": 429,
+        "auditor.audit": "audit",
+        "auditor.attempt": 1,
+        "auditor.call.key": CALL.key,
+        "auditor.purpose": "direct",
+        "auditor.model": "gpt",
+        "auditor.sample.index": 2,
+        "auditor.cell.country": "Germany",
+        "auditor.cell.topic": "divorce",
+    }
+    assert (first.status.status_code.name, last.status.status_code.name) == ("ERROR", "UNSET")
+    assert last.attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert last.attributes["gen_ai.usage.input_tokens"] == 12
+    assert "auditor.cost_usd" not in last.attributes  # unknown is not zero
+    assert "error.type" not in last.attributes
+    assert (last.end_time - last.start_time) / 1e9 == pytest.approx(1.5)
+    assert last.start_time / 1e9 == pytest.approx(STARTED.timestamp())
+    assert f"{last.context.trace_id:032x}" == CALL.key[:32] == f"{first.context.trace_id:032x}"
+    assert first.context.span_id != last.context.span_id
+
+
+async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:
+    spans, _ = await told(TelemetrySection())
+    assert not any(word in span.to_json() for span in spans for word in ("justifiable", "It is fine", "slow down"))
+    first, last = (await told(TelemetrySection(texts=True)))[0]
+    [asked] = json.loads(last.attributes["gen_ai.input.messages"])
+    assert asked == {"role": "user", "parts": [{"type": "text", "content": "How justifiable is divorce?"}]}
+    assert json.loads(last.attributes["gen_ai.output.messages"])[0]["finish_reason"] == "stop"
+    assert "gen_ai.output.messages" not in first.attributes
+
+
+async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
+    at = STARTED.isoformat(timespec="milliseconds")
+    spans, [event] = await told(TelemetrySection(), Reading("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at))
+    record = event.log_record
+    assert record.event_name == "gen_ai.evaluation.result"
+    assert dict(record.attributes) == {
+        "gen_ai.evaluation.name": "moral_score",
+        "gen_ai.evaluation.score.value": -0.5,
+    }
+    assert (record.trace_id, record.span_id) == (spans[1].context.trace_id, spans[1].context.span_id)
+
+
+def test_a_failed_reading_has_a_cause_and_no_number() -> None:
+    failed = Reading("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
+    assert evaluation(failed) == {
+        "gen_ai.evaluation.name": "peer_review",
+        "auditor.judge": "judge",
+        "error.type": "unparsed",
+    }
+    given = failed._replace(outcome=Outcome.OK, ruling=Ruling.INVALID)
+    assert evaluation(given, texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
+    assert evaluation(given, texts=True)["gen_ai.evaluation.explanation"] == "what"
+
+
+def test_a_share_of_calls_is_the_same_share_every_time() -> None:
+    keys = [f"{i * 0x01000193 & 0xFFFFFFFF:08x}" for i in range(4000)]
+    some = {key for key in keys if is_told(key, 0.25)}
+    assert len(some) == pytest.approx(1000, abs=120)
+    assert some <= {key for key in keys if is_told(key, 0.5)}
+    assert all(is_told(key, 1.0) for key in keys)
+
+
+# --- over HTTP ----------------------------------------------------------------------------------------------------
+
+
+class Collector(ThreadingHTTPServer):
+    """Takes what OTLP sends over HTTP on a loopback port."""
+
+    def __init__(self, status: int = 200) -> None:
+        super().__init__(("127.0.0.1", 0), Receiver)
+        self.status, self.spans, self.events, self.headers = status, list[Any](), list[Any](), list[dict[str, str]]()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Receiver(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        import gzip
+
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        body = self.rfile.read(int(self.headers["content-length"]))
+        body = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
+        self.server.headers.append({k.lower(): v for k, v in self.headers.items()})
+        if self.path == "/v1/traces":
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                self.server.spans += [s for scope in resource.scope_spans for s in scope.spans]
+        elif self.path == "/v1/logs":
+            for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
+                self.server.events += [r for scope in resource.scope_logs for r in scope.log_records]
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with Collector() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def small(server: FakeServer, **changes: Any) -> AuditConfig:
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
+    return config(server.url, 2, survey=survey, probes={"direct": {"samples": 1}}, **changes)
+
+
+def facts(one: Any) -> dict[str, Any]:
+    return {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in one.attributes}
+
+
+def test_an_audit_tells_a_collector_of_every_request_score_and_verdict(
+    collecting: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = iter([True])
+
+    def script(request: Request) -> Reply:
+        return Reply(429, {"error": {"message": "slow"}}) if next(limited, False) else answer(request)
+
+    server.script = script
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=theirs")
+    section = {"endpoint": collecting.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
+    run_audit(small(server, telemetry=section), storage=storage)
+    assert len(collecting.spans) == len(server.requests) == 1 + 2 * 2 + 2 * 2
+    assert [facts(s).get("error.type") for s in collecting.spans].count("rate_limited") == 1
+    names = [facts(e)["gen_ai.evaluation.name"] for e in collecting.events]
+    assert (names.count("moral_score"), names.count("peer_review")) == (4, 4)
+    spans = {(s.trace_id, s.span_id) for s in collecting.spans if facts(s)["auditor.purpose"] == "direct"}
+    assert {(e.trace_id, e.span_id) for e in collecting.events} <= spans
+    scores = [facts(e).get("gen_ai.evaluation.score.value") for e in collecting.events]
+    assert sorted(s for s in scores if s is not None) == sorted(
+        s for s in open_audit("scripted", storage=storage).scores().values() if s is not None
+    )
+    assert {h.get("x-api-key") for h in collecting.headers} == {KEY}
+    assert not any("x-other" in h for h in collecting.headers)  # the environment's keys are for its own collector
+    collecting.spans.clear()
+    collecting.events.clear()
+    run_audit(small(server, telemetry=section), storage=storage)  # asks nothing anew, and so tells nothing
+    assert not collecting.spans
+    assert not collecting.events
+
+
+def test_the_environment_may_name_the_collector_but_turns_nothing_on(
+    collecting: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collecting.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=ours")
+    run_audit(small(server), storage=storage)
+    assert not collecting.headers
+    run_audit(small(server, name="told", seed=8, telemetry={}), storage=storage)
+    assert len(collecting.spans) == 8
+    assert {h.get("x-other") for h in collecting.headers} == {"ours"}
+
+
+def test_a_collector_that_fails_holds_nothing_up_and_is_said(
+    collecting: Collector, server: FakeServer, storage: str
+) -> None:
+    from auditor.agents.context import Silent
+
+    collecting.status = 400
+    notes: list[str] = []
+
+    class Noting(Silent):
+        def noted(self, text: str) -> None:
+            notes.append(text)
+
+    audit = run_audit(small(server, telemetry={"endpoint": collecting.url}), storage=storage, progress=Noting())
+    assert audit.report().coverage.models[0].ok == 2
+    assert f"Telemetry goes to: {collecting.url.removeprefix('http://')}." in notes[0]
+    assert "16 of 16 spans and events did not reach" in notes[-1]
+
+
+def test_where_it_goes_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = {"endpoint": "https://collect.example", "headers": {"authorization": "os.environ/THEIRS"}, "texts": True}
+    chosen = config("http://127.0.0.1:1/v1", telemetry=section)
+    assert "Telemetry goes to: collect.example, with questions and answers." in destinations(chosen)
+    assert "THEIRS@collect.example" in [str(b) for b in bindings_of(chosen)]
+    with pytest.raises(ConfigError, match=r"telemetry would send the key THEIRS to collect\.example"):
+        require_trust(chosen)
+    assert chosen.hash == config("http://127.0.0.1:1/v1").hash
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    with pytest.raises(ConfigError, match="no collector is named"):
+        destinations(config("http://127.0.0.1:1/v1", telemetry={}))
+
+
+def test_ids_are_of_the_right_size_and_differ() -> None:
+    one, two = ids_of(CALL.key, 1, "a"), ids_of(CALL.key, 2, "a")
+    assert one[0] == two[0] < 2**128
+    assert one[1] != two[1] < 2**64

@@ -1,0 +1,37 @@
+"""Databases for these tests: each test that takes `storage` or `fresh` runs on SQLite and on a PostgreSQL server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.postgres import Postgres
+
+ENGINES = ("sqlite", "postgres")
+
+
+@pytest.fixture(params=ENGINES)
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of a database that has no tables yet."""
+    return new_database(request, tmp_path / "audits.db")
+
+
+@pytest.fixture(params=ENGINES)
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """URLs of two of them."""
+    return [new_database(request, tmp_path / name) for name in ("one.db", "two.db")]
+
+
+@pytest.fixture
+def file_storage(tmp_path: Path) -> str:
+    """URL of a file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'audits.db'}"
+
+
+def new_database(request: pytest.FixtureRequest, path: Path) -> str:
+    """A database of the engine that the fixture's parameter names."""
+    if request.param == "sqlite":
+        return f"sqlite:///{path}"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.schema()

@@ -1,0 +1,61 @@
+"""Tasks for tests: sums to do, models that do them more or less well, and judges that notice more or less."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from auditor.config import AuditConfig
+from tests.audits import config
+from tests.fake_server import Reply, Request, answer, completion, review_of_answer
+
+SKILL = {"scripted-a": 0.9, "scripted-b": 0.6, "scripted-c": 0.3}
+VALID_OF_RIGHT, VALID_OF_WRONG = 0.85, 0.25
+
+
+def sums(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = True) -> dict[str, Any]:
+    """The table `task` of sums in one of the three kinds; a choice is among the sum and its neighbours."""
+    rows = []
+    for i in range(items):
+        one, other = 3 * i + 2, 7 * (i % 5) + 1
+        row = {"id": f"sum{i:02d}", "question": f"What is {one} + {other}?", "truth": str(one + other) if truth else ""}
+        if kind == "choice":
+            row["options"] = "|".join(str(one + other + d) for d in (-1, 0, 1))
+        rows.append(row)
+    file = folder / "sums.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found: dict[str, Any] = {"source": str(file), "answer": kind}
+    return found | ({"range": [0, 200], "tolerance": 0} if kind == "score" else {})
+
+
+def audit(url: str, folder: Path, kind: str = "exact", **changes: Any) -> AuditConfig:
+    """An audit of that task by three scripted models."""
+    task = changes.pop("task", None) or sums(folder, kind)
+    return config(url, survey=None, task=task, name="sums", **changes)
+
+
+def solver(request: Request) -> Reply:
+    """Models that are right as often as their skill says, and judges that say VALID more often of what is right."""
+    found = re.search(r"What is (\d+) \+ (\d+)\?", request.text)
+    if found is None:
+        return answer(request)
+    right = int(found[1]) + int(found[2])
+    if request.schema == "AnswerReview":
+        said = re.search(r"^Answer of \w+: (\d+)$", request.text, re.MULTILINE)
+        assert said is not None
+        share = VALID_OF_RIGHT if int(said[1]) == right else VALID_OF_WRONG
+        return completion(json.dumps(review_of_answer(request.draw() < share)))
+    skill = SKILL[str(request.body["model"]).split("/")[-1]]
+    far = 60 if request.schema == "ScoredAnswer" else 1
+    given: object = right if request.draw() < skill else right + far
+    reasoning = f"Step {int(1000 * request.draw('t'))}: {found[1]} and {found[2]} make {given}."
+    if request.schema is None:
+        letter = next((line[0] for line in request.text.split("\n") if re.fullmatch(rf"[A-Z]\) {given}", line)), given)
+        return completion(f"{reasoning}\nANSWER = {letter}")
+    if request.schema.startswith("ChosenOf"):
+        given = "B" if given == right else "C"
+    return completion(
+        json.dumps({"reasoning": reasoning, "answer": given if request.schema == "ScoredAnswer" else str(given)})
+    )

@@ -1,0 +1,103 @@
+"""Every command that README and docs show is run, page by page, in the folder of somebody who follows them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from auditor.__main__ import main
+from tests.audits import KEY, KEY_VARIABLE
+from tests.fake_server import FakeServer
+from tests.reader import ROOT, Letters, Shown, furnish, script, scripted, shown
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = {page.name: list(shown(page)) for page in PAGES}
+FINE = {"check": {0, 3, 4}, "surveys check": {0, 1}}
+"""Exit codes of commands that tell something by them; 0 of all others."""
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The folder as it is before any page is followed, and the server's address."""
+    folder = tmp_path_factory.mktemp("reader")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    patch.setenv(KEY_VARIABLE, KEY)
+    patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    patch.delenv("AUDITOR_STORAGE", raising=False)
+    patch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
+    patch.setattr("auditor.models.embeddings.check_encoder", lambda name: None)
+    with FakeServer(script) as server:
+        furnish(folder, server.url)
+        yield folder, server.url
+    patch.undo()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [name for name, found in COMMANDS.items() if any(not c.why_not for c in found)])
+def test_the_commands_of_a_page_run(
+    furnished: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = shutil.copytree(furnished[0], tmp_path / "here")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path))
+    for command in COMMANDS[page]:
+        if not command.why_not:
+            follow(command, here, furnished[1])
+
+
+def follow(command: Shown, here: Path, url: str) -> None:
+    """Run one command as a shell would: with its comment left out, its input and its output where they belong."""
+    line, given = command.line, ""
+    if (pipe := re.match(r"printf '(.*?)' \| (.*)", line)) is not None:
+        given, line = pipe[1].replace("\\n", "\n"), pipe[2]
+    words = shlex.split(line, comments=True)
+    target = words[words.index(">>") + 1] if ">>" in words else None
+    words = words[: words.index(">>")] if target else words
+    if words[1:2] == ["init"]:
+        Path(words[2]).unlink()
+    code, out, err = run(words[1:], given)
+    fine = FINE.get(words[1]) or FINE.get(" ".join(words[1:3]), {0})
+    assert code in fine, f"{command.page}: {command.line}\n{out}\n{err}"
+    if target:
+        with open(here / target, "a", encoding="utf-8") as file:
+            file.write(out)
+    if words[1:2] == ["init"]:  # the reader puts models of their own into it
+        made = Path(words[2]).read_text(encoding="utf-8")
+        assert scripted(made, url) != made
+        shutil.copy(here / "mine.toml", words[2])
+
+
+def run(words: list[str], given: str) -> tuple[int, str, str]:
+    """One command in this process: its exit code, and what it wrote."""
+    keep = sys.argv, sys.stdin, sys.stdout, sys.stderr
+    out, err = StringIO(), StringIO()
+    sys.argv, sys.stdin, sys.stdout, sys.stderr = ["auditor", *words], StringIO(given), out, err
+    try:
+        main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
+    finally:
+        sys.argv, sys.stdin, sys.stdout, sys.stderr = keep
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_few_commands_are_not_run_and_each_says_why() -> None:
+    every = [command for found in COMMANDS.values() for command in found]
+    skipped = [command for command in every if command.why_not]
+    ours = [command for command in skipped if command.line.startswith("auditor")]
+    assert len(every) > 80
+    assert len(skipped) <= 20, Counter(command.why_not for command in skipped)
+    assert len(ours) <= 6, [command.line for command in ours]
+    assert all(len(command.why_not) > 10 for command in skipped)
