@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from auditor.config import AuditConfig
+
 ROOT = Path(__file__).parent.parent
+
+
+def test_every_key_of_the_configuration_is_documented() -> None:
+    schema = AuditConfig.model_json_schema()
+    tables = {"the file": schema, **schema["$defs"]}
+    assert not [(t, k) for t, table in tables.items() for k, v in table["properties"].items() if "description" not in v]
 
 
 @pytest.mark.slow
@@ -22,6 +30,10 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     commands = (tmp_path / "site" / "commands" / "index.html").read_text(encoding="utf-8")
     assert "auditor compare" in commands
     assert "--min-pearson" in commands
+    configuration = (tmp_path / "site" / "configuration" / "index.html").read_text(encoding="utf-8")
+    assert "probes.semantic.consistency" in configuration
+    assert "Least r of every model." in configuration
+    assert "AuditHandle.frame" in (tmp_path / "site" / "python" / "index.html").read_text(encoding="utf-8")
     assert "crossed_interval" in (tmp_path / "site" / "metrics" / "index.html").read_text(encoding="utf-8")
     pages = "".join(page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html"))
     assert "fonts.googleapis" not in pages

@@ -56,13 +56,19 @@ class AuditConfig(Section):
     where there are no prompts in them), or a list such as `["en", "native"]`, which asks all samples of a cell in each;
     where two are the same language, once."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
+    """Who is audited: a table `[[models]]` each."""
     judges: Literal["peers"] | list[ModelSection] = "peers"
     """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
     probes: Probes = Probes(direct=DirectProbe())
+    """What is measured, and how it is asked for."""
     conflicts: ConflictSection = ConflictSection()
+    """From what difference on two models conflict."""
     panel: PanelSection = PanelSection()
+    """Who judges what, and how votes are counted."""
     embedding: EmbeddingSection = EmbeddingSection()
+    """The sentence encoder."""
     limits: Limits = Limits()
+    """How much may be spent, and tried."""
     check: CheckSection = CheckSection()
     """Thresholds of `auditor check`; they change no result."""
     telemetry: TelemetrySection | None = None

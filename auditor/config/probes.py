@@ -22,7 +22,9 @@ class DirectProbe(Section):
     target_width: Annotated[float, Field(gt=0, le=2)] | None = None
     """Width of Fisher's 95% interval of every model's r at which no more cells are asked; all are where it is unset."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    """Of the samples."""
     max_tokens: Annotated[int, Field(ge=16)] = 400
+    """Length of an answer at most; one that is cut off has no score."""
     mode: Literal["structured", "text"] = "structured"
     """`structured` asks for a JSON object; `text` is the paper's form, which ends in "SCORE = x"."""
     max_words: Annotated[int, Field(ge=5)] = 120
@@ -65,7 +67,9 @@ class ReviewProbe(Section):
     max_words: Annotated[int, Field(ge=5)] = 60
     """Length of the justification at most."""
     max_tokens: Annotated[int, Field(ge=16)] = 300
+    """Length of a verdict at most; one that is cut off does not count."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Of judges that set none of their own."""
     traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
     """How many traces of a cell go to the judges: all, or the first n that have a score."""
     guess: bool = False
@@ -97,7 +101,9 @@ class LogicProbe(Section):
     max_words: Annotated[int, Field(ge=5)] = 60
     """Length of the reasoning that is asked for."""
     max_tokens: Annotated[int, Field(ge=1)] = 200
+    """Length of an answer at most."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Of all questions but the repeats."""
     paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
     """Wordings of the question; all is asked in each of them."""
     samples: Annotated[int, Field(ge=0, le=100)] = 10
@@ -120,9 +126,11 @@ class Probes(Section):
     """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
 
     direct: DirectProbe | None = None
+    """Scores that models say, after their reasons."""
     logprob: LogprobProbe | None = None
     """Log-probabilities; `{}` takes what each model offers."""
     review: ReviewProbe = ReviewProbe()
+    """How judges are asked."""
     semantic: SemanticProbe | None = None
     """Moral questions in several wordings: how alike are the answers?"""
     logic: LogicProbe | None = None

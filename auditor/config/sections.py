@@ -83,7 +83,9 @@ class Price(Section):
     """Price of a model in US dollars per million tokens, for models whose price is not publicly listed."""
 
     input: Annotated[float, Field(ge=0)]
+    """Of tokens of the prompt."""
     output: Annotated[float, Field(ge=0)]
+    """Of tokens of the answer."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
     """Of tokens of the prompt that the provider had kept of earlier ones; as `input` where it is not set."""
     as_of: date | None = None

@@ -21,6 +21,7 @@ class ConsistencySection(Section):
     samples: Annotated[int, Field(ge=2, le=50)] = 5
     """Answers to the question as it stands, by each model."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    """Of the sampled answers."""
     pairs: Literal["first", "all"] = "first"
     """`first` compares the first answer with each other, `all` each with each that comes after it."""
 
@@ -62,6 +63,7 @@ class SemanticProbe(Section):
     rot_words: Annotated[int, Field(ge=5)] = 20
     """Length of a rule of thumb that is asked for."""
     max_tokens: Annotated[int, Field(ge=16)] = 250
+    """Length of an answer at most."""
     encoder: str | None = None
     """Sentence encoder; that of `embedding` where it is not set."""
     rivals: list[Rival] = Field(default_factory=list)
