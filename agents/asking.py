@@ -1,4 +1,4 @@
-"""Asking many calls at once: what is in the ledger is never asked again, and what arrives is recorded at once."""
+"""Asking many calls at once: what is in the ledger is never asked again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from auditor.agents.context import Context
 from auditor.domain import Answer, Call
 from auditor.errors import AuditorError
-from auditor.failpoints import failpoint
 from auditor.storage import ledger
 
 
@@ -38,33 +37,13 @@ async def ask(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, 
     return answers
 
 
-async def _answer(context: Context, call: Call) -> Answer:
-    """The answer of a model, recorded: that it was asked before it goes out, and what came of it at once.
-
-    Raises:
-        ModelSetupError: the model cannot be used at all.
-        StorageError: nothing more can be recorded.
-    """
-    failpoint("before_dispatch")
-    await ledger.dispatch(context.db, context.run, context.audit_id, call)
-    try:
-        answer = await context.gateway.complete(call)
-    except AuditorError:
-        await ledger.recall(context.db, context.run, call)
-        raise
-    failpoint("after_response")
-    await ledger.record(context.db, call, answer, run=context.run)
-    failpoint("after_record")
-    return answer
-
-
 async def _work(context: Context, stage: str, queue: Iterator[Call], answers: dict[str, Answer]) -> None:
     """Take calls one by one until there are none, or no more may go out."""
     for call in queue:
         if context.stop.is_set():
             return
         try:
-            answer = await _answer(context, call)
+            answer = await context.gateway.complete(call)
         except AuditorError as error:
             context.trouble.append(error)
             context.stop.set()

@@ -20,7 +20,7 @@ from auditor.storage.database import Database
 
 
 class Asker(Protocol):
-    """Whoever answers calls: the gateway."""
+    """Whoever answers calls: the gateway, or what stands before it."""
 
     async def complete(self, call: Call) -> Answer:
         """Ask; a failure is an answer with an outcome."""
@@ -104,6 +104,7 @@ class Context:
     Attributes:
         audit_id: the audit's row.
         cells: all cells of the audit, in order.
+        gateway: answers calls, and has recorded what it answers.
         encoder: returns the encoder, loaded on first use; None when self-consistency is not measured.
         moral_encoder: the one of the probe `semantic`; None where it is not asked for.
         stop: set when no further call may go out; what is in flight is awaited and recorded.

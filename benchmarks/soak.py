@@ -96,6 +96,7 @@ async def soak(context: Any, calls: int) -> dict[str, Any]:
 async def with_context(url: str, folder: str, concurrency: int, work: Callable[[Any], Awaitable[T]]) -> T:
     """Set up what an audit has, and do the work in it."""
     from auditor.agents.context import Context
+    from auditor.agents.recording import Book, Recording
     from auditor.models.gateway import Gateway
     from auditor.run import fingerprint, planned_cells, planned_survey
     from auditor.storage import audits
@@ -108,7 +109,8 @@ async def with_context(url: str, folder: str, concurrency: int, work: Callable[[
         audit = audits.save(db, name="soak", environment={}, **made)
         gateway = Gateway(config.models, config.limits)
         try:
-            context = Context(config, survey, audit.id, planned_cells(survey), db, gateway=gateway, encoder=None)
+            asker = Recording(gateway, Book(db, audit.id, "soak"))
+            context = Context(config, survey, audit.id, planned_cells(survey), db, gateway=asker, encoder=None)
             return await work(context)
         finally:
             await gateway.close()

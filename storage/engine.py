@@ -34,6 +34,24 @@ def shown(url: str) -> str:
     return parsed.set(query=query).render_as_string(hide_password=True)
 
 
+def require_shared(url: str) -> None:
+    """Make sure that processes on other hosts can open the database by its URL, and that no secret goes there with it.
+
+    Raises:
+        UsageError: it is a file, or the URL holds a password.
+    """
+    if make_url(url).get_backend_name() == "sqlite":
+        raise UsageError(
+            f"workers on several hosts cannot share the file of {shown(url)}.",
+            "Name a PostgreSQL server by --storage (docs/team.md), or run with the engine 'local'.",
+        )
+    if HIDDEN in shown(url):
+        raise UsageError(
+            "the database's URL holds a password, which would be sent to other hosts.",
+            "Leave it out, and set PGPASSWORD or ~/.pgpass here and on each of them.",
+        )
+
+
 def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     """An engine whose transactions begin as those of a writer, unless they are begun with `reading`.
 

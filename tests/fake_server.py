@@ -155,7 +155,7 @@ class FakeServer:
         app = web.Application(client_max_size=2**26)
         handle: Callable[[web.Request], Awaitable[web.StreamResponse]] = self._handle
         app.router.add_post("/{path:.*}", handle)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)  # what is held back stays so
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

@@ -35,6 +35,7 @@ class Postgres:
     """A server that runs."""
 
     port: int
+    pid: int
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def schema(self) -> str:
@@ -97,14 +98,14 @@ def running() -> Iterator[Postgres]:
         done = subprocess.run(words, capture_output=True, text=True, cwd=folder, **who)
         if done.returncode != 0:
             raise NoServer(f"initdb failed: {done.stderr.strip()[-300:]}")
-        with _serving(bin_folder, folder, data, who) as port:
-            yield Postgres(port)
+        with _serving(bin_folder, folder, data, who) as (port, pid):
+            yield Postgres(port, pid)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _serving(bin_folder: Path, folder: Path, data: Path, who: dict[str, Any]) -> Iterator[int]:
+def _serving(bin_folder: Path, folder: Path, data: Path, who: dict[str, Any]) -> Iterator[tuple[int, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
@@ -114,7 +115,7 @@ def _serving(bin_folder: Path, folder: Path, data: Path, who: dict[str, Any]) ->
     process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder, **who)
     try:
         _wait(port, process, folder / "log")
-        yield port
+        yield port, process.pid
     finally:
         process.send_signal(signal.SIGQUIT)  # at once: nothing in it is wanted any more
         process.wait(START_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
     from auditor.config import AuditConfig
     from auditor.reports.model import Report
+
+
+class Engine(StrEnum):
+    """Where requests go out from."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
 
 FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
 
@@ -33,6 +42,12 @@ def run(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json or .md).")
     ] = None,
+    engine: Annotated[
+        Engine | None, typer.Option("--engine", help="Where requests go out from; the config's word if not given.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
+    ] = None,
 ) -> None:
     """Run an audit, or go on with one: what is recorded is never asked again.
 
@@ -43,7 +58,7 @@ def run(
     from auditor.config import load_config
     from auditor.run import planned_survey, run_audit
 
-    loaded = load_config(config)
+    loaded = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)
     format_ = _format_of(report, None) if report else None
     if report is not None:
         _require_writable(report)

@@ -34,6 +34,7 @@ from auditor.config.sections import (
     Limits,
     ModelSection,
     PanelSection,
+    RunSection,
     SurveySection,
     TaskSection,
     TelemetrySection,
@@ -71,6 +72,7 @@ class AuditConfig(Section):
     """How much may be spent, and tried."""
     check: CheckSection = CheckSection()
     """Thresholds of `auditor check`; they change no result."""
+    run: RunSection = RunSection()
     telemetry: TelemetrySection | None = None
     """Whom to tell of calls, beside the database; it changes no result."""
     storage: str | None = None
@@ -261,18 +263,25 @@ class AuditConfig(Section):
     def _nor_its_family(self, model: ModelSection) -> str:
         return f", nor one of its family ({model.kin})" if self.panel.exclude_family else ""
 
+    def with_run(self, **given: str | None) -> AuditConfig:
+        """The same audit with some keys of `run` as given; None leaves one as it is."""
+        chosen = {key: value for key, value in given.items() if value is not None}
+        return self.model_copy(update={"run": self.run.model_copy(update=chosen)})
+
     def model(self, name: str) -> ModelSection:
         """The audited model or judge of that name."""
         return next(m for m in [*self.models, *self.judge_models] if m.name == name)
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what determines the results: everything but where they are stored, what is asked of them, and
-        who is told of calls.
+        """SHA-256 of what determines the results: everything but where they are stored, what is asked of them,
+        where requests go out from, and who is told of calls.
 
         Of a file its name counts, not its folder, so that a project can be moved.
         """
-        return canonical_hash(_placeless(self.model_dump(mode="json", exclude={"storage", "check", "telemetry"})))
+        return canonical_hash(
+            _placeless(self.model_dump(mode="json", exclude={"storage", "check", "run", "telemetry"}))
+        )
 
 
 def _placeless(value: Any) -> Any:

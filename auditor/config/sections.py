@@ -198,6 +198,19 @@ class Limits(Section):
     """Time for one call in all, waits between retries included, in seconds."""
 
 
+class RunSection(Section):
+    """Where an audit's requests go out from; it changes no result."""
+
+    engine: Literal["local", "ray"] = "local"
+    """`local` is this process; `ray` is workers on the hosts of a Ray cluster, which write to a PostgreSQL server."""
+    ray_address: str | None = None
+    """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone."""
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """Workers for what is asked over the network, each of which takes a core; one for each host if not set."""
+    gpus: NotNegative = 0.0
+    """GPUs of the worker of each model that runs on its host: embedded ones, and weights for log-probabilities."""
+
+
 class TelemetrySection(Section):
     """Spans and events about calls, sent to a collector that speaks OpenTelemetry; none where the table is missing."""
 

@@ -13,21 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Measure, Outcome
 from auditor.errors import ModelSetupError
-from auditor.models import continuation, door
 from auditor.models.budget import Budget, require_prices, size
-from auditor.models.endpoint import Endpoint, embedded_slots, resolve
-from auditor.models.failures import Failure, classify, is_unreachable
-from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
+from auditor.models.door import TokenPrice
+from auditor.models.endpoint import embedded_slots, price_of
+from auditor.models.failures import Failure
 from auditor.models.limiter import Limiter, Rate, backoff
-from auditor.models.record import body_of, recorded
-from auditor.models.responses import read_response
-from auditor.models.transport import WIRE, Wire
+from auditor.models.requests import failed
+from auditor.models.sending import Sender, Sending
 
 UNREACHABLE_AFTER = 2
 OnLimit = Callable[[str, int, int, str], None]
@@ -35,10 +32,10 @@ OnLimit = Callable[[str, int, int, str], None]
 
 @dataclass(slots=True)
 class _Line:
-    """One model's connection: its settings, endpoint, limiter, and what blocks it."""
+    """One model's connection: its settings, price, limiter, and what blocks it."""
 
     section: ModelSection
-    endpoint: Endpoint
+    price: TokenPrice | None
     limiter: Limiter
     slots: asyncio.Semaphore
     rate: Rate
@@ -59,6 +56,7 @@ class Gateway:
         seed: int = 0,
         stop: threading.Event | None = None,
         on_limit: OnLimit = lambda account, before, after, why: None,
+        sender: Sender | None = None,
     ) -> None:
         """Resolve keys and start embedded models; no request goes out yet.
 
@@ -70,26 +68,25 @@ class Gateway:
             stop: once set, nothing is tried again.
             on_limit: is told when the number of requests that an account may have in flight changes: account, from, to,
                 why.
+            sender: sends the requests; this process if not given.
 
         Raises:
             ConfigError: a key is not in the environment, or there is a budget that an unknown price would pass by.
             ModelSetupError: an embedded model cannot be started.
         """
-        door.litellm()  # its import takes seconds, which are no part of any request
         self._limits = limits
         self._rng = random.Random(seed)
         self._stop = stop or threading.Event()
         models = list(models)
         require_prices(models, limits)
-        door.open_client()
+        self._sender = sender or Sending(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
-        self._local = asyncio.Lock()
         limiters = _limiters(models, on_limit)
         for model in models:
             slots = asyncio.Semaphore(model.most_in_flight)
             rate, contact = Rate(model.rpm, model.tpm), asyncio.Lock()
-            self._lines[model.name] = _Line(model, resolve(model), limiters[model.account], slots, rate, contact)
+            self._lines[model.name] = _Line(model, price_of(model), limiters[model.account], slots, rate, contact)
 
     async def complete(self, call: Call) -> Answer:
         """Ask, and ask again where that can help, within the limits.
@@ -100,8 +97,7 @@ class Gateway:
         """
         line = self._lines[call.name]
         if call.measure is Measure.CONTINUATION:
-            async with self._local:
-                return await asyncio.to_thread(continuation.complete, line.section, call)
+            return (await self._sender.send(call, 1, None)).answer
         if line.reached:
             return await self._ask(line, call)
         async with line.contact:
@@ -114,8 +110,8 @@ class Gateway:
             return answer
 
     async def close(self) -> None:
-        """Close the HTTP clients."""
-        await door.close_clients()
+        """Close what sends."""
+        await self._sender.close()
 
     async def _ask(self, line: _Line, call: Call) -> Answer:
         deadline: float | None = None
@@ -123,8 +119,8 @@ class Gateway:
         answer = Answer(call.key, Outcome.TIMEOUT)
         while len(attempts) < self._limits.max_attempts:
             if line.blocked is not None:
-                return replace(_failed(call, line.blocked), attempts=tuple(attempts))
-            estimate = self.budget.estimate(call, line.endpoint.price)
+                return replace(failed(call, line.blocked), attempts=tuple(attempts))
+            estimate = self.budget.estimate(call, line.price)
             if not self.budget.reserve(estimate):
                 return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
             await line.rate.take(size(call))
@@ -154,53 +150,12 @@ class Gateway:
         return not self._stop.is_set()
 
     async def _request(self, line: _Line, call: Call, number: int, deadline: float) -> tuple[Answer, Failure | None]:
-        started, clock = datetime.now(UTC), time.monotonic()
-        limit = max(0.01, min(line.section.timeout_s, deadline - clock))
-        failure: Failure | None = None
-        wire = Wire()
-        WIRE.set(wire)
-        try:
-            # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
-            # value, so it must always be the same.
-            async with asyncio.timeout(limit):
-                answer = await _send(line, call)
-            if answer.outcome is Outcome.SERVER_ERROR:
-                failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
-        except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-            failure = _unsupported(call, classify(error, line.endpoint.secrets))
-            if failure.blocks or (is_unreachable(error) and not line.reached and number >= UNREACHABLE_AFTER):
-                line.blocked = failure
-            answer = _failed(call, failure)
-        if wire.requests:
-            answer = recorded(answer, call, wire)
-        attempt = Attempt(
-            number=number,
-            started_at=started,
-            latency_s=time.monotonic() - clock,
-            outcome=answer.outcome,
-            http_status=wire.status or (failure.http_status if failure else 200),
-            error=answer.error,
-            retry_after_s=failure.retry_after_s if failure else None,
-            body=body_of(wire, line.endpoint.secrets),
-        )
-        return replace(answer, attempts=(attempt,)), failure
-
-
-async def _send(line: _Line, call: Call) -> Answer:
-    """One request, and its response read as what was asked for."""
-    request = line.endpoint.request(call, line.section.timeout_s)
-    price = line.endpoint.price
-    if call.measure is not None and call.measure.is_completion:
-        return read_echo(call, await door.litellm().atext_completion(**request), price)
-    read = read_response if call.measure is None else read_choice
-    return read(call, await door.complete(**request), price)
-
-
-def _unsupported(call: Call, failure: Failure) -> Failure:
-    """The same failure, unless it says that the server has no such measurement: then words can still be asked for."""
-    if call.measure is None or failure.http_status not in UNSUPPORTED[call.measure]:
-        return failure
-    return replace(failure, outcome=Outcome.NOT_MEASURABLE, retry=False, blocks=False)
+        limit = max(0.01, min(line.section.timeout_s, deadline - time.monotonic()))
+        reply = await self._sender.send(call, number, limit)
+        failure = reply.failure
+        if failure and (failure.blocks or (reply.unreachable and not line.reached and number >= UNREACHABLE_AFTER)):
+            line.blocked = failure
+        return reply.answer, failure
 
 
 def _limiters(models: Sequence[ModelSection], on_limit: OnLimit) -> dict[tuple[str, str | None, str | None], Limiter]:
@@ -237,10 +192,6 @@ def _tell(limiter: Limiter, failure: Failure | None, *, first: bool) -> None:
         limiter.throttled(failure.retry_after_s)
     elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
         limiter.troubled()
-
-
-def _failed(call: Call, failure: Failure) -> Answer:
-    return Answer(call.key, failure.outcome, error=failure.error)
 
 
 def _unusable(line: _Line, failure: Failure) -> ModelSetupError:

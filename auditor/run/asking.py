@@ -7,14 +7,13 @@ import functools
 import signal
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from auditor.config import AuditConfig, resolve_key
-from auditor.config.trust import require_trust
+from auditor.config import AuditConfig
 from auditor.domain import Survey
-from auditor.errors import ConfigError
+from auditor.run.engines import require_engine, sending
 from auditor.run.planning import planned_cells
 from auditor.storage import audits, ledger, limits, tallies
 from auditor.storage.database import Database
@@ -22,6 +21,9 @@ from auditor.storage.fresh import readings
 
 if TYPE_CHECKING:
     from auditor.agents.context import Asker, Context, Encoder, Progress
+    from auditor.agents.recording import Book
+    from auditor.models.gateway import Gateway
+    from auditor.models.sending import Sender
 
 T = TypeVar("T")
 NO_ENCODER = "none"
@@ -48,12 +50,13 @@ def ask_models(
 
     Raises:
         ConfigError: a key is not set, or would go where its owner has not allowed.
+        UsageError: there is no cluster that could be used, or its hosts could not write to the database.
         ModelSetupError, StorageError: what is wrong, and how to mend it.
         Interrupted: a signal stopped it.
     """
     from auditor.agents.context import Interrupted, Silent
 
-    require_keys(config)
+    require_engine(config, db.url)
 
     async def inside() -> T:
         async with _surroundings(config, survey, audit, db, progress or Silent(), encoder) as context:
@@ -67,22 +70,6 @@ def ask_models(
                 raise
 
     return asyncio.run(inside())
-
-
-def require_keys(config: AuditConfig) -> None:
-    """Make sure that every key is set, and goes only where its owner allows.
-
-    Raises:
-        ConfigError: the first that is not, or does not.
-    """
-    require_trust(config)
-    for model in [*config.models, *config.judge_models]:
-        if model.api_key is None:
-            continue
-        try:
-            resolve_key(model.api_key)
-        except ConfigError as error:
-            raise ConfigError(f"model '{model.name}': {error.message}", error.mend) from None
 
 
 def moral_encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
@@ -109,6 +96,24 @@ def encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
     return functools.partial(load_encoder, config.embedding.model)
 
 
+def _gateway(
+    config: AuditConfig, book: Book, replayed: Container[str], stop: threading.Event, sender: Sender | None
+) -> Gateway:
+    """The gateway to all models that are really asked."""
+    from auditor.models.gateway import Gateway
+
+    models = {m.name: m for m in [*config.models, *config.judge_models] if m.name not in replayed}
+    return Gateway(
+        models.values(),
+        config.limits,
+        spent_usd=tallies.cost(book.db, book.audit_id).usd or 0.0,
+        seed=config.seed,
+        stop=stop,
+        on_limit=functools.partial(limits.note, book.db, book.run, book.audit_id),
+        sender=sender,
+    )
+
+
 @asynccontextmanager
 async def _surroundings(
     config: AuditConfig,
@@ -120,38 +125,37 @@ async def _surroundings(
 ) -> AsyncIterator[Context]:
     """What nodes work in, with a gateway to the audit's models that is closed at the end."""
     from auditor.agents.context import Context
-    from auditor.models.gateway import Gateway
-    from auditor.run.replaying import Replaying, load_records
+    from auditor.agents.recording import Book, Recording
+    from auditor.run.replaying import Divided, Replaying, load_records
     from auditor.run.telemetry import Telling, opened
 
-    models = {m.name: m for m in [*config.models, *config.judge_models]}
     records = load_records(config.models, survey)
-    models = {name: m for name, m in models.items() if name not in records}
     stop, run = threading.Event(), uuid.uuid4().hex
-    spent, on_limit = tallies.cost(db, audit.id).usd or 0.0, functools.partial(limits.note, db, run, audit.id)
-    sink = opened(config)
-    gateway = Gateway(models.values(), config.limits, spent_usd=spent, seed=config.seed, stop=stop, on_limit=on_limit)
-    asker: Asker = Replaying(gateway, records)
-    telling = Telling(asker, sink, config.name, config.telemetry) if sink and config.telemetry else None
-    began = ledger.now()
-    try:
-        yield Context(
-            config=config,
-            survey=survey,
-            audit_id=audit.id,
-            cells=planned_cells(survey),
-            db=db,
-            gateway=telling or asker,
-            encoder=encoder,
-            moral_encoder=moral_encoder_of(config),
-            progress=progress,
-            stop=stop,
-            run=run,
-        )
-    finally:
-        await gateway.close()
-        if telling is not None:
-            await asyncio.to_thread(telling.finish, readings(db, audit.id, began), progress.noted)
+    sink, book = opened(config), Book(db, audit.id, run)
+    async with sending(config, audit.id, db, progress.noted) as sender:
+        gateway = _gateway(config, book, records, stop, sender)
+        telling = Telling(gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None
+        asker: Asker = telling or gateway
+        here = Recording(Replaying(asker, records), book)
+        began = ledger.now()
+        try:
+            yield Context(
+                config=config,
+                survey=survey,
+                audit_id=audit.id,
+                cells=planned_cells(survey),
+                db=db,
+                gateway=here if sender is None else Divided(records, here, asker),
+                encoder=encoder,
+                moral_encoder=moral_encoder_of(config),
+                progress=progress,
+                stop=stop,
+                run=run,
+            )
+        finally:
+            await gateway.close()
+            if telling is not None:
+                await asyncio.to_thread(telling.finish, readings(db, audit.id, began), progress.noted)
 
 
 @contextmanager

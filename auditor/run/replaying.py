@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,18 @@ class Replaying:
         """The recorded answer; where the file has none, a failure that is asked again by the next run."""
         record = self._records.get(call.name)
         return await self._asker.complete(call) if record is None else _replayed(call, record)
+
+
+class Divided:
+    """Has some models' calls answered here, and all others elsewhere."""
+
+    def __init__(self, names: Container[str], here: Asker, elsewhere: Asker) -> None:
+        """Divide calls by the model's name."""
+        self._names, self._here, self._elsewhere = names, here, elsewhere
+
+    async def complete(self, call: Call) -> Answer:
+        """The answer of whoever it is for."""
+        return await (self._here if call.name in self._names else self._elsewhere).complete(call)
 
 
 def load_records(models: Iterable[ModelSection], survey: Survey) -> dict[str, Record]:

@@ -11,8 +11,9 @@ from auditor import bootstrap
 from auditor.config import AuditConfig, load_config
 from auditor.config.trust import destinations
 from auditor.errors import NotAllowedError
-from auditor.run.asking import ask_models, encoder_of, require_keys
+from auditor.run.asking import ask_models, encoder_of
 from auditor.run.changes import change_note
+from auditor.run.engines import require_engine
 from auditor.run.fingerprints import environment, fingerprint
 from auditor.run.handle import AuditHandle, storage_url
 from auditor.run.planning import planned_cells, planned_survey
@@ -56,7 +57,7 @@ def run_audit(
 
         planned_questions(config.probes.semantic)
     url = storage_url(storage, config)
-    require_keys(config)
+    require_engine(config, url)
     progress = progress or Silent()
     with open_database(url) as db, run_lock(db, config.name):
         progress.noted(destinations(config))

@@ -1,0 +1,83 @@
+"""Book-keeping of calls: that one goes out, and what came of it, is in the ledger before anybody uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from auditor.agents.context import Asker
+from auditor.domain import Answer, Call
+from auditor.errors import AuditorError
+from auditor.failpoints import failpoint
+from auditor.storage import ledger
+from auditor.storage.database import Database
+
+
+class Answered(Protocol):
+    """What came of a call, with its answer."""
+
+    @property
+    def answer(self) -> Answer:
+        """As it is recorded."""
+        ...
+
+
+T = TypeVar("T", bound=Answered)
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Where calls are noted.
+
+    Attributes:
+        audit_id: whose calls these are.
+        run: names whoever asks among all that ever did; what it has not settled when it dies may be paid for in vain.
+    """
+
+    db: Database
+    audit_id: int
+    run: str
+
+    async def keep(self, call: Call, ask: Callable[[Call], Awaitable[T]]) -> T:
+        """What came of a call, recorded: that it was asked before it goes out, and its answer at once.
+
+        Raises:
+            AuditorError: nothing could be asked, or nothing more can be recorded.
+        """
+        failpoint("before_dispatch")
+        await ledger.dispatch(self.db, self.run, self.audit_id, call)
+        try:
+            found = await ask(call)
+        except AuditorError:
+            await ledger.recall(self.db, self.run, call)
+            raise
+        failpoint("after_response")
+        await ledger.record(self.db, call, found.answer, run=self.run)
+        failpoint("after_record")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    answer: Answer
+
+
+class Recording:
+    """Asks, and records."""
+
+    def __init__(self, asker: Asker, book: Book) -> None:
+        """Wrap whoever answers, and does not record it."""
+        self._asker, self._book = asker, book
+
+    async def complete(self, call: Call) -> Answer:
+        """The answer, once it is recorded.
+
+        Raises:
+            ModelSetupError: the model cannot be used at all.
+            StorageError: nothing more can be recorded.
+        """
+        return (await self._book.keep(call, self._ask)).answer
+
+    async def _ask(self, call: Call) -> _Found:
+        return _Found(await self._asker.complete(call))

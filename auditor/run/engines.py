@@ -1,0 +1,86 @@
+"""Where an audit's requests go out from: this process, or workers on the hosts of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from auditor.config import EMBEDDED, REPLAY, AuditConfig
+from auditor.config.trust import require_trust
+from auditor.domain import Measure
+from auditor.run.keys import require_keys
+from auditor.storage.database import Database
+from auditor.storage.engine import require_shared
+
+if TYPE_CHECKING:
+    from auditor.domain import Call
+    from auditor.models.sending import Sender
+    from auditor.run.crew import Post
+
+
+def require_engine(config: AuditConfig, url: str) -> None:
+    """Make sure that what sends the requests can do so, as far as a look tells; workers look at their keys themselves.
+
+    Raises:
+        ConfigError: a key is not set here, or would go where its owner has not allowed.
+        UsageError: workers on other hosts could not write to the database.
+    """
+    if config.run.engine == "local":
+        require_keys(config)
+    else:
+        require_trust(config)
+        require_shared(url)
+
+
+@asynccontextmanager
+async def sending(
+    config: AuditConfig, audit_id: int, db: Database, note: Callable[[str], None]
+) -> AsyncIterator[Sender | None]:
+    """Whoever sends an audit's requests, and records what comes of them; None is this process, which records itself.
+
+    Raises:
+        UsageError: there is no cluster that could be used.
+        AuditorError: a worker cannot work on its host.
+    """
+    if config.run.engine == "local":
+        yield None
+        return
+    from auditor.run import cluster
+    from auditor.run.crew import Crew
+
+    with cluster.connected(config.run.ray_address) as where:
+        crew = Crew(_place(config), _posts(config, audit_id, db), note)
+        try:
+            places = await crew.begin()
+            note(f"Requests go out from workers in the Ray cluster at {where}; the first are on: {', '.join(places)}.")
+            yield crew
+        finally:
+            await crew.close()
+
+
+def _place(config: AuditConfig) -> Callable[[Call], str | None]:
+    """Which model must be asked where its weights are, by a worker of its own."""
+    embedded = {m.name for m in [*config.models, *config.judge_models] if m.model.startswith(EMBEDDED)}
+    return lambda call: call.name if call.measure is Measure.CONTINUATION or call.name in embedded else None
+
+
+def _posts(config: AuditConfig, audit_id: int, db: Database) -> Callable[[str | None, Callable[[], None]], list[Post]]:
+    """Makes the places for workers of a kind: several for what is asked over the network, one for a model of a host."""
+    from auditor.run import cluster
+    from auditor.run.crew import Post
+    from auditor.run.worker import Orders, Worker
+
+    models = {m.name: m for m in [*config.models, *config.judge_models]}
+    theirs = config.model_copy(update={"telemetry": None})  # of that this process tells
+    remote = tuple(n for n, m in models.items() if not m.model.startswith((EMBEDDED, REPLAY)))
+
+    def make(place: str | None, changed: Callable[[], None]) -> list[Post]:
+        asked = remote if place is None else (place,)
+        orders = Orders(theirs, asked, db.url, audit_id, metadata.version("auditor"))
+        number = (config.run.workers or cluster.hosts() or 1) if place is None else 1
+        gpus = 0.0 if place is None else config.run.gpus
+        return [Post(lambda: cluster.hire(Worker, gpus=gpus), orders, changed) for _ in range(number)]
+
+    return make

@@ -1,0 +1,145 @@
+"""What a call costs one process on a file, one on a PostgreSQL server, and two workers of Ray on this machine.
+
+    python benchmarks/bench_scale.py [--samples 40] [--only sqlite,postgres,ray]
+
+CPU seconds hold on a busy machine too, wall time does not. The scripted server's own CPU is not counted, that of the
+database server and of all of Ray's processes is told apart. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench_audit import KEY, ROOT, audit_config, scripted_server
+
+from tests.ray_cluster import TOKEN
+
+ENGINES = ("sqlite", "postgres", "ray")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def one(url: str, samples: int, storage: str, address: str | None) -> dict[str, Any]:
+    """Run the audit in this process; its wall and CPU time, and the memory that it adds."""
+    from auditor.config import RunSection
+    from auditor.models import door
+    from auditor.run import run_audit
+
+    config, warm = audit_config(url, samples), audit_config(url, 1)
+    if address:
+        config = config.model_copy(update={"run": RunSection(engine="ray", ray_address=address, workers=2)})
+    run_audit(warm.model_copy(update={"name": "warm", "seed": 1, "run": config.run}), storage=storage)
+    door.litellm()
+    before, wall, cpu = _peak(), time.perf_counter(), time.process_time()
+    report = run_audit(config, storage=storage).report()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    calls = sum(row.attempts for row in report.cost.rows)
+    return {"calls": calls, "wall_s": wall, "cpu_s": cpu, "memory_mb": _peak(), "memory_before_mb": before}
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def cpu_of(family: list[int]) -> float:
+    """CPU seconds of processes, and of all that they have seen end."""
+    found = 0.0
+    for pid in family:
+        try:
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found += sum(map(int, words[11:15])) / TICKS
+    return found
+
+
+def measured(
+    engine: str, url: str, samples: int, storage: str, address: str | None, roots: list[int]
+) -> dict[str, Any]:
+    """One engine in a process of its own, beside what others did for it."""
+    from tests.ray_cluster import descendants
+
+    def others() -> float:
+        return cpu_of([pid for root in roots for pid in descendants(root)])
+
+    before = others()
+    words = [sys.executable, __file__, "--one", url, str(samples), storage, address or ""]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"{engine} failed:\n{done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    calls = found["calls"]
+    return {
+        "calls": calls,
+        "calls_per_s": round(calls / found["wall_s"], 1),
+        "driver_cpu_ms_per_call": round(1000 * found["cpu_s"] / calls, 2),
+        "other_cpu_ms_per_call": round(1000 * (others() - before) / calls, 2),
+        "memory_mb": round(found["memory_mb"]),
+        "memory_before_mb": round(found["memory_before_mb"]),
+    }
+
+
+def on_server(stack: ExitStack, server: Any, engine: str, url: str, samples: int) -> dict[str, Any]:
+    """An engine that writes to a server, and how much that comes to there."""
+    from tests.postgres import PASSWORD
+    from tests.ray_cluster import ADDRESS, head
+
+    storage = server.url(server.database()).replace(f":{PASSWORD}@", "@")
+    address, roots = None, [server.pid]
+    if engine == "ray":
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aud-ray-", ignore_cleanup_errors=True)))
+        first = stack.enter_context(
+            head(folder, "bench", "--num-cpus=2", **{KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"})
+        )
+        address = first.said(ADDRESS)
+        roots = [first.process.pid]
+    found = measured(engine, url, samples, storage, address, roots)
+    with server.connect(storage.rsplit("/", 1)[1]) as connection:
+        size = connection.execute(
+            "SELECT pg_database_size(current_database()) - pg_database_size('template1')"
+        ).fetchone()[0]
+    return found | {"bytes_per_call": round(size / found["calls"])}
+
+
+def main() -> None:
+    """Measure, and print."""
+    if sys.argv[1:2] == ["--one"]:
+        url, samples, storage, address = sys.argv[2:]
+        print(json.dumps(one(url, int(samples), storage, address or None)))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=40, help="of each cell; a cell is asked and judged that often")
+    parser.add_argument("--only", default=",".join(ENGINES))
+    given = parser.parse_args()
+    from tests.postgres import PASSWORD, running
+
+    os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1", "PGPASSWORD": PASSWORD}
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+    found: dict[str, Any] = {}
+    with ExitStack() as stack:
+        url, server = stack.enter_context(scripted_server()), stack.enter_context(running())
+        for engine in given.only.split(","):
+            if engine == "sqlite":
+                file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "audits.db"
+                found[engine] = measured(engine, url, given.samples, f"sqlite:///{file}", None, [])
+                size = sum(path.stat().st_size for path in file.parent.iterdir() if path.name.startswith("audits.db"))
+                found[engine]["bytes_per_call"] = round(size / found[engine]["calls"])
+            else:
+                found[engine] = on_server(stack, server, engine, url, given.samples)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Workers on two Ray nodes of this machine: the results of one process, whatever dies, and no key where none may be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from auditor.config import AuditConfig
+from auditor.errors import UsageError
+from auditor.exports.tables import export_tables
+from auditor.reports.verification import verify
+from auditor.run import open_audit, run_audit
+from auditor.storage.database import open_database
+from auditor.storage.ledger import count_attempts
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.test_killed import small
+from tests.e2e.test_run import question, stored
+from tests.e2e.test_team import report
+from tests.fake_server import FakeServer, answer
+from tests.postgres import PASSWORD, Postgres
+from tests.ray_cluster import TOKEN, WAIT_S, Clusters, clusters, environment
+
+pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
+
+TIMED = {"answer", "attempt", "audit", "dispatch", "limit_change"}
+"""Tables of an export that say when something was."""
+SECRETS = (KEY, PASSWORD, TOKEN)
+DUMP = """
+import sys, ray
+from ray._private.state import actors, jobs
+from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_list
+ray.init(address=sys.argv[1], log_to_driver=False)
+print(actors(), jobs())
+for namespace in (None, b"fun", b"job", b"session", b"package", b"cluster"):
+    for key in _internal_kv_list(b"", namespace=namespace):
+        print(key, _internal_kv_get(key, namespace=namespace))
+"""
+
+
+@pytest.fixture(scope="module")
+def nodes(postgres: Postgres) -> Iterator[Clusters]:
+    with clusters() as found:
+        yield found
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    """A schema of its own, without the password."""
+    return postgres.schema().replace(f":{PASSWORD}@", "@")
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ((KEY_VARIABLE, KEY), ("PGPASSWORD", PASSWORD)):
+        monkeypatch.setenv(name, value)
+
+
+def start(audit: AuditConfig, url: str, address: str, folder: Path) -> subprocess.Popen[str]:
+    """The command, as a user gives it; this process has no key to ask with."""
+    file = folder / "audit.yaml"
+    file.write_text(yaml.safe_dump(audit.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))
+    words = [str(file), "--storage", url, "--engine", "ray", "--ray-address", address]
+    env = {k: v for k, v in environment(COLUMNS="200").items() if k != KEY_VARIABLE}
+    return subprocess.Popen(
+        [sys.executable, "-m", "auditor", "run", *words],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+    )
+
+
+def wait_for(server: FakeServer, requests: int, running: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + WAIT_S
+    while len(server.requests) < requests:
+        assert running.poll() is None, running.communicate()[0]
+        assert time.monotonic() < until, "the run asks nothing"
+        time.sleep(0.01)
+
+
+def exported(storage: str, folder: Path) -> dict[str, bytes]:
+    """The tables that say nothing of when."""
+    with open_database(storage) as db:
+        export_tables(db, "scripted", folder, "jsonl")
+    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl") if path.stem not in TIMED}
+
+
+def test_a_node_dies_and_the_results_are_those_of_one_process(
+    server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
+) -> None:
+    file = f"sqlite:///{tmp_path / 'audits.db'}"
+    run_audit(small(server), storage=file)
+    asked = Counter(map(question, server.requests))
+    server.requests.clear()
+    server.script = lambda request: replace(answer(request), delay_s=0.1)
+
+    running = start(small(server), url, nodes.address, tmp_path)
+    wait_for(server, 15, running)
+    nodes.second.kill()
+    said = running.communicate(timeout=WAIT_S)[0]
+
+    assert running.returncode == 0, said
+    assert stored(url) == stored(file)
+    assert report(url) == report(file)
+    assert exported(url, tmp_path / "ray") == exported(file, tmp_path / "local")
+    again = Counter(map(question, server.requests))
+    in_flight = sum(m.most_in_flight for m in small(server).models)
+    repeated = sum((again - asked).values())
+    assert set(again) == set(asked)
+    assert repeated <= open_audit("scripted", storage=url).report().cost.lost <= in_flight
+    with open_database(url) as db:
+        assert verify(db, "scripted").holds
+
+
+def test_keys_are_in_no_log_and_no_table_of_ray(nodes: Clusters, tmp_path: Path) -> None:
+    dumped = subprocess.run(
+        [sys.executable, "-c", DUMP, nodes.address], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert "Worker" in dumped.stdout
+    files = [path for path in nodes.folder.rglob("*") if path.is_file()]
+    assert any("worker" in path.name for path in files)
+    for secret in SECRETS:
+        assert secret not in dumped.stdout
+        assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
+def test_one_signal_drains_and_another_engine_goes_on(
+    server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
+) -> None:
+    server.script = lambda request: replace(answer(request), delay_s=0.1)
+    running = start(small(server), url, nodes.address, tmp_path)
+    wait_for(server, 15, running)
+    running.send_signal(signal.SIGINT)
+    said = running.communicate(timeout=WAIT_S)[0]
+    assert running.returncode == 130, said
+    assert "everything that arrived is saved" in said
+    seen = len(server.requests)
+    with open_database(url) as db:
+        assert count_attempts(db) == seen
+    run_audit(small(server), storage=url)
+    assert len(server.requests) == len(set(map(question, server.requests)))
+
+
+def test_workers_keep_an_accounts_rate_and_its_pauses_together(
+    server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
+) -> None:
+    rpm = 20
+    survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
+    probes = {"direct": {"samples": rpm + 2}}
+    audit = config(server.url, models=1, judges=[], survey=survey, probes=probes)
+    audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
+
+    running = start(audit, url, nodes.address, tmp_path)
+    said = running.communicate(timeout=WAIT_S)[0]
+
+    assert running.returncode == 0, said
+    times = [request.at for request in server.requests]
+    assert len(times) == rpm + 2
+    assert all(n <= rpm * (1 + (at - times[0]) / 60) + 1 for n, at in enumerate(times))
+
+
+def test_a_cluster_that_lets_everybody_in_is_refused(
+    server: FakeServer, nodes: Clusters, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = config(server.url).with_run(engine="ray", ray_address=nodes.open)
+    with pytest.raises(UsageError, match="lets everybody in"):
+        run_audit(audit, storage=url)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "auto"])
+def test_what_is_no_address_of_a_head_is_refused(server: FakeServer, url: str, address: str) -> None:
+    with pytest.raises(UsageError, match="is no address"):
+        run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=url)
+
+
+def test_a_file_and_a_password_are_refused(server: FakeServer, storage: str, postgres: Postgres) -> None:
+    audit: Any = config(server.url).with_run(engine="ray")
+    with pytest.raises(UsageError, match="cannot share the file"):
+        run_audit(audit, storage=storage)
+    with pytest.raises(UsageError, match="holds a password") as refused:
+        run_audit(audit, storage=postgres.schema())
+    assert PASSWORD not in str(refused.value)
+    assert not os.path.exists(storage.removeprefix("sqlite:///"))
