@@ -73,6 +73,7 @@ class AuditConfig(Section):
     check: CheckSection = CheckSection()
     """Thresholds of `auditor check`; they change no result."""
     run: RunSection = RunSection()
+    """Where requests go out from; it changes no result."""
     telemetry: TelemetrySection | None = None
     """Whom to tell of calls, beside the database; it changes no result."""
     storage: str | None = None
