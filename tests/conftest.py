@@ -7,23 +7,35 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
-from tests.audits import KEY_VARIABLE
+from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer
 from tests.made_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
 from tests.postgres import NoServer, Postgres, running
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 
+# How long an example takes says something of the machine, not of what is tested.
+hypothesis.settings.register_profile("auditor", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("auditor")
+
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own keys and settings must not reach a test."""
+    """A developer's own keys and settings must not reach a test; the scripted server's key is set."""
     for name in list(os.environ):
         if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scripted server needs no time to recover."""
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server sends back; `raw` replaces the JSON body."""
+    """What the server sends back; `raw` replaces the JSON body, and `after` is what it waits for, even for ever."""
 
     status: int = 200
     body: dict[str, Any] = field(default_factory=dict)
@@ -57,9 +57,12 @@ class Reply:
     delay_s: float = 0.0
     raw: bytes | None = None
     drop: bool = False
+    after: threading.Event | None = None
 
 
 Script = Callable[[Request], Reply]
+NEVER = threading.Event()
+"""What a reply waits for that does not come."""
 
 
 def completion(text: str | None, *, finish: str | None = "stop", usage: bool = True, **message: Any) -> Reply:
@@ -137,12 +140,12 @@ class FakeServer:
 
     def __enter__(self) -> FakeServer:
         self._thread.start()
-        self._ready.wait(10)
+        assert self._ready.wait(120), "the scripted server does not start"
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -171,6 +174,8 @@ class FakeServer:
         reply = self.script(request)
         if reply.delay_s:
             await asyncio.sleep(reply.delay_s)
+        while reply.after is not None and not reply.after.is_set():  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.005)
         if reply.drop and raw.transport is not None:
             raw.transport.abort()
         content = reply.raw if reply.raw is not None else json.dumps(reply.body).encode()

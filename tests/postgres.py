@@ -23,7 +23,7 @@ FAST = (
     "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
     "autovacuum=off", "max_connections=60", "shared_buffers=16MB",
 )  # fmt: skip
-START_S = 30.0
+START_S = 120.0
 
 
 class NoServer(Exception):

@@ -21,11 +21,6 @@ from tests.fake_server import FakeServer
 ONE_CELL = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-
-
 def memory(storage: str) -> Path:
     path = Path(storage.removeprefix("sqlite:///"))
     return path.with_name(f"{path.stem}.graph.db")

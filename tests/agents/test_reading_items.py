@@ -41,7 +41,7 @@ def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
     assert read_line(CHOICE, CITIES, text) == read
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.integers(-(10**6), 10**6),
     DASHES,

@@ -11,7 +11,7 @@ from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.prompts.refusals import load_refusals
 
 CELL = Cell("Germany", "divorce")
-MANY = settings(max_examples=3000, deadline=None)
+MANY = settings(max_examples=3000)
 
 hundredths = st.integers(-100, 100).map(lambda i: i / 100)
 minus = st.sampled_from("-−–‑﹣")

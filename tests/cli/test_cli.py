@@ -21,7 +21,7 @@ from tests.fake_server import FakeServer
 
 def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "auditor", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, timeout=300)
 
 
 def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
@@ -124,7 +124,7 @@ def test_a_review_in_plain_text_and_its_export(server: FakeServer, tmp_path: Pat
     assert auditor("run", file, cwd=tmp_path, **{KEY_VARIABLE: KEY}).returncode == 0
     command = [sys.executable, "-m", "auditor", "review", "scripted", "--rater", "ada"]
     done = subprocess.run(
-        command, input="next\nleft\nquit\n", capture_output=True, text=True, cwd=tmp_path, timeout=120
+        command, input="next\nleft\nquit\n", capture_output=True, text=True, cwd=tmp_path, timeout=300
     )
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))

@@ -24,7 +24,7 @@ def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:
     count = CONTEXT.Value("i", 0)
     process: ForkServerProcess = CONTEXT.Process(target=_run, args=(audit, storage, point, dict(os.environ), count))
     process.start()
-    process.join(120)
+    process.join(300)
     assert process.exitcode is not None, "the run hangs"
     return process.exitcode, count.value
 

@@ -21,8 +21,8 @@ from auditor.review.weights import learnt_weights, weights_json
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.audits import config
+from tests.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 from tests.models.test_likelihood import choice
 from tests.models.test_wire import tool_call
 
@@ -32,12 +32,6 @@ SENTINEL = 0.8137
 UNRULED = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REFUSES = "I'm sorry, but I can't assign a score to that."
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def traces(storage: str) -> list[Any]:
@@ -52,7 +46,7 @@ FAILING: dict[Outcome, Callable[[], Reply]] = {
     Outcome.SERVER_ERROR: lambda: error(500, f"oops {SENTINEL}"),
     Outcome.CLIENT_ERROR: lambda: error(400, f"no {SENTINEL}"),
     Outcome.RATE_LIMITED: lambda: error(429, f"slow down {SENTINEL}", headers={"retry-after": "0"}),
-    Outcome.TIMEOUT: lambda: Reply(delay_s=12.0),
+    Outcome.TIMEOUT: lambda: Reply(after=NEVER),
 }
 OTHERS: dict[str, tuple[Outcome, Callable[[], Reply]]] = {
     "filtered": (Outcome.REFUSED, lambda: completion(f"{SENTINEL}", finish="content_filter")),
@@ -89,8 +83,8 @@ def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeSer
 
 
 def _impatient(audit: Any) -> Any:
-    models = [m.model_copy(update={"timeout_s": 6.0}) for m in audit.models]
-    return audit.model_copy(update={"models": models})
+    patient, other = audit.models
+    return audit.model_copy(update={"models": [patient, other.model_copy(update={"timeout_s": 6.0})]})
 
 
 def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:

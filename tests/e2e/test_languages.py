@@ -23,13 +23,8 @@ from auditor.storage.audits import get
 from auditor.storage.database import open_database
 from auditor.storage.overview import overviews
 from auditor.surveys.countries import DATA
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.fake_server import FakeServer
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 def asking(url: str, language: object, **survey: object) -> AuditConfig:

@@ -17,17 +17,11 @@ from auditor.reports.render import render
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.comparing import TOPICS, read_question, scripted
 from tests.fake_server import FakeServer, Reply, Request, completion, error
 
 PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def comparing(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:

@@ -14,7 +14,7 @@ from auditor.reports.render import render
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.models.test_likelihood import choice, echo, listed
 
@@ -28,12 +28,6 @@ BOTH: dict[str, Any] = {
     "probes": {"direct": {"samples": 1}, "logprob": {}},
     "judges": [],
 }
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def contrasts(storage: str) -> list[Any]:

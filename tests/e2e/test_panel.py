@@ -16,14 +16,8 @@ from auditor.reports.status import status_of
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:

@@ -15,13 +15,8 @@ from auditor.errors import ConfigError
 from auditor.reports.html import render_html
 from auditor.reports.markdown import render_markdown
 from auditor.run import open_audit, planned_survey, run_audit
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.fake_server import FakeServer
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 def asking(url: str, rephrase: dict[str, Any], language: object = "en", **survey: object) -> AuditConfig:

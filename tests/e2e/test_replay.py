@@ -13,15 +13,10 @@ from auditor.errors import ImportFileError
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.fake_server import FakeServer
 
 COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 def log(folder: Path, shift: float = 0.0) -> Path:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import replace
@@ -27,12 +28,6 @@ from tests.fake_server import FakeServer, Reply, Request, answer, completion, er
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
 CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
@@ -224,7 +219,7 @@ def config_file(folder: Path, audit: AuditConfig) -> Path:
 
 
 def wait_for(server: FakeServer, requests: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while len(server.requests) < requests:
         assert time.monotonic() < until, "the run asks nothing"
         time.sleep(0.01)
@@ -248,7 +243,7 @@ def test_killed_and_run_again_is_as_if_never_killed(
     in_flight = len(server.requests) - recorded
     assert 0 <= in_flight <= 3 * 8 + 24  # three models, eight requests each, and a batch not yet committed
     again = start(config_file(tmp_path, audit), storage)
-    _, talk = again.communicate(timeout=120)
+    _, talk = again.communicate(timeout=300)
     assert again.returncode == 0, talk
     assert len(server.requests) == CALLS + in_flight
     assert stored(storage) == whole
@@ -256,12 +251,14 @@ def test_killed_and_run_again_is_as_if_never_killed(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: str, tmp_path: Path, number: int) -> None:
-    server.script = lambda r: replace(answer(r), delay_s=0.05)
+    stopped = threading.Event()
+    server.script = lambda r: replace(answer(r), after=stopped if r.number >= 10 else None)
     file = config_file(tmp_path, config(server.url))
     running = start(file, storage)
     wait_for(server, 20)
     running.send_signal(number)
-    _, talk = running.communicate(timeout=60)
+    stopped.set()
+    _, talk = running.communicate(timeout=300)
     assert running.returncode == 130, talk
     assert f"Go on with: auditor run {file}" in talk
     assert "Traceback" not in talk
@@ -269,7 +266,7 @@ def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: st
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert recorded == len(server.requests) < CALLS
     again = start(file, storage)
-    _, talk = again.communicate(timeout=120)
+    _, talk = again.communicate(timeout=300)
     assert again.returncode == 0, talk
     assert len(server.requests) == CALLS
 
@@ -278,7 +275,7 @@ def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tm
     server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
     file = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
     running = start(file, storage)
-    out, talk = running.communicate(timeout=120)
+    out, talk = running.communicate(timeout=300)
     assert KEY not in out + talk
     written = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert len(written) >= 2

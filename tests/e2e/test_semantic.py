@@ -22,7 +22,7 @@ from auditor.storage import audits, moral
 from auditor.storage.database import open_database
 from auditor.storage.overview import overviews
 from auditor.tui.home import card
-from tests.audits import KEY, KEY_VARIABLE
+from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 
 QUESTIONS, WORDINGS = 8, 5
@@ -36,12 +36,6 @@ RULES = ("You should not harm those who are innocent.", "It is fine for people t
 @pytest.fixture(autouse=True, scope="module")
 def encoder() -> Path:
     return weights.pull("all-MiniLM-L6-v2")
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:

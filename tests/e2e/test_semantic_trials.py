@@ -16,7 +16,6 @@ from auditor.reports.measures import Estimate
 from auditor.run import NO_SURVEY, open_audit, run_audit
 from auditor.storage import audits, moral
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE
 from tests.e2e.test_semantic import RULES, STANDS, config, write
 from tests.fake_server import FakeServer, Reply, Request, completion
 
@@ -24,11 +23,6 @@ from tests.fake_server import FakeServer, Reply, Request, completion
 @pytest.fixture(autouse=True, scope="module")
 def encoder() -> Path:
     return weights.pull("all-MiniLM-L6-v2")
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 def value(e: Estimate) -> float:

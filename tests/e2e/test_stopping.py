@@ -16,14 +16,8 @@ from auditor.run import AuditHandle, planned_survey, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from auditor.storage.overview import overviews
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.fake_server import FakeServer, Reply, Request, answer, error
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:

@@ -26,12 +26,6 @@ ITEMS, MODELS, SAMPLES = 10, 3, 2
 PROBES = {"direct": {"samples": SAMPLES}}
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
-
-
 @pytest.mark.parametrize("kind", ["exact", "choice", "score"])
 def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Path, kind: str) -> None:
     server.script = solver

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from tests.e2e.test_run import stored
 from tests.fake_server import FakeServer
 from tests.postgres import PASSWORD, Postgres
 from tests.review_case import review_case
-from tests.storage.test_rating_log import DECIDE
+from tests.storage.test_rating_log import deciding, go
 
 RATERS = ("ada", "grace")
 DECISIONS = 100
@@ -59,16 +58,11 @@ def team(postgres: Postgres) -> tuple[str, str]:
 
 
 @pytest.fixture
-def reviewers(team: tuple[str, str]) -> Iterator[list[subprocess.Popen[str]]]:
-    """Two people who are about to decide, each in a process of their own."""
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", DECIDE, team[1], rater], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for rater in RATERS
-    ]
+def reviewers(team: tuple[str, str]) -> Iterator[list[tuple[subprocess.Popen[str], Iterator[str]]]]:
+    """Two people who are about to decide, each in a process of their own, and what these print."""
+    started = [deciding(team[1], rater) for rater in RATERS]
     yield started
-    for process in started:
+    for process, _ in started:
         process.kill()
         process.communicate()
 
@@ -76,7 +70,7 @@ def reviewers(team: tuple[str, str]) -> Iterator[list[subprocess.Popen[str]]]:
 def test_a_run_dies_and_goes_on_while_others_review(
     server: FakeServer,
     team: tuple[str, str],
-    reviewers: list[subprocess.Popen[str]],
+    reviewers: list[tuple[subprocess.Popen[str], Iterator[str]]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -84,18 +78,16 @@ def test_a_run_dies_and_goes_on_while_others_review(
     url, _ = team
     file = f"sqlite:///{tmp_path / 'audits.db'}"
     run_audit(small(server), storage=file)
-    for process in reviewers:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == "ready\n"
-        process.stdin.write("go\n")
-        process.stdin.flush()
-
+    for process, told in reviewers:
+        assert next(told) == "ready\n"
+        go(process)
     assert run_until(small(server), url, "after_response:20")[0] == -9
+    for process, _ in reviewers:
+        go(process)
     run_audit(small(server), storage=url)
 
-    for process in reviewers:
-        assert len(process.communicate(timeout=60)[0].split()) == DECISIONS
+    for _, told in reviewers:
+        assert len(list(told)) == DECISIONS
     assert stored(url) == stored(file)
     assert report(url) == report(file)
     with open_database(url) as db:

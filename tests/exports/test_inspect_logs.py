@@ -129,7 +129,7 @@ def viewer(folder: Path) -> Iterator[str]:
         [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        url, until = f"http://127.0.0.1:{port}", time.monotonic() + 90
+        url, until = f"http://127.0.0.1:{port}", time.monotonic() + 120
         while time.monotonic() < until and process.poll() is None:
             with contextlib.suppress(urllib.error.URLError, OSError):
                 fetch(url)
@@ -138,9 +138,9 @@ def viewer(folder: Path) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         return str(response.read().decode())

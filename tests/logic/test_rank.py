@@ -6,6 +6,7 @@ import math
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,19 +18,13 @@ from auditor.logic.rank import RankingWanted, rank_items
 from auditor.run import run_audit
 from auditor.storage import audits, tallies
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import config
 from tests.comparing import TOPICS, scripted
 from tests.e2e.test_logic import comparing
 from tests.e2e.test_run import config_file, wait_for
 from tests.fake_server import FakeServer, Reply, Request, error
 
 N = len(TOPICS)
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def test_a_judge_without_faults_is_ranked_right_and_asked_little(server: FakeServer, storage: str) -> None:
@@ -65,13 +60,15 @@ def test_it_goes_on_where_it_was_stopped(server: FakeServer, storage: str) -> No
 
 def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storage: str, tmp_path: Path) -> None:
     good = scripted(TOPICS.index)
-    server.script = lambda request: replace(good(request), delay_s=0.05)
+    stopped = threading.Event()
+    server.script = lambda request: replace(good(request), after=stopped if request.number >= 2 else None)
     file = config_file(tmp_path, comparing(server.url, models=1))
     command = [sys.executable, "-m", "auditor", "logic", "rank", str(file), "--storage", storage]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(server, 3)
     running.send_signal(signal.SIGINT)
-    _, talk = running.communicate(timeout=60)
+    stopped.set()
+    _, talk = running.communicate(timeout=300)
     assert (running.returncode, "Give the same command again." in talk) == (130, True), talk
     before = len(server.requests)
     server.script = good

@@ -10,7 +10,7 @@ from auditor.metrics.calibration import calibrate
 NAN = float("nan")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(30, 60))
 def test_curve_is_the_min_max_formula(seed: int, n: int) -> None:
     # Robertson, Wright and Dykstra (1988), th. 1.4.4: the curve at x is the largest over a <= x of the smallest over

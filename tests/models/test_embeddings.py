@@ -103,19 +103,19 @@ def test_the_revision_is_that_of_the_weights(encoder: Encoder, minilm: Path) -> 
 
 
 OFFLINE = """
-import socket, time
+import socket
+asked = []
 def refuse(*args, **kwargs):
-    raise SystemExit("looked up " + repr(args[0]))
+    asked.append(args[0])
+    raise socket.gaierror("no look-ups here")
 socket.getaddrinfo = refuse
-import sentence_transformers
-began = time.monotonic()
 from auditor.models.embeddings import load_encoder
 assert load_encoder("all-MiniLM-L6-v2").encode(["hello"]).shape == (1, 384)
-assert time.monotonic() - began < 5, time.monotonic() - began
+assert not asked, asked
 """
 
 
-def test_it_loads_at_once_with_no_look_up_and_no_chatter(minilm: Path) -> None:
+def test_it_loads_with_no_look_up_and_no_chatter(minilm: Path) -> None:
     del minilm
     done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -13,7 +13,7 @@ from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.transport import MAX_BYTES
-from tests.audits import KEY, KEY_VARIABLE
+from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 
 
@@ -37,12 +37,6 @@ FAMILIES: dict[str, Callable[[str], Reply]] = {
     "gemini/gemini-2.5-flash": gemini,
     "deepseek/deepseek-chat": completion,
 }
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 @pytest.fixture(params=list(FAMILIES))

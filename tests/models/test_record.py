@@ -9,19 +9,13 @@ import pytest
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.record import altered, body_of, recorded
 from auditor.models.transport import KEPT_BYTES, Wire
-from tests.audits import KEY, KEY_VARIABLE
+from tests.audits import KEY
 from tests.fake_server import FakeServer, Reply, completion
 from tests.models.test_families import ask
 from tests.models.test_gateway import ask as ask_openai
 from tests.models.test_gateway import call, section
 
 ASKED = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 @pytest.mark.parametrize(

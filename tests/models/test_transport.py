@@ -12,14 +12,8 @@ from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
 from auditor.models.transport import MAX_BYTES, is_metadata
-from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, answer, completion
 from tests.models.test_gateway import call, section
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
 async def second(server: FakeServer, reply: Reply) -> Answer:

@@ -18,16 +18,10 @@ from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
 from auditor.storage.tables import AnswerRow
-from tests.audits import KEY, KEY_VARIABLE, config
+from tests.audits import KEY_VARIABLE, config
 from tests.fake_server import FakeServer, Reply, Request, answer, error
 
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
 
 
 def row(served: str | None, fingerprint: str | None = None, altered: str | None = "", name: str = "m") -> ServedRow:

@@ -144,9 +144,9 @@ def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
     bad = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
     more = db.writer.submit(add("last"))
     for future in [*good, more]:
-        future.result(timeout=10)
+        future.result(timeout=60)
     with pytest.raises(Exception, match="nowhere"):
-        bad.result(timeout=10)
+        bad.result(timeout=60)
     with db.read() as connection:
         assert len(connection.execute(select(vector)).all()) == 21
 

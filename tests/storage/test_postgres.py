@@ -210,18 +210,18 @@ def test_a_broken_connection_is_told_to_all_and_nothing_is_written_twice(postgre
 
     def wait(_: Connection) -> None:
         begun.set()
-        held.wait(10)
+        held.wait(60)
 
     with open_database(postgres.schema()) as db:
         first = db.writer.submit(wait)
-        begun.wait(10)
+        begun.wait(60)
         group = [db.writer.submit(lambda c, i=i: c.execute(add, {"text": str(i)})) for i in range(3)]  # type: ignore[misc]
         group.append(db.writer.submit(lambda c: c.execute(cut)))
         held.set()
-        first.result(10)
+        first.result(60)
         for future in group:
             with pytest.raises(StorageError, match="Give the same command again"):
-                future.result(10)
+                future.result(60)
         db.write(lambda c: c.execute(add, {"text": "later"}))
         with db.read() as connection:
             assert connection.execute(text("SELECT text FROM vector")).scalars().all() == ["later"]

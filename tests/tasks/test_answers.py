@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.domain import AnswerKind, Task, TaskItem
@@ -42,7 +42,6 @@ def test_what_may_be_another_number_is_not_read(text: str) -> None:
     assert canonical(NUMBERS, ITEM, text) is None
 
 
-@settings(deadline=None)
 @given(st.fractions(max_denominator=10_000))
 def test_a_number_in_its_stored_form_is_the_same_number(number: Fraction) -> None:
     stored = canonical(NUMBERS, ITEM, f"{number.numerator}/{number.denominator}")
@@ -51,7 +50,6 @@ def test_a_number_in_its_stored_form_is_the_same_number(number: Fraction) -> Non
     assert canonical(NUMBERS, ITEM, stored) == stored
 
 
-@settings(deadline=None)
 @given(st.decimals(-(10**9), 10**9, places=4))
 def test_separators_of_thousands_change_nothing(number: object) -> None:
     assert number_of(f"{number:,}") == number_of(str(number)) == Fraction(str(number))

@@ -43,6 +43,12 @@ def _no_settings_of_the_developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(autouse=True)
+def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the app told can be read however long a busy machine takes to get there."""
+    monkeypatch.setattr("textual.notifications.Notification.has_expired", False)
+
+
+@pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each key the pilot waits until the processor rests; the driver waits for what the key started instead."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.worker import WorkerError
 
 from auditor.storage.rating_log import Entry, entries
 from auditor.tui.app import ReviewApp
@@ -17,6 +19,9 @@ from auditor.tui.conflict import ConflictPage
 from auditor.tui.queue import QueuePage
 
 S = TypeVar("S", bound=Screen[object])
+
+PATIENCE_S = 60.0
+"""How long a busy machine may take over what a key started."""
 
 
 @dataclass
@@ -35,15 +40,25 @@ class Driver:
     async def type(self, text: str) -> None:
         """Type into what has the focus."""
         await self.pilot.press(*text)
+        await self.settle()
 
     async def settle(self) -> None:
-        """Wait until nothing is being stored or read."""
-        await self.pilot.pause()
-        await self.app.workers.wait_for_complete()
-        await self.pilot.pause()
+        """Wait until no message is on its way, and nothing is being stored or read: twice, for what comes of the last."""
+        until, rests = time.monotonic() + PATIENCE_S, 0
+        while rests < 2:
+            await self.pilot.pause()
+            with suppress(WorkerError):  # a reading whose place a later one took; what fails is told on the screen
+                await self.app.workers.wait_for_complete()
+            rests = rests + 1 if self._rests() or not self.app.is_running else 0
+            assert time.monotonic() < until, "the app does not come to rest"
 
-    async def comes_to(self, state: Callable[[Driver], bool], within_s: float = 10.0) -> bool:
-        """Whether the app comes to a state; a busy machine may take its time over what a key started."""
+    def _rests(self) -> bool:
+        pumps = [self.app, *self.app.screen.walk_children(with_self=True)]
+        workers = all(worker.is_finished for worker in self.app.workers)
+        return workers and not any(pump.message_queue_size for pump in pumps)
+
+    async def comes_to(self, state: Callable[[Driver], bool], within_s: float = PATIENCE_S) -> bool:
+        """Whether the app comes to a state."""
         until = time.monotonic() + within_s
         while not state(self):
             if time.monotonic() > until:

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from textual.color import Color
+from textual.command import Command, CommandList
 from textual.theme import Theme
 
 from auditor.errors import StorageError
 from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
-from auditor.tui.app import REST_S, ReviewApp, collecting_at_rest
+from auditor.tui.app import ReviewApp, collecting_at_rest
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.home import Home
 from auditor.tui.people import PeoplePage
@@ -27,6 +28,7 @@ from auditor.tui.settings import Settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
 from tests.review_case import review_case
 from tests.tui.conftest import Run
+from tests.tui.driving import Driver
 
 PAGES = {"home": Home, "queue": QueuePage, "conflict": ConflictPage, "people": PeoplePage}
 WAY = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",)}
@@ -79,19 +81,24 @@ async def test_the_palette_has_every_action_of_the_screen(run: Run, where: str) 
             assert commands[action.label.capitalize()].help == action.help
 
 
+def found(driver: Driver) -> list[str]:
+    """What the palette lists."""
+    listed = driver.app.screen.query_one(CommandList).options
+    return [str(command.hit.text) for command in listed if isinstance(command, Command)]
+
+
 async def test_the_palette_does_what_it_says(run: Run) -> None:
     async with run() as driver:
         await driver.press("enter", "ctrl+p")
         await driver.type("neither")
-        await driver.pilot.pause(0.3)
+        assert await driver.comes_to(lambda d: found(d)[:1] == ["Neither"])
         await driver.press("enter")
-        await driver.settle()
-        assert "✓ saved: ✕ neither is right" in driver.text
+        assert await driver.comes_to(lambda d: "✓ saved: ✕ neither is right" in d.text)
         await driver.press("ctrl+p")
         await driver.type("dark or light")
-        await driver.pilot.pause(0.3)
+        assert await driver.comes_to(lambda d: found(d)[:1] == ["Dark or light"])
         await driver.press("enter")
-        assert driver.app.theme == LIGHT.name
+        assert await driver.comes_to(lambda d: d.app.theme == LIGHT.name)
 
 
 async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
@@ -216,18 +223,17 @@ async def test_a_crash_prints_no_values(run: Run, monkeypatch: pytest.MonkeyPatc
 async def test_a_resized_terminal_is_used(run: Run) -> None:
     async with run() as driver:
         await driver.pilot.resize_terminal(160, 40)
-        await driver.pilot.pause(0.2)
         await driver.press("enter")
-        assert "Hidden until you decide" in driver.text
+        assert await driver.comes_to(lambda d: "Hidden until you decide" in d.text)
         await driver.pilot.resize_terminal(60, 20)
-        await driver.pilot.pause(0.2)
-        assert "Hidden until you decide" not in driver.text
+        assert await driver.comes_to(lambda d: "Hidden until you decide" not in d.text)
         assert "1 left" in driver.text
         assert max(map(len, driver.text.splitlines())) <= 60
 
 
 async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[bool] = []
+    monkeypatch.setattr("auditor.tui.app.REST_S", 600.0)
     async with run() as driver:
         with collecting_at_rest(driver.app):
             assert not gc.isenabled()
@@ -235,7 +241,7 @@ async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.M
             await driver.press("j")
             driver.app._collect()
             assert collected == []
-            driver.app._last_key -= REST_S + 1
+            driver.app._last_key -= 601
             driver.app._collect()
             assert collected == [True]
         assert gc.isenabled()

@@ -83,7 +83,7 @@ async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Data
     async with run() as driver:
         await opened(driver)
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(10))
+        blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
         await driver.pilot.pause()
         assert "… saving" in driver.text
@@ -101,7 +101,7 @@ async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None
         await opened(driver)
         audit = driver.conflict.desk.audit
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(10))
+        blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
         driver.app.exit()
         gate.set()

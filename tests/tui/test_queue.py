@@ -46,10 +46,9 @@ async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, t
 async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
         await driver.press("j")
-        await driver.pilot.pause(0.2)
         key = driver.queue.table.key
         assert key is not None
-        assert f"How justifiable is {key.topic} in {key.country}?" in driver.text
+        assert await driver.comes_to(lambda d: f"How justifiable is {key.topic} in {key.country}?" in d.text)
         assert "Norms:" in driver.text
         assert not any(name in driver.text for name in MODELS)
 

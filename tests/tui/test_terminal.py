@@ -59,7 +59,7 @@ class Tmux:
     def text(self) -> str:
         return self._run("capture-pane", "-p", "-t", "review")
 
-    def wait_for(self, pattern: str, limit_s: float = 20) -> re.Match[str]:
+    def wait_for(self, pattern: str, limit_s: float = 60) -> re.Match[str]:
         """Wait until the screen shows something."""
         end = time.monotonic() + limit_s
         while (found := re.search(pattern, self.text())) is None:
@@ -160,13 +160,13 @@ def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(unused_port), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not _listens(unused_port):
         assert time.monotonic() < end, "the server did not come up"
         time.sleep(0.05)
     yield f"http://127.0.0.1:{unused_port}"
     server.send_signal(signal.SIGINT)
-    _, said = server.communicate(timeout=20)
+    _, said = server.communicate(timeout=60)
     assert server.returncode == 0, said.decode()
 
 
@@ -203,7 +203,7 @@ async def _status(session: Any, url: str, **headers: str) -> int:
         return status
 
 
-async def _read_until(socket: Any, words: bytes, limit_s: float = 20) -> bytes:
+async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
     seen = b""
     async with asyncio.timeout(limit_s):
         while words not in seen:
