@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from auditor.__main__ import main
 from tests.audits import KEY, KEY_VARIABLE
+from tests.commands import run
 from tests.fake_server import FakeServer
 from tests.reader import ROOT, Letters, Shown, furnish, script, scripted, shown
 
@@ -66,31 +64,16 @@ def follow(command: Shown, here: Path, url: str) -> None:
     words = words[: words.index(">>")] if target else words
     if words[1:2] == ["init"]:
         Path(words[2]).unlink()
-    code, out, err = run(words[1:], given)
+    done = run(words[1:], given)
     fine = FINE.get(words[1]) or FINE.get(" ".join(words[1:3]), {0})
-    assert code in fine, f"{command.page}: {command.line}\n{out}\n{err}"
+    assert done.returncode in fine, f"{command.page}: {command.line}\n{done.stdout}\n{done.stderr}"
     if target:
         with open(here / target, "a", encoding="utf-8") as file:
-            file.write(out)
+            file.write(done.stdout)
     if words[1:2] == ["init"]:  # the reader puts models of their own into it
         made = Path(words[2]).read_text(encoding="utf-8")
         assert scripted(made, url) != made
         shutil.copy(here / "mine.toml", words[2])
-
-
-def run(words: list[str], given: str) -> tuple[int, str, str]:
-    """One command in this process: its exit code, and what it wrote."""
-    keep = sys.argv, sys.stdin, sys.stdout, sys.stderr
-    out, err = StringIO(), StringIO()
-    sys.argv, sys.stdin, sys.stdout, sys.stderr = ["auditor", *words], StringIO(given), out, err
-    try:
-        main()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
-    finally:
-        sys.argv, sys.stdin, sys.stdout, sys.stderr = keep
-    return code, out.getvalue(), err.getvalue()
 
 
 def test_few_commands_are_not_run_and_each_says_why() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import random
 import subprocess
 import sys
@@ -16,12 +15,8 @@ from scipy import stats
 
 from auditor.run import open_audit
 from tests.audits import KEY, KEY_VARIABLE, config
+from tests.commands import auditor, run
 from tests.fake_server import FakeServer
-
-
-def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "auditor", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, timeout=300)
 
 
 def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
@@ -86,14 +81,17 @@ def test_each_mistake_is_one_line(tmp_path: Path, words: list[str], code: int, m
 def test_a_wrong_survey_names_the_nearest(
     server: FakeServer, tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
-    done = auditor("run", write_config(server, tmp_path, **change), cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    done = auditor("run", write_config(server, tmp_path, **change), cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not server.requests
 
 
-def test_a_missing_key_is_said_before_the_first_call(server: FakeServer, tmp_path: Path) -> None:
+def test_a_missing_key_is_said_before_the_first_call(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
     done = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     assert done.returncode == 2
     assert f"the environment has no {KEY_VARIABLE}" in done.stderr
@@ -101,9 +99,20 @@ def test_a_missing_key_is_said_before_the_first_call(server: FakeServer, tmp_pat
     assert not server.requests
 
 
+def test_it_is_a_program_of_its_own(tmp_path: Path) -> None:
+    """What the other tests run in this process, as a process: its streams, its exit code, its last words."""
+    for words, code in ((["--version"], 0), (["report", "x"], 1), (["--debug", "report", "x"], 1)):
+        command = [sys.executable, "-m", "auditor", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        assert done.returncode == code, done.stderr
+        assert bool(done.stdout) is (code == 0)
+        assert bool(done.stderr) is (code != 0)
+        assert ("Traceback" in done.stderr) is ("--debug" in words)
+
+
 def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     file = write_config(server, tmp_path)
-    done = auditor("run", file, "--report", "out.html", cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    done = auditor("run", file, "--report", "out.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert "243 calls" in done.stderr
@@ -119,13 +128,13 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     assert auditor("report", "other", cwd=tmp_path).stderr.startswith("auditor: the database")
 
 
-def test_a_review_in_plain_text_and_its_export(server: FakeServer, tmp_path: Path) -> None:
+def test_a_review_in_plain_text_and_its_export(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     file = write_config(server, tmp_path)
-    assert auditor("run", file, cwd=tmp_path, **{KEY_VARIABLE: KEY}).returncode == 0
-    command = [sys.executable, "-m", "auditor", "review", "scripted", "--rater", "ada"]
-    done = subprocess.run(
-        command, input="next\nleft\nquit\n", capture_output=True, text=True, cwd=tmp_path, timeout=300
-    )
+    assert auditor("run", file, cwd=tmp_path).returncode == 0
+    done = run(["review", "scripted", "--rater", "ada"], given="next\nleft\nquit\n")
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
     assert [r["rater"] for r in rows] == ["ada"]
@@ -144,7 +153,10 @@ def test_init_writes_a_config_that_loads(tmp_path: Path) -> None:
     assert (again.returncode, "exists already" in again.stderr) == (2, True)
 
 
-def test_doctor_fails_when_something_is_missing(server: FakeServer, tmp_path: Path) -> None:
+def test_doctor_fails_when_something_is_missing(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
     file = write_config(server, tmp_path)
     done = auditor("doctor", file, "--json", cwd=tmp_path)
     assert done.returncode == 1
@@ -152,13 +164,14 @@ def test_doctor_fails_when_something_is_missing(server: FakeServer, tmp_path: Pa
     assert states["key of model-a"]["state"] == "FAIL"
     assert f"export {KEY_VARIABLE}" in states["key of model-a"]["mend"]
     assert states["server of model-a"]["state"] == "ok"
-    assert auditor("doctor", file, cwd=tmp_path, **{KEY_VARIABLE: KEY}).returncode == 0
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    assert auditor("doctor", file, cwd=tmp_path).returncode == 0
 
 
 def test_doctor_looks_at_what_the_run_would(server: FakeServer, tmp_path: Path) -> None:
     probes = {"direct": {"samples": 1}, "semantic": {"encoder": "/nowhere/encoder"}}
     file = write_config(server, tmp_path, storage="sqlite:///missing/auditor.db", probes=probes)
-    done = auditor("doctor", file, "--json", cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    done = auditor("doctor", file, "--json", cwd=tmp_path)
     checks = {c["name"]: c for c in json.loads(done.stdout)}
     assert checks["storage"]["state"] == "FAIL"
     assert checks["encoder of moral answers"]["state"] == "FAIL"
@@ -261,27 +274,27 @@ def test_an_import_says_what_it_replaces_and_what_failed(tmp_path: Path) -> None
 
 def test_what_would_fail_at_the_end_is_said_at_the_start(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path)
-    done = auditor("run", path, "--report", "none/report.html", cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    done = auditor("run", path, "--report", "none/report.html", cwd=tmp_path)
     assert (done.returncode, server.requests) == (2, [])
     assert "none/report.html lies in a folder that does not exist" in done.stderr
 
 
 def test_a_budget_that_cannot_hold_is_refused(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path, limits={"budget_usd": 1.0})
-    done = auditor("run", path, cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    done = auditor("run", path, cwd=tmp_path)
     assert (done.returncode, server.requests) == (2, [])
     assert "limits.budget_usd cannot hold: the price of 'model-a', 'model-b', 'model-c' is not known" in done.stderr
-    told = auditor("doctor", path, cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    told = auditor("doctor", path, cwd=tmp_path)
     assert told.returncode == 1
     assert "budget_usd cannot hold" in " ".join(told.stdout.split())
 
 
 def test_a_changed_config_says_what_becomes_of_the_records(server: FakeServer, tmp_path: Path) -> None:
-    auditor("run", write_config(server, tmp_path), cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     asked = len(server.requests)
-    again = auditor("run", write_config(server, tmp_path), cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    again = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     assert "changed since" not in again.stderr
     changed = write_config(server, tmp_path, conflicts={"threshold": 0.5})
-    done = auditor("run", changed, cwd=tmp_path, **{KEY_VARIABLE: KEY})
+    done = auditor("run", changed, cwd=tmp_path)
     assert "changed since it was run last: conflicts.threshold. Its scores, verdicts and conflicts" in done.stderr
     assert len(server.requests) == asked

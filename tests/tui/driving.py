@@ -43,7 +43,7 @@ class Driver:
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait until no message is on its way, and nothing is being stored or read: twice, for what comes of the last."""
+        """Wait until no message is on its way, and nothing is being stored or read; twice, for what that starts."""
         until, rests = time.monotonic() + PATIENCE_S, 0
         while rests < 2:
             await self.pilot.pause()
