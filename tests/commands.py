@@ -49,7 +49,7 @@ def _code() -> int:
         main()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
-    except Exception:
+    except Exception:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
         return 1
     return 0
