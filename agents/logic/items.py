@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from auditor.domain import ENGLISH, Cell, Item, ItemSet, Outcome, Survey, Trace,
 from auditor.errors import ConfigError, ImportFileError
 from auditor.storage import results
 from auditor.surveys.languages import native_languages
-from auditor.surveys.tables import Row, read_rows
+from auditor.surveys.tables import read_rows
 
 TOPICS, TRACES = "topics", "traces"
 ACCEPTABILITY = "acceptability"
@@ -97,10 +96,8 @@ def items_of(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet
     rows = 0
     for row in read_rows(file, ["item"], ["context", "text", "human"]):
         rows += 1
-        name, items = row.cells["item"], sets.setdefault(row.cells["context"], {})
-        if not name:
-            raise ImportFileError(f"{row.where}: the column 'item' is empty.", "Fill it.")
-        item = Item(short_id(name), row.cells["text"] or name, _human(row))
+        name, items = row.text("item"), sets.setdefault(row.cells["context"], {})
+        item = Item(short_id(name), row.cells["text"] or name, row.number("human"))
         if item.id in items:
             raise ImportFileError(f"{row.where}: the item '{item.id}' is there twice in its set.", "Keep one.")
         items[item.id] = item
@@ -141,19 +138,6 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
 def _language(config: AuditConfig, country: str | None = None) -> str:
     """The audit's first language; for `native` the country's first, or English where there is none."""
     return config.languages_in(native_languages(country) if country else ())[0]
-
-
-def _human(row: Row) -> float | None:
-    text = row.cells["human"]
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ImportFileError(f"{row.where}, column 'human': '{text}' is no number.", "Give one, or leave it empty.")
-    return value
 
 
 def _thinned(one: ItemSet, most: int, seed: int) -> ItemSet:

@@ -88,13 +88,10 @@ def _from_rows(path: Path) -> list[Question]:
 def _question(row: Row) -> Question:
     cells = row.cells
     for column in REQUIRED:
-        if not cells[column]:
-            raise ImportFileError(f"{row.where}: the column '{column}' is empty.", "Fill it.")
+        row.text(column)
     foundation = cells["foundation"].lower()
     if foundation and foundation not in FOUNDATIONS:
-        raise ImportFileError(
-            f"{row.where}, column 'foundation': '{foundation}' is none.", f"Known: {', '.join(FOUNDATIONS)}, or empty."
-        )
+        raise row.wrong("foundation", f"'{foundation}' is none", f"Known: {', '.join(FOUNDATIONS)}, or empty.")
     wording = cells["paraphrase"] or cells["paraphrased"]
     return Question(
         id=cells["question_id"],

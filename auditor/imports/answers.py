@@ -225,13 +225,9 @@ def given_rows(file: Path, model: str | None = None) -> Iterator[Given]:
 def _design(file: Path) -> Iterator[Given]:
     for row in read_rows(file, ("model", "question_id", "paraphrase", "answer"), ("rot", "question", "foundation")):
         c = row.cells
-        for column in ("model", "question_id", "paraphrase"):
-            if not c[column]:
-                raise ImportFileError(f"{row.where}: the column '{column}' is empty.", "Fill it.")
+        model, question, paraphrase = (row.text(name) for name in ("model", "question_id", "paraphrase"))
         foundation = _foundation(c["foundation"])
-        yield Given(
-            row.where, c["model"], c["question_id"], c["question"], c["paraphrase"], c["answer"], c["rot"], foundation
-        )
+        yield Given(row.where, model, question, c["question"], paraphrase, c["answer"], c["rot"], foundation)
 
 
 def _mcc(file: Path, model: str | None) -> Iterator[Given]:
@@ -239,10 +235,8 @@ def _mcc(file: Path, model: str | None) -> Iterator[Given]:
     for row in read_rows(file, ("question_id", "paraphrased", "model_output"), ("rot", "question", "model")):
         c = row.cells
         who = c["model"] or model or file.stem
-        for column in ("question_id", "paraphrased"):
-            if not c[column]:
-                raise ImportFileError(f"{row.where}: the column '{column}' is empty.", "Fill it.")
-        yield Given(row.where, who, c["question_id"], c["question"], c["paraphrased"], c["model_output"], c["rot"], "")
+        question, paraphrase = row.text("question_id"), row.text("paraphrased")
+        yield Given(row.where, who, question, c["question"], paraphrase, c["model_output"], c["rot"], "")
 
 
 def _mic(file: Path, model: str | None) -> Iterator[Given]:
@@ -251,9 +245,7 @@ def _mic(file: Path, model: str | None) -> Iterator[Given]:
     count: Counter[str] = Counter()
     for row in read_rows(file, ("Q", "A", "rot"), ("moral", "chatbot")):
         c = row.cells
-        if not c["Q"]:
-            raise ImportFileError(f"{row.where}: the column 'Q' is empty.", "Fill it.")
-        question = ids.setdefault(c["Q"], f"mic-{len(ids) + 1}")
+        question = ids.setdefault(row.text("Q"), f"mic-{len(ids) + 1}")
         count[question] += 1
         who = c["chatbot"] or model or MIC_MODEL
         yield Given(row.where, who, question, c["Q"], f"{count[question]}", c["A"], c["rot"], _foundation(c["moral"]))

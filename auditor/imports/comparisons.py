@@ -126,23 +126,20 @@ def _named(found: Sequence[Comparison], criterion: str) -> tuple[list[Comparison
 
 
 def _comparison(row: Row) -> Comparison:
-    cells = row.cells
-    for name in ("judge", "item_a", "item_b"):
-        if not cells[name]:
-            raise ImportFileError(f"{row.where}: the column '{name}' is empty.", "Fill it.")
-    if cells["item_a"] == cells["item_b"]:
-        raise ImportFileError(f"{row.where}: compares '{cells['item_a']}' with itself.", "Leave the row out.")
+    judge, item_a, item_b = (row.text(name) for name in ("judge", "item_a", "item_b"))
+    if item_a == item_b:
+        raise ImportFileError(f"{row.where}: compares '{item_a}' with itself.", "Leave the row out.")
     decision = _one_of(row, "decision", Choice, str.upper)
     return Comparison(
-        judge=cells["judge"],
-        context=cells["context"],
-        item_a=cells["item_a"],
-        item_b=cells["item_b"],
+        judge=judge,
+        context=row.cells["context"],
+        item_a=item_a,
+        item_b=item_b,
         relation=_one_of(row, "relation", Relation, str.lower) or Relation.STANDARD,
         outcome=Outcome.OK if decision else Outcome.NOT_MEASURABLE,
         decision=decision,
-        paraphrase=_number(row, "paraphrase"),
-        sample=_number(row, "sample"),
+        paraphrase=row.whole("paraphrase"),
+        sample=row.whole("sample"),
         people=_one_of(row, "people", Choice, str.upper),
     )
 
@@ -155,16 +152,7 @@ def _one_of(row: Row, column: str, kind: type[C], spell: Callable[[str], str]) -
         return kind(spell(text))
     except ValueError:
         known = ", ".join(kind)
-        raise ImportFileError(f"{row.where}, column '{column}': '{text}' is none of {known}.", "Mend it.") from None
-
-
-def _number(row: Row, column: str) -> int:
-    text = row.cells[column]
-    if not text:
-        return 0
-    if not text.isdecimal():
-        raise ImportFileError(f"{row.where}, column '{column}': '{text}' is no whole number.", "Count from 0.")
-    return int(text)
+        raise row.wrong(column, f"'{text}' is none of {known}", "Mend it.") from None
 
 
 def beside_people(found: Sequence[Comparison], people: str) -> list[Comparison]:

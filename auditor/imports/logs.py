@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.rows import sample_of, score_of, text_of
+from auditor.imports.rows import score_of
 from auditor.surveys.tables import SUFFIXES, columns_of, read_rows
 
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
@@ -168,10 +168,10 @@ def _table_answers(path: Path, _: Keys) -> Iterator[Recorded]:
         text = row.cells["text"]
         yield Recorded(
             where=row.where,
-            model=text_of(row, "model"),
-            country=text_of(row, "country"),
-            topic=text_of(row, "topic"),
-            sample=sample_of(row),
+            model=row.text("model"),
+            country=row.text("country"),
+            topic=row.text("topic"),
+            sample=row.whole("sample"),
             text=text or None,
             outcome=Outcome.OK if text else Outcome.CLIENT_ERROR,
             score=score_of(row),

@@ -25,7 +25,7 @@ from auditor.domain import (
 )
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.logs import Form, Keys, Recorded, read_recorded
-from auditor.imports.rows import sample_of, score_of, text_of
+from auditor.imports.rows import score_of
 from auditor.run import environment, storage_url
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
@@ -87,9 +87,9 @@ def import_scores(
     rows = outside = empty = 0
     for row in read_rows(file, SCORE_COLUMNS, ["sample"]):
         rows += 1
-        cell = Cell(spell(text_of(row, "country")), text_of(row, "topic"))
+        cell = Cell(spell(row.text("country")), row.text("topic"))
         outside += cell not in truth.scores
-        group = samples[text_of(row, "model"), cell, text_of(row, "method")]
+        group = samples[row.text("model"), cell, row.text("method")]
         sample = row.cells["sample"] or "0"
         if sample in group:
             raise ImportFileError(
@@ -184,7 +184,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         scored = {(s.model, s.cell) for s in results.scores(db, known.id)}
         found: dict[tuple[str, str, Cell, int], Verdict] = {}
         for row in read_rows(file, VERDICT_COLUMNS, ["justification", "sample"]):
-            verdict = _verdict(row, Cell(spell(text_of(row, "country")), text_of(row, "topic")))
+            verdict = _verdict(row, Cell(spell(row.text("country")), row.text("topic")))
             where = (verdict.model, verdict.cell, verdict.sample)
             if where not in judged if judged else where[:2] not in scored:
                 raise ImportFileError(
@@ -210,10 +210,10 @@ def _verdict(row: Row, cell: Cell) -> Verdict:
             "Leave it empty where the judge gave none.",
         )
     return Verdict(
-        judge=text_of(row, "judge"),
-        model=text_of(row, "model"),
+        judge=row.text("judge"),
+        model=row.text("model"),
         cell=cell,
-        sample=sample_of(row),
+        sample=row.whole("sample"),
         outcome=Outcome.OK if told else Outcome.UNPARSED,
         ruling=Ruling(told) if told else None,
         justification=row.cells["justification"] or None,

@@ -90,11 +90,8 @@ def locate(source: str) -> Path:
 
 
 def _cell(row: Row) -> SurveyCell:
-    for column in ("country", "topic"):
-        if not row.cells[column]:
-            raise ImportFileError(f"{row.where}: the column '{column}' is empty.", "Fill it.")
     return SurveyCell(
-        cell=Cell(row.cells["country"], row.cells["topic"]),
+        cell=Cell(row.text("country"), row.text("topic")),
         score=_number(row, "score", SCORE_MIN, SCORE_MAX),
         n=_count(row, "n"),
         standard_error=_number(row, "standard_error", 0.0, math.inf),
@@ -103,27 +100,18 @@ def _cell(row: Row) -> SurveyCell:
 
 
 def _number(row: Row, column: str, low: float, high: float) -> float | None:
-    text = row.cells[column]
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value) or math.isinf(value):
-        mend = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
-        raise ImportFileError(f"{row.where}, column '{column}': '{text}' is not a number.", mend)
-    if not low <= value <= high:
+    value = row.number(column)
+    if value is not None and not low <= value <= high:
         scale = "Rescale it" if column == "score" else "Write a share, not a percentage"
         mend = f"{scale}, or leave it empty where the question was not asked."
-        raise ImportFileError(f"{row.where}, column '{column}': {text} is outside [{low:g}, {high:g}].", mend)
-    return value + 0.0  # -0.0 becomes 0.0
+        raise row.wrong(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", mend)
+    return value
 
 
 def _count(row: Row, column: str) -> int | None:
     value = _number(row, column, 0.0, 1e12)
     if value is not None and not value.is_integer():
-        raise ImportFileError(f"{row.where}, column '{column}': {row.cells[column]} is not a whole number.", "Mend it.")
+        raise row.wrong(column, f"{row.cells[column]} is not a whole number", "Mend it.")
     return None if value is None else int(value)
 
 

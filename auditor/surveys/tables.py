@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import difflib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,49 @@ class Row(NamedTuple):
 
     where: str
     cells: dict[str, str]
+
+    def text(self, column: str) -> str:
+        """A text that must be there.
+
+        Raises:
+            ImportFileError: it is empty.
+        """
+        if not self.cells[column]:
+            raise ImportFileError(f"{self.where}: the column '{column}' is empty.", "Fill it.")
+        return self.cells[column]
+
+    def whole(self, column: str) -> int:
+        """A whole number from 0; 0 where it is empty.
+
+        Raises:
+            ImportFileError: it is no such number.
+        """
+        text = self.cells[column] or "0"
+        if not text.isdecimal():
+            raise self.wrong(column, f"'{text}' is no whole number", "Count from 0.")
+        return int(text)
+
+    def number(self, column: str) -> float | None:
+        """A finite number; None where it is empty.
+
+        Raises:
+            ImportFileError: it is no such number.
+        """
+        text = self.cells[column]
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            mend = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
+            raise self.wrong(column, f"'{text}' is not a number", mend)
+        return value + 0.0  # -0.0 becomes 0.0
+
+    def wrong(self, column: str, problem: str, mend: str) -> ImportFileError:
+        """What is wrong with a cell, to be raised."""
+        return ImportFileError(f"{self.where}, column '{column}': {problem}.", mend)
 
 
 def read_rows(

@@ -65,13 +65,12 @@ def _are_numbers(truths: Sequence[str]) -> bool:
 def _item(task: Task, row: Row, shared: Sequence[str] | None) -> TaskItem:
     told = {name: row.cells[name] for name in (*REQUIRED, *OPTIONAL)}
     for name in REQUIRED:
-        if not told[name]:
-            raise ImportFileError(f"{row.where}: the column '{name}' is empty.", "Fill it.")
+        row.text(name)
     if len(told["id"]) > MAX_ID:
         raise ImportFileError(f"{row.where}: the id has more than {MAX_ID} characters.", "Give it a shorter one.")
     for name, text in told.items():
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-            raise ImportFileError(f"{row.where}, column '{name}': half a character.", "Save the file as UTF-8 anew.")
+            raise row.wrong(name, "half a character", "Save the file as UTF-8 anew.")
     item = TaskItem(told["id"], told["question"], told["context"], _options(task, row, shared))
     if not told["truth"]:
         return item

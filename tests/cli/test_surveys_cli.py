@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.cli.surveys import WIDTH, plot
-from tests.cli.test_cli import auditor
+from tests.commands import auditor
 from tests.surveys import official
 
 

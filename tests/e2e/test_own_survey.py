@@ -15,7 +15,7 @@ from auditor.reports.markdown import render_markdown
 from auditor.run import open_audit, run_audit
 from auditor.surveys import load_facts
 from tests.audits import KEY, KEY_VARIABLE, config
-from tests.cli.test_cli import auditor
+from tests.commands import auditor
 from tests.fake_server import FakeServer
 from tests.surveys import official
 
