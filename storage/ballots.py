@@ -1,14 +1,28 @@
-"""An audit's verdicts as numbers, for statistics over judges: no justification is read, and texts only by length."""
+"""An audit's verdicts as columns of numbers, for statistics over judges: of texts no more than the length is read.
+
+A large audit has a million of them, so none is an object of its own.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Self
 
-from sqlalchemy import and_, case, func, select
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Select, case, func, select
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import AnswerRow, TraceRow, VerdictRow
+
+Floats = NDArray[np.float64]
+TraceKey = tuple[str, str, str, int]
+"""Model, country, topic, sample."""
+_AT_ONCE = 20_000
+"""Rows that are read before they become numbers."""
 
 
 class Ballot(NamedTuple):
@@ -16,10 +30,7 @@ class Ballot(NamedTuple):
 
     Attributes:
         valid: 1 is VALID, 0 INVALID.
-        confidence: in [0, 1]; None where the judge did not say.
         always: whether it was asked whatever other judges said.
-        language: of the trace; length: of its text, in characters.
-        answered_at: when the answer was recorded, ISO 8601; None for an imported verdict.
     """
 
     judge: str
@@ -28,25 +39,110 @@ class Ballot(NamedTuple):
     topic: str
     sample: int
     valid: int
-    confidence: float | None
     always: bool
-    language: str | None
-    length: int | None
-    answered_at: str | None
 
 
-def ballots(db: Database, audit_id: int) -> list[Ballot]:
-    """All verdicts of an audit that were given, in order of judge and trace."""
-    v, t, a = table_of(VerdictRow), table_of(TraceRow), table_of(AnswerRow)
-    trace = and_(t.c.audit_id == v.c.audit_id, *(t.c[k] == v.c[k] for k in ("model", "country", "topic", "sample")))
+@dataclass(frozen=True, slots=True, eq=False)
+class Ballots:
+    """All verdicts of an audit that were given, in order of judge and trace.
+
+    Attributes:
+        judges, traces: those of the verdicts, in order.
+        languages, lengths: of the traces; length is in characters. nan or None for one that is not stored.
+        judge, trace: places in `judges` and `traces`, shape (verdicts,), as all below.
+        valid: 1 is VALID, 0 INVALID.
+        confidence: in [0, 1]; nan where the judge did not say.
+        always: whether it was asked whatever other judges said.
+        answered_at: when the answer was recorded, in seconds since 1970; nan for an imported verdict.
+    """
+
+    judges: Sequence[str]
+    traces: Sequence[TraceKey]
+    languages: Sequence[str | None]
+    lengths: Floats
+    judge: NDArray[np.intp]
+    trace: NDArray[np.intp]
+    valid: NDArray[np.int8]
+    confidence: Floats
+    always: NDArray[np.bool_]
+    answered_at: Floats
+
+    @classmethod
+    def none(cls) -> Self:
+        """Those of an audit without judges."""
+        row = np.zeros(0)
+        place = row.astype(np.intp)
+        return cls((), (), (), row, place, place, row.astype(np.int8), row, row.astype(np.bool_), row)
+
+    def __len__(self) -> int:
+        return len(self.valid)
+
+    def __iter__(self) -> Iterator[Ballot]:
+        """One by one; for audits that are small."""
+        columns = (c.tolist() for c in (self.judge, self.trace, self.valid, self.always))
+        for judge, trace, valid, always in zip(*columns, strict=True):
+            yield Ballot(self.judges[judge], *self.traces[trace], valid, always)
+
+
+def ballots(db: Database, audit_id: int) -> Ballots:
+    """All verdicts of an audit that were given."""
+    judges: dict[str, int] = {}
+    traces: dict[TraceKey, int] = {}
+    with db.read() as connection:
+        parts = [_columns(rows, judges, traces) for rows in _in_parts(connection, _given(audit_id))]
+        if not parts:
+            return Ballots.none()
+        told = _texts(connection, audit_id, traces)
+    judge, trace, *rest = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = sorted(traces)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[[traces[key] for key in order]] = np.arange(len(order))
+    languages, lengths = zip(*(told.get(traces[key], (None, np.nan)) for key in order), strict=True)
+    return Ballots(list(judges), order, languages, np.array(lengths, dtype=np.float64), judge, rank[trace], *rest)
+
+
+def _given(audit_id: int) -> Select[Any]:
+    v, a = table_of(VerdictRow), table_of(AnswerRow)
     key = (v.c.judge, v.c.model, v.c.country, v.c.topic, v.c.sample)
     valid = case((v.c.ruling == Ruling.VALID.value, 1), else_=0)
-    columns = (*key, valid, v.c.confidence, v.c.always, t.c.language, func.length(t.c.text), a.c.created_at)
-    source = v.outerjoin(t, trace).outerjoin(a, a.c.key == v.c.key)
-    query = select(*columns).select_from(source).order_by(*key)
-    query = query.where(v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value)
-    with db.read() as connection:
-        return [Ballot._make(row) for row in connection.execute(query)]
+    query = select(*key, valid, v.c.confidence, v.c.always, a.c.created_at).select_from(
+        v.outerjoin(a, a.c.key == v.c.key)
+    )
+    return query.where(v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value).order_by(*key)
+
+
+def _in_parts(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
+    yield from connection.execution_options(yield_per=_AT_ONCE).execute(query).partitions()
+
+
+def _columns(
+    rows: Iterable[Any], judges: dict[str, int], traces: dict[TraceKey, int]
+) -> tuple[NDArray[np.generic], ...]:
+    """Some rows as columns; judges and traces that are new get the next number."""
+    judge, model, country, topic, sample, valid, confidence, always, at = zip(*rows, strict=True)
+    keys = zip(model, country, topic, sample, strict=True)
+    return (
+        np.array([judges.setdefault(name, len(judges)) for name in judge], dtype=np.intp),
+        np.array([traces.setdefault(key, len(traces)) for key in keys], dtype=np.intp),
+        np.array(valid, dtype=np.int8),
+        np.array(confidence, dtype=np.float64),  # None becomes nan
+        np.array(always, dtype=np.bool_),
+        np.array([np.nan if t is None else datetime.fromisoformat(t).timestamp() for t in at], dtype=np.float64),
+    )
+
+
+def _texts(
+    connection: Connection, audit_id: int, traces: dict[TraceKey, int]
+) -> dict[int, tuple[str | None, float | None]]:
+    """Language and length of each of these traces that is stored, by its number."""
+    c = table_of(TraceRow).c
+    query = select(c.model, c.country, c.topic, c.sample, c.language, func.length(c.text)).where(c.audit_id == audit_id)
+    found: dict[int, tuple[str | None, float | None]] = {}
+    for rows in _in_parts(connection, query):
+        for *key, language, length in rows:
+            if (place := traces.get(tuple(key))) is not None:
+                found[place] = language, length
+    return found
 
 
 def repeated(db: Database, audit_id: int) -> int:

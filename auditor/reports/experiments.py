@@ -8,13 +8,14 @@ import numpy as np
 
 from auditor.metrics.flips import flips_by_cell
 from auditor.metrics.holdout import Holdout, holdout
-from auditor.reports.ballots import Table, TraceKey, table
+from auditor.reports.ballots import Table, table
 from auditor.reports.estimates import estimate, share_of
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.numbers import interval, number
 from auditor.reports.panel_measures import ShiftRow
 from auditor.reports.source import Floats, Source, load
 from auditor.storage import audits, results
+from auditor.storage.ballots import TraceKey
 from auditor.storage.database import Database
 
 
@@ -103,10 +104,11 @@ def _by_cell(source: Source) -> tuple[Floats, Floats]:
     row = {name: i for i, name in enumerate(source.models)}
     valid = np.zeros((len(row), len(place)))
     given = np.zeros_like(valid)
-    for b in source.ballots:
-        if b.always:
-            valid[row[b.model], place[b.country, b.topic]] += b.valid
-            given[row[b.model], place[b.country, b.topic]] += 1
+    ballots, always = source.ballots, source.ballots.always
+    at = np.array([(row[model], place[country, topic]) for model, country, topic, _ in ballots.traces], dtype=np.intp)
+    where = tuple(at.reshape(-1, 2)[ballots.trace[always]].T)
+    np.add.at(valid, where, ballots.valid[always])
+    np.add.at(given, where, 1)
     return valid, given
 
 

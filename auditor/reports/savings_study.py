@@ -211,8 +211,10 @@ def _load(db: Database, name: str) -> tuple[Studied, AuditConfig]:
         if t.outcome is Outcome.OK and t.score is not None:
             samples[column[t.model], place[t.cell], t.sample] = t.score
     said = np.full((len(row), *samples.shape), np.nan, dtype=np.float32)
-    for b in source.ballots:
-        said[row[b.judge], column[b.model], place[Cell(b.country, b.topic)], b.sample] = b.valid
+    ballots = source.ballots
+    keys = [(column[model], place[Cell(country, topic)], sample) for model, country, topic, sample in ballots.traces]
+    judges = np.array([row[name] for name in ballots.judges], dtype=np.intp)
+    said[judges[ballots.judge], *np.array(keys, dtype=np.intp).reshape(-1, 3)[ballots.trace].T] = ballots.valid
     may = np.zeros((len(column), len(row)), dtype=np.bool_)
     for model, i in column.items():
         may[i, [row[j.name] for j in config.judges_of(model)]] = True

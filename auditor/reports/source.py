@@ -14,7 +14,7 @@ from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Ra
 from auditor.seating import Place, reviewed, seating
 from auditor.storage import audits, moral, results, tallies, tasks, trials
 from auditor.storage.audits import Audit
-from auditor.storage.ballots import Ballot, ballots, repeated
+from auditor.storage.ballots import Ballots, ballots, repeated
 from auditor.storage.consistency import with_weights
 from auditor.storage.database import Database
 from auditor.storage.tallies import (
@@ -52,7 +52,7 @@ class Source:
     conflicts: Sequence[Conflict] = field(default=(), repr=False)
     ratings: Sequence[Rating] = field(default=(), repr=False)
     contrasts: Sequence[OutcomeTally] = ()
-    ballots: Sequence[Ballot] = field(default=(), repr=False)
+    ballots: Ballots = field(default_factory=Ballots.none, repr=False)
     repeated: int = 0
     guesses: Sequence[Guess] = field(default=(), repr=False)
     trials: Sequence[Trial] = field(default=(), repr=False)

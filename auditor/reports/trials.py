@@ -110,6 +110,8 @@ def position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[Po
 def self_rows(ballots: Table, trials: Iterable[Trial]) -> list[SelfRow]:
     """How judges rule on their own traces, beside the other judges of these."""
     mine = _rulings(t for t in trials if t.alteration == SELF)
+    if not mine:
+        return []
     table, own = ballots.fair.copy(), np.zeros(ballots.fair.shape, dtype=np.bool_)
     for i, judge in enumerate(ballots.judges):
         for j, (model, country, topic, sample) in enumerate(ballots.traces):
