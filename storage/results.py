@@ -248,7 +248,7 @@ def _stored(
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """The cell of each row, and the columns of those names as the domain has them."""
     kept = [name for name in names if name in table.c]
-    readers = [_reader(name) for name in kept]
+    readers = {name: read for name in kept if (read := _reader(name)) is not None}
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in kept)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
@@ -260,8 +260,8 @@ def _stored(
         for line in connection.execute(query):
             cell = Cell(line[0], line[1])
             if wanted is None or cell in wanted:
-                read = [v if r is None or v is None else r(v) for r, v in zip(readers, line[2:], strict=True)]
-                yield cell, dict(zip(kept, read, strict=True))
+                values = dict(zip(kept, line[2:], strict=True))
+                yield cell, values | {n: read(values[n]) for n, read in readers.items() if values[n] is not None}
 
 
 def _reader(name: str) -> Callable[[Any], Any] | None:

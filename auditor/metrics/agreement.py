@@ -167,9 +167,9 @@ def _tally(ratings: Floats) -> tuple[Floats, Floats]:
     """Counts, shape (items, categories), and the sorted values that the categories stand for."""
     rater, item = np.nonzero(~np.isnan(ratings))
     values, category = np.unique(ratings[rater, item], return_inverse=True)
-    counts = np.zeros((ratings.shape[1], len(values)))
-    np.add.at(counts, (item, category), 1)
-    return counts, values
+    items, k = ratings.shape[1], len(values)
+    counts = np.bincount(item * k + category, minlength=items * k).reshape(items, k)
+    return counts.astype(np.float64), values
 
 
 def _estimate(counts: Floats, statistic: Callable[[Floats], Statistic], replicates: int, seed: int) -> Agreement:

@@ -54,14 +54,14 @@ def crossed_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topi
     if not n:
         return OverCells(None, 0, None, None, "nothing to count")
     country, topic = (np.asarray(labels)[keep][used] for labels in (countries, topics))
-    part, whole, value = part[used], whole[used], float(part.sum() / whole.sum())
+    value = float(part.sum() / whole.sum())
+    part, whole, country, topic = _one_a_cell(part[used], whole[used], country, topic)
     sizes = [len(np.unique(labels)) for labels in (country, topic)]
     if min(sizes) >= MIN_CLUSTERS:
         return OverCells(value, n, *_over_both(value, part, whole, country, topic, min(sizes)), None, CROSSED)
-    place = _cells(country, topic)
-    if place.max() + 1 < MIN_QUESTIONS:
+    if len(part) < MIN_QUESTIONS:
         return OverCells(value, n, None, None, f"an interval needs {MIN_QUESTIONS} cells")
-    ends = ratio_interval(*(np.bincount(place, counts).astype(np.float64) for counts in (part, whole)))
+    ends = ratio_interval(part, whole)
     return OverCells(value, n, *ends, None, CELLS)
 
 
@@ -119,8 +119,11 @@ def _log_odds(sums: Floats) -> Floats:
 _LOG_ODDS = Statistic(lambda hits, totals: np.stack([hits, totals], axis=1), _log_odds)
 
 
-def _cells(country: NDArray[np.generic], topic: NDArray[np.generic]) -> NDArray[np.intp]:
-    """A number from 0 for each cell, shape (n,)."""
+def _one_a_cell(
+    part: Floats, whole: Floats, country: NDArray[np.generic], topic: NDArray[np.generic]
+) -> tuple[Floats, Floats, NDArray[np.generic], NDArray[np.generic]]:
+    """Cells that are there several times put together: the jackknife leaves a cell out once, with all that is in it."""
     row, column = (np.unique(labels, return_inverse=True)[1] for labels in (country, topic))
-    place: NDArray[np.intp] = np.unique(row * (int(column.max()) + 1) + column, return_inverse=True)[1]
-    return place
+    _, first, place = np.unique(row * (int(column.max()) + 1) + column, return_index=True, return_inverse=True)
+    sums = (np.bincount(place, counts) for counts in (part, whole))
+    return *sums, country[first], topic[first]

@@ -64,15 +64,19 @@ class Table:
         return self._laid_out(self.ballots.answered_at)
 
     @cached_property
-    def places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Country and topic of each trace, as the place of its name among all in order, shape (traces,) each."""
-        return _ranks([key[1] for key in self.traces]), _ranks([key[2] for key in self.traces])
+    def _numbered(self) -> tuple[dict[tuple[str, str], int], NDArray[np.intp]]:
+        number: dict[tuple[str, str], int] = {}
+        return number, np.array([number.setdefault(key[1:3], len(number)) for key in self.traces], dtype=np.intp)
 
-    @cached_property
+    @property
     def cells(self) -> NDArray[np.intp]:
         """A number for the cell of each trace, shape (traces,): traces on one cell hang together."""
-        number: dict[tuple[str, str], int] = {}
-        return np.array([number.setdefault(key[1:3], len(number)) for key in self.traces], dtype=np.intp)
+        return self._numbered[1]
+
+    @cached_property
+    def places(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Country and topic of each cell, by its number."""
+        return [country for country, _ in self._numbered[0]], [topic for _, topic in self._numbered[0]]
 
     @cached_property
     def longer(self) -> Floats:
@@ -110,8 +114,3 @@ def table(source: Source) -> Table:
     """An audit's verdicts."""
     seats = None if source.seats is None else {(p.model, *p.cell, p.sample): j for p, j in source.seats.items()}
     return Table(source.config, source.judge_names, source.ballots, seats)
-
-
-def _ranks(names: Sequence[str]) -> NDArray[np.intp]:
-    place: NDArray[np.intp] = np.unique(names, return_inverse=True)[1]
-    return place

@@ -43,6 +43,7 @@ def build_report(db: Database, audit_name: str) -> Report:
     source = load(db, audit_name)
     most = ceiling(source)
     aligned = alignment(source, most[0].largest_r)
+    peers = peer_agreement(source)
     moral, compared = semantic(db, source), logic(db, source)
     return Report(
         audit=_audit(source),
@@ -56,8 +57,8 @@ def build_report(db: Database, audit_name: str) -> Report:
         topics=by_topic(source),
         countries=by_country(source),
         self_consistency=self_consistency(source),
-        panel=panel(source, aligned),
-        peer_agreement=peer_agreement(source),
+        panel=panel(source, aligned, peers),
+        peer_agreement=peers,
         conflicts=conflicts(db, source),
         refusals=refusals(source),
         repairs=repairs(source),

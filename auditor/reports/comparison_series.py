@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
 from auditor.errors import UsageError
-from auditor.reports.source import Source
+from auditor.reports.source import Source, refuse_task
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 
 Pair = tuple["Series", "Series"]
+OF_TASKS = "`auditor report` has each model's accuracy with its interval; --judge, twice, compares judges of one audit."
 
 
 class Target(NamedTuple):
@@ -66,10 +67,12 @@ def load_series(db: Database, name: str, methods: Sequence[str] = (), *, prefix:
 
     Raises:
         StorageError: there is no such audit.
+        UsageError: it is of a task.
     """
     audit = audits.get(db, name)
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     survey = audits.survey_of(db, audit)
+    refuse_task(name, survey, "comparing scores", OF_TASKS)
     source = Source(audit, config, survey, results.scores(db, audit.id))
     several = len({method for method, _ in source.columns}) > 1
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from heapq import nsmallest
 
 from auditor.config import PanelSection
 from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
@@ -31,7 +32,7 @@ def conflicts(db: Database, source: Source) -> ConflictsPart:
     """Counts of all conflicts, and the largest with both sides' reasoning."""
     found = settled(source.conflicts, source.ratings)
     # What judges say of pairs has no size: it comes after the differences of scores.
-    largest = sorted(found, key=lambda s: (_of_logic(s), -abs(s.conflict.difference or 0.0), *_names(s)))[:LISTED]
+    largest = nsmallest(LISTED, found, key=lambda s: (_of_logic(s), -abs(s.conflict.difference or 0.0), *_names(s)))
     scored = [c for c in source.conflicts if c.kind in VOTED]
     known = [c.within_noise for c in scored if c.within_noise is not None]
     third = quartile(source)
@@ -96,7 +97,7 @@ def _kind(kind: ConflictKind, found: Sequence[Settled]) -> KindRow:
 
 
 def _pairs(found: Sequence[Settled], models: Sequence[str]) -> list[PairRow]:
-    rank = {name: i for i, name in enumerate(models)}
+    rank, there = {name: i for i, name in enumerate(models)}, [k for k in _kinds(found) if k in VOTED]
     counts: dict[tuple[str, str], Counter[str]] = {}
     for s in found:
         counts.setdefault((s.conflict.left, s.conflict.right), Counter())[s.conflict.kind.value] += 1
@@ -105,7 +106,7 @@ def _pairs(found: Sequence[Settled], models: Sequence[str]) -> list[PairRow]:
             left=left,
             right=right,
             total=kinds.total(),
-            kinds={k.value: kinds[k.value] for k in _kinds(found) if k in VOTED},
+            kinds={k.value: kinds[k.value] for k in there},
         )
         for (left, right), kinds in sorted(
             counts.items(), key=lambda item: tuple(rank.get(name, len(rank)) for name in item[0])

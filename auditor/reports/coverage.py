@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from auditor.config import AuditConfig
@@ -36,13 +38,22 @@ class Count(NamedTuple):
     n: int
 
 
-class Tally(NamedTuple):
+@dataclass(frozen=True)
+class Tally:
     """One kind of thing that was planned, and what came of it."""
 
     stage: Literal["direct", "review", "semantic", "logic"]
     method: str | None
     planned: Mapping[Unit, int]
     seen: Sequence[Count]
+
+    @cached_property
+    def totals(self) -> Mapping[Unit, int]:
+        """What was planned of each unit; where more is there, that."""
+        recorded = Counter[Unit]()
+        for unit, _, n in self.seen:
+            recorded[unit] += n
+        return {unit: max(self.planned.get(unit, 0), recorded[unit]) for unit in {**self.planned, **recorded}}
 
 
 def coverage(source: Source, semantic: SemanticPart | None = None, logic: LogicPart | None = None) -> CoveragePart:
@@ -203,9 +214,11 @@ def _assigned(source: Source) -> Counter[str]:
     """How many traces each judge was given."""
     if source.seats is not None:
         return Counter(judge for judges in source.seats.values() for judge in judges)
-    found = Counter[str]()
+    authors, found = Counter[str](), Counter[str]()
     for unit, n in _reviewable(source).items():
-        for judge in source.config.judges_of(unit.name) if source.config else ():
+        authors[unit.name] += n
+    for author, n in authors.items():
+        for judge in source.config.judges_of(author) if source.config else ():
             found[judge.name] += n
     return found
 
@@ -234,14 +247,12 @@ def _rows(tallies: Iterable[Tally], by: Callable[[Unit], str | None], order: Seq
 
 
 def _rows_of(tally: Tally, by: Callable[[Unit], str | None], order: Sequence[str | None]) -> list[CoverageRow]:
-    recorded = Counter[Unit]()
     outcomes: dict[str | None, Counter[str]] = defaultdict(Counter)
     for unit, outcome, n in tally.seen:
-        recorded[unit] += n
         outcomes[by(unit)][outcome] += n
     planned = Counter[str | None]()
-    for unit in {*tally.planned, *recorded}:
-        planned[by(unit)] += max(tally.planned.get(unit, 0), recorded[unit])
+    for unit, n in tally.totals.items():
+        planned[by(unit)] += n
     return [_row(tally, name, planned[name], outcomes[name]) for name in order if planned[name]]
 
 

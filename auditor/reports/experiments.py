@@ -13,7 +13,7 @@ from auditor.reports.estimates import estimate, share_of
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.numbers import interval, number
 from auditor.reports.panel_measures import ShiftRow
-from auditor.reports.source import Floats, Source, load
+from auditor.reports.source import Floats, Source, load, refuse_task
 from auditor.storage import audits, results
 from auditor.storage.ballots import TraceKey
 from auditor.storage.database import Database
@@ -89,8 +89,10 @@ def holdout_experiment(db: Database, name: str, splits: int) -> list[HoldoutRow]
 
     Raises:
         StorageError: there is no such audit.
+        UsageError: it is of a task.
     """
     source = load(db, name)
+    refuse_task(name, source.survey, "the experiment `holdout`")
     valid, given = _by_cell(source)
     return [
         _row_of(method, holdout(valid, given, source.matrix[rows], source.truth, splits=splits, seed=source.seed))

@@ -87,8 +87,9 @@ def judge_rows(source: Source, ballots: Table) -> list[JudgeRow]:
 
 def _share(ballots: Table, values: Floats, none: str) -> Estimate:
     """The mean over traces of what is in [0, 1]; nan where there is none."""
-    known = np.where(np.isnan(values), 0.0, 1.0)
-    return clustered(crossed_share(np.nan_to_num(values), known, *ballots.places), none)
+    known, n = ~np.isnan(values), len(ballots.places[0])
+    sums, counts = (np.bincount(ballots.cells[known], w, minlength=n) for w in (values[known], None))
+    return clustered(crossed_share(sums, counts, *ballots.places), none)
 
 
 def _without(ballots: Table, seed: int) -> Sequence[Agreement]:

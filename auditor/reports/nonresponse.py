@@ -12,7 +12,7 @@ from auditor.errors import AuditorError
 from auditor.reports.agreement import alignment
 from auditor.reports.estimates import STRETCHED, is_stretched
 from auditor.reports.measures import BoundsRow, NonresponsePart, TreatmentRow
-from auditor.reports.source import Floats, Source, load
+from auditor.reports.source import Floats, Source, load, refuse_task
 from auditor.storage.database import Database
 from auditor.surveys import load_facts, load_survey, select
 from auditor.surveys.facts import TREATMENTS
@@ -26,8 +26,11 @@ def nonresponse_experiment(db: Database, audit_name: str) -> NonresponsePart:
 
     Raises:
         StorageError: there is no such audit.
+        UsageError: it is of a task.
     """
-    return nonresponse(load(db, audit_name))
+    source = load(db, audit_name)
+    refuse_task(audit_name, source.survey, "the experiment `nonresponse`")
+    return nonresponse(source)
 
 
 def nonresponse(source: Source) -> NonresponsePart:

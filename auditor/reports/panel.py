@@ -80,7 +80,7 @@ def _share(tallies: Sequence[PeerTally], hits: str, total: str) -> Estimate:
     return clustered(found, "nothing to count")
 
 
-def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
+def panel(source: Source, alignment: Sequence[AlignmentRow], peers: Sequence[PeerRow]) -> PanelPart:
     """The judges, one by one and together."""
     ballots = table(source)
     kappa, alpha, ac1 = agreements(ballots, source.seed)
@@ -99,7 +99,7 @@ def panel(source: Source, alignment: Sequence[AlignmentRow]) -> PanelPart:
         seats=_seats(source, asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
         judges_per_trace=source.config.panel.judges_per_trace if source.config else None,
-        peer_alignment=peer_alignment(peer_agreement(source), alignment),
+        peer_alignment=peer_alignment(peers, alignment),
         guesses=guess_rows(source.judge_names, source.guesses),
         rewriting=shift_rows(ballots, source.trials),
         faults=fault_rows(source.judge_names, source.trials),

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from auditor.domain import Conflict, ConflictState, Decision, Rating
 from auditor.storage.standing import Standing, stand_of
 
+STANDINGS = {state: Standing(state.value) for state in ConflictState}
+"""Of conflicts that no person decided."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -40,17 +43,23 @@ def settled(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> list[Se
     said: dict[tuple[object, ...], dict[str, Rating]] = defaultdict(dict)
     for rating in ratings:
         said[_about(rating)][rating.rater] = rating
-    return [_settle(conflict, list(said.get(_about(conflict), {}).values())) for conflict in conflicts]
+    if not said:
+        return [_unrated(c) for c in conflicts]
+    return [_settle(c, list(said.get(_about(c), {}).values())) for c in conflicts]
 
 
 def _about(item: Conflict | Rating) -> tuple[object, ...]:
     return item.cell, item.left, item.right, *stand_of(item)
 
 
+def _unrated(conflict: Conflict) -> Settled:
+    return Settled(conflict, STANDINGS[conflict.state], conflict.winner, None, ())
+
+
 def _settle(conflict: Conflict, said: Sequence[Rating]) -> Settled:
     decided = tuple(sorted((r for r in said if r.decision.settles), key=lambda r: r.rater))
     if not decided:
-        return Settled(conflict, Standing(conflict.state.value), conflict.winner, None, ())
+        return _unrated(conflict)
     decision, n = Counter(r.decision for r in decided).most_common(1)[0]
     if 2 * n <= len(decided):
         return Settled(conflict, Standing.DISPUTED, None, None, decided)

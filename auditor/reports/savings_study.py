@@ -19,7 +19,7 @@ from auditor.metrics.tiers import model_tiers
 from auditor.reports.measures import Part
 from auditor.reports.numbers import count, number, share
 from auditor.reports.pages import Chapter, Grid, Page
-from auditor.reports.source import Floats, load
+from auditor.reports.source import Floats, load, refuse_task
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.surveys.regions import grouping_of
@@ -195,6 +195,7 @@ def study(db: Database, name: str, target_width: float = 0.1) -> Study:
 
 def _load(db: Database, name: str) -> tuple[Studied, AuditConfig]:
     source = load(db, name)
+    refuse_task(name, source.survey, "the experiment `savings`")
     config = source.config
     if config is None or not config.probes.direct or len(config.languages) > 1:
         raise UsageError(f"audit '{name}' has no direct samples in one language.", "Name one that was run with them.")

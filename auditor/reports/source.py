@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey, Trial
+from auditor.errors import UsageError
 from auditor.seating import Place, reviewed, seating
 from auditor.storage import audits, moral, results, tallies, tasks, trials
 from auditor.storage.audits import Audit
@@ -180,7 +182,16 @@ class Source:
         values: Floats = self._read(name)[column]
         return values
 
+    @cached_property
+    def _tables(self) -> dict[str, Floats]:
+        return {}
+
     def _read(self, name: str) -> Floats:
+        if name not in self._tables:
+            self._tables[name] = self._laid_out(name)
+        return self._tables[name]
+
+    def _laid_out(self, name: str) -> Floats:
         column = {c: i for i, c in enumerate(self.columns)}
         row = {c: i for i, c in enumerate(self.cells)}
         table = np.full((len(column), len(row)), np.nan)
@@ -200,31 +211,43 @@ def load(db: Database, name: str) -> Source:
     audit = audits.get(db, name)
     config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
     survey = audits.survey_of(db, audit)
-    return Source(
-        audit=audit,
-        config=None if config is None else with_weights(db, audit.id, config),
-        survey=survey,
-        answers=tasks.answers(db, audit.id) if survey.task else {},
-        scores=results.scores(db, audit.id),
-        traces=tallies.trace_tallies(db, audit.id),
-        contrasts=tallies.contrast_tallies(db, audit.id),
-        repairs=tallies.repair_tallies(db, audit.id),
-        verdicts=tallies.verdict_tallies(db, audit.id),
-        judges=tallies.judge_tallies(db, audit.id),
-        peers=tallies.peer_tallies(db, audit.id),
-        rulings=tallies.ruling_tallies(db, audit.id),
-        calls=tallies.call_tallies(db, audit.id),
-        lost=tallies.lost_tallies(db, audit.id),
-        conflicts=results.conflicts(db, audit.id),
-        ratings=results.ratings(db, audit.id),
-        answering=moral.answering_models(db, audit.id),
-        ballots=ballots(db, audit.id),
-        repeated=repeated(db, audit.id),
-        guesses=trials.guesses(db, audit.id),
-        trials=trials.trials(db, audit.id),
-        contests=trials.contests(db, audit.id),
-        readable=results.readable(db, audit.id) if config and config.is_thinned else (),
-    )
+    with ThreadPoolExecutor(1) as beside:  # the longest query runs while the others are read
+        calls = beside.submit(tallies.call_tallies, db, audit.id)
+        return Source(
+            audit=audit,
+            config=None if config is None else with_weights(db, audit.id, config),
+            survey=survey,
+            answers=tasks.answers(db, audit.id) if survey.task else {},
+            scores=results.scores(db, audit.id),
+            traces=tallies.trace_tallies(db, audit.id),
+            contrasts=tallies.contrast_tallies(db, audit.id),
+            repairs=tallies.repair_tallies(db, audit.id),
+            verdicts=tallies.verdict_tallies(db, audit.id),
+            judges=tallies.judge_tallies(db, audit.id),
+            peers=tallies.peer_tallies(db, audit.id),
+            rulings=tallies.ruling_tallies(db, audit.id),
+            lost=tallies.lost_tallies(db, audit.id),
+            conflicts=results.conflicts(db, audit.id),
+            ratings=results.ratings(db, audit.id),
+            answering=moral.answering_models(db, audit.id),
+            ballots=ballots(db, audit.id),
+            repeated=repeated(db, audit.id),
+            guesses=trials.guesses(db, audit.id),
+            trials=trials.trials(db, audit.id),
+            contests=trials.contests(db, audit.id),
+            readable=results.readable(db, audit.id) if config and config.is_thinned else (),
+            calls=calls.result(),
+        )
+
+
+def refuse_task(name: str, survey: Survey, what: str, instead: str = "Name an audit of a survey.") -> None:
+    """Hold back what sets scores beside people's from an audit whose answers are right or wrong.
+
+    Raises:
+        UsageError: the audit is of a task; `what` says what needs people's answers, `instead` how to mend it.
+    """
+    if survey.task is not None:
+        raise UsageError(f"audit '{name}' is of a task, and {what} needs people's answers to a survey.", instead)
 
 
 def _rank(method: str) -> int:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -65,6 +66,33 @@ def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Pat
     assert (part.telling.area.ci_low or 0) > 0.5
     assert part.telling.difference is not None
     assert (part.telling.difference.ci_low or 0) > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["experiment holdout sums", "experiment nonresponse sums", "experiment savings sums", "experiment samples sums",
+     "compare sums", "compare sums:a sums:b"],
+)  # fmt: skip
+def test_what_needs_people_s_answers_is_held_back_from_a_task(finished: str, words: str) -> None:
+    told = CliRunner().invoke(app, [*words.split(), "--storage", finished])
+    assert isinstance(told.exception, UsageError)
+    assert "'sums' is of a task" in told.exception.message
+    assert told.exception.mend
+    assert told.stdout == ""
+
+
+def test_what_needs_no_people_is_told_of_a_task(finished: str) -> None:
+    def run(*words: str) -> Any:
+        done = CliRunner().invoke(app, [*words, "--storage", finished, "--json"])
+        assert done.exit_code == 0, done.stderr
+        return json.loads(done.stdout)
+
+    judged = [row for row in run("experiment", "drift", "sums", "sums") if row["valid"]["n"]]
+    assert len(judged) == MODELS
+    assert {row["shift"]["value"] for row in judged} == {0.0}
+    names = [row["judge"] for row in judged]
+    [verdicts] = run("compare", "sums", "--judge", names[0], "--judge", names[1])["judges"]
+    assert verdicts["n"] > 0
 
 
 @pytest.fixture(scope="module")
