@@ -81,7 +81,8 @@ class Ballots:
         """One by one; for audits that are small."""
         columns = (c.tolist() for c in (self.judge, self.trace, self.valid, self.always))
         for judge, trace, valid, always in zip(*columns, strict=True):
-            yield Ballot(self.judges[judge], *self.traces[trace], valid, always)
+            model, country, topic, sample = self.traces[trace]
+            yield Ballot(self.judges[judge], model, country, topic, sample, valid, always)
 
 
 def ballots(db: Database, audit_id: int) -> Ballots:

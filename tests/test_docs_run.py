@@ -1,23 +1,29 @@
-"""Every command that README and docs show is run, page by page, in the folder of somebody who follows them."""
+"""Every command, configuration and program of README and docs is run in the folder of somebody who follows them."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from auditor.run import AuditHandle
 from tests.audits import KEY, KEY_VARIABLE
+from tests.blocks import UNHEARD, Block, blocks, configs, supply
 from tests.commands import run
 from tests.fake_server import FakeServer
 from tests.reader import ROOT, Letters, Shown, furnish, script, scripted, shown
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = {page.name: list(shown(page)) for page in PAGES}
+CONFIGS = {page.name: list(blocks(page, "toml")) for page in PAGES}
+PROGRAMS = [block for page in PAGES for block in blocks(page, "python")]
 FINE = {"check": {0, 3, 4}, "surveys check": {0, 1}}
 """Exit codes of commands that tell something by them; 0 of all others."""
 
@@ -54,6 +60,48 @@ def test_the_commands_of_a_page_run(
             follow(command, here, furnished[1])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [name for name, found in CONFIGS.items() if any(not b.why_not for b in found)])
+def test_the_configurations_of_a_page_run(
+    furnished: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = shutil.copytree(furnished[0], tmp_path / "here")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    supply(here)
+    if page == "surveys.md":  # what the page's own commands make
+        official = ["WVS_Cross-National_Wave_7.csv", "--mapping", "wvs7", "-o", "my_wvs.csv"]
+        assert run(["surveys", "import", *official]).returncode == 0
+    for block in CONFIGS[page]:
+        for table in () if block.why_not else configs(block, furnished[1]):
+            path = here / f"{table['name']}.yaml"
+            path.write_text(json.dumps(table), encoding="utf-8")  # JSON is YAML
+            for command in ["estimate"] if UNHEARD in table else ["estimate", "run"]:
+                done = run([command, path.name])
+                assert done.returncode == 0, f"{block.id}: auditor {command}\n{json.dumps(table)}\n{done.stderr}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.id)
+def test_the_programs_of_a_page_run(
+    furnished: tuple[Path, str],
+    block: Block,
+    audit_of: Callable[[Path], AuditHandle],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = shutil.copytree(furnished[0], tmp_path / "here")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    made: dict[str, Any] = {}
+    exec(compile(block.text, block.id, "exec"), made)
+    tests = [made[name] for name in made if name.startswith("test_")]
+    assert tests or "audit" in made
+    for test in tests:  # as pytest calls it; three countries are too few for the interval that is asked for
+        with pytest.raises(AssertionError, match="pearson"):
+            test(lambda what: audit_of(here / what))
+
+
 def follow(command: Shown, here: Path, url: str) -> None:
     """Run one command as a shell would: with its comment left out, its input and its output where they belong."""
     line, given = command.line, ""
@@ -84,3 +132,10 @@ def test_few_commands_are_not_run_and_each_says_why() -> None:
     assert len(skipped) <= 20, Counter(command.why_not for command in skipped)
     assert len(ours) <= 6, [command.line for command in ours]
     assert all(len(command.why_not) > 10 for command in skipped)
+
+
+def test_few_configurations_are_not_run_and_there_are_programs() -> None:
+    every = [block for found in CONFIGS.values() for block in found]
+    assert len(every) >= 20
+    assert sorted(block.page for block in every if block.why_not) == ["review.md", "surveys.md"]
+    assert len(PROGRAMS) >= 3

@@ -235,12 +235,16 @@ class PlotForm(StrEnum):
     SVG = "svg"
     PNG = "png"
     PDF = "pdf"
+    VEGA = "vega"
 
 
 @export_app.command("plots")
 def export_plots(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    form: Annotated[PlotForm, typer.Option("--format", "-f", help="svg; png and pdf need chromium.")] = PlotForm.SVG,
+    form: Annotated[
+        PlotForm,
+        typer.Option("--format", "-f", help="svg; png and pdf need auditor[plots]; vega is Vega-Lite."),
+    ] = PlotForm.SVG,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-plots if not given.")
     ] = None,

@@ -125,5 +125,5 @@ def _one_a_cell(
     """Cells that are there several times put together: the jackknife leaves a cell out once, with all that is in it."""
     row, column = (np.unique(labels, return_inverse=True)[1] for labels in (country, topic))
     _, first, place = np.unique(row * (int(column.max()) + 1) + column, return_index=True, return_inverse=True)
-    sums = (np.bincount(place, counts) for counts in (part, whole))
-    return *sums, country[first], topic[first]
+    hits, totals = (np.bincount(place, counts).astype(np.float64) for counts in (part, whole))
+    return hits, totals, country[first], topic[first]

@@ -1,12 +1,10 @@
-"""The report's plots as files of their own: SVG with its colours in it, and through a browser PNG and PDF."""
+"""The report's plots as files of their own: SVG with its colours in it, PNG and PDF of that, and Vega-Lite."""
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -15,17 +13,18 @@ from typing import Literal
 from markupsafe import Markup
 
 from auditor.errors import UsageError
+from auditor.extras import load_extra
 from auditor.reports.model import Report
 from auditor.reports.render import write_report
+from auditor.reports.vega import specs
 from auditor.reports.views import View
 from auditor.text import slug
 
-Form = Literal["svg", "png", "pdf"]
+Form = Literal["svg", "png", "pdf", "vega"]
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SUFFIXES: Mapping[Form, str] = {"svg": ".svg", "png": ".png", "pdf": ".pdf", "vega": ".vl.json"}
 SCALE = 2
 """Pixels for each unit of a plot."""
-TIME_LIMIT_S = 120
 _RULE = re.compile(r"(?:^|(?<=\}))\s*((?:svg|\.t\d|rect\.)[^{}]*)\{([^{}]*)\}", re.MULTILINE)
 
 
@@ -51,36 +50,46 @@ def standalone(picture: Markup) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
     body = str(picture).replace("<svg", head, 1)
     style = f"<style>{_style()} text {{ font-family: sans-serif; }}</style>"
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + body.replace(">", f">{style}", 1) + "\n"
+    paper = '<rect width="100%" height="100%" style="fill: #fff; stroke: none"/>'
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + body.replace(">", f">{style}{paper}", 1) + "\n"
 
 
 def write_plots(report: Report, folder: Path, form: Form = "svg") -> list[Path]:
     """Write every plot to a folder; each file appears whole or not at all.
 
     Args:
-        form: `svg`; `png` and `pdf` are made by a browser.
+        form: `svg`; `png` and `pdf`, which the extra `plots` draws of it; `vega`, the figures and how to draw them.
 
     Raises:
-        UsageError: the folder cannot be written to, or there is no browser for PNG and PDF.
+        UsageError: the folder cannot be written to, or the extra is not installed.
     """
+    drawn = _files(report, form)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made: {error.strerror}.", "Name a folder of yours.") from None
-    browser = None if form == "svg" else _browser()
     written: list[Path] = []
-    for name, picture in plots(report):
+    for name, content in drawn:
         taken = {path.name for path in written}
-        at = next(
-            n for i in range(len(taken) + 1) if f"{(n := name if not i else f'{name}-{i + 1}')}.{form}" not in taken
-        )
-        path = folder / f"{at}.{form}"
-        if browser is None:
-            write_report(standalone(picture), path)
-        else:
-            _print(browser, picture, path, form)
+        numbered = (name if not i else f"{name}-{i + 1}" for i in range(len(taken) + 1))
+        path = folder / next(file for at in numbered if (file := f"{at}{SUFFIXES[form]}") not in taken)
+        write_report(content, path)
         written.append(path)
     return written
+
+
+def _files(report: Report, form: Form) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each file; what draws it is looked for at once."""
+    if form == "vega":
+        told = ((name, json.dumps(spec, indent=1, ensure_ascii=False) + "\n") for name, spec in specs(report))
+        return ((name, text.encode()) for name, text in told)
+    made = ((name, standalone(picture)) for name, picture in plots(report))
+    if form == "svg":
+        return ((name, text.encode()) for name, text in made)
+    library = load_extra("vl_convert", "plots")  # it converts Vega-Lite, and any SVG
+    if form == "png":
+        return ((name, library.svg_to_png(text, scale=SCALE)) for name, text in made)
+    return ((name, library.svg_to_pdf(text)) for name, text in made)
 
 
 def _size(picture: Markup) -> tuple[float, float]:
@@ -99,28 +108,3 @@ def _style() -> str:
 
 def _selectors(text: str) -> str:
     return ", ".join(part.strip() for part in text.split(",") if not part.strip().startswith("i."))
-
-
-def _browser() -> str:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        raise UsageError("PNG and PDF are drawn by a browser, and there is none.", "Install chromium, or take svg.")
-    return found
-
-
-def _print(browser: str, picture: Markup, path: Path, form: Form) -> None:
-    width, height = (round(side) + 16 for side in _size(picture))
-    with tempfile.TemporaryDirectory() as folder:
-        page, made = Path(folder) / "plot.html", Path(folder) / path.name
-        size = f"@page {{ size: {width}px {height}px; margin: 0; }} body {{ margin: 8px; background: #fff; }}"
-        body = standalone(picture).split("\n", 1)[1]
-        page.write_text(f"<!doctype html><meta charset=utf-8><style>{size}</style>{body}", encoding="utf-8")
-        how = ["--no-pdf-header-footer", f"--print-to-pdf={made}"]
-        if form == "png":
-            how = [f"--screenshot={made}", f"--window-size={width},{height}", f"--force-device-scale-factor={SCALE}"]
-        words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *how, page.as_uri()]
-        done = subprocess.run(words, capture_output=True, timeout=TIME_LIMIT_S, check=False)
-        if not made.is_file():
-            raise UsageError(f"{path}: {browser} drew nothing (exit {done.returncode}).", "Take svg instead.")
-        shutil.copyfile(made, path.with_name(f".{path.name}.part"))
-        path.with_name(f".{path.name}.part").replace(path)

@@ -33,8 +33,8 @@ def render(report: Report, fmt: Format | str) -> str:
     raise UsageError(f"'{fmt}' is no report format.", "Known are html, json and markdown.")
 
 
-def write_report(text: str, path: str | Path) -> None:
-    """Write a text as UTF-8, whole or not at all.
+def write_report(content: str | bytes, path: str | Path) -> None:
+    """Write a file, a text as UTF-8, whole or not at all.
 
     Raises:
         UsageError: the folder does not exist, or may not be written to.
@@ -47,8 +47,8 @@ def write_report(text: str, path: str | Path) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}.", "Name a file in a folder of yours.") from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())

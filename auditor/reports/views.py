@@ -19,6 +19,7 @@ from auditor.reports.measures import BaselineRow, Estimate, GainRow, PlaceRow
 from auditor.reports.model import CellPart, Report
 from auditor.reports.numbers import interval, number, plural, signed, with_interval
 from auditor.reports.panel_tables import PanelTable, panel_tables
+from auditor.reports.tiers import TiersPart
 from auditor.reports.words import Answer
 from auditor.reports.worldmap import World
 
@@ -30,6 +31,8 @@ MAX_UPRIGHT = 15
 """Columns of a heat map that fit an upright page."""
 STEPS = (0.1, 0.3, 0.5, 0.7)
 """Bounds between the shades of the heat map, in units of score."""
+MOST_PREFERENCES = 3
+"""Of all countries and of regions, those that the answer on top names; the section on tiers has the others."""
 MOST_REFUSED = 20
 """Topics and countries in the plots of refusals; the tables have all."""
 SECTIONS = {
@@ -37,7 +40,7 @@ SECTIONS = {
     "task": "The answers",
     "telling": "Peers and truth",
     "items": "Item by item",
-    "prefer": "Which to prefer",
+    "prefer": "Tiers",
     "worth": "What it is worth",
     "methods": "Asked or read",
     "where": "Differences",
@@ -101,6 +104,7 @@ class View:
     """Conflicts listed in print."""
 
     most_refused = MOST_REFUSED
+    most_preferences = MOST_PREFERENCES
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -121,6 +125,11 @@ class View:
         """Series of scores by r, largest first; those without r last."""
         rows = zip(self.columns, map(words.answer, self.report.alignment), strict=True)
         return sorted(rows, key=lambda item: 2.0 if item[1].row.pearson_r is None else -item[1].row.pearson_r)
+
+    @property
+    def preferences(self) -> list[TiersPart]:
+        """The rankings by mean error, which say what to prefer: over all countries, then by region."""
+        return [part for part in self.report.tiers if part.by == "MAE"]
 
     @property
     def worth(self) -> list[tuple[Column, GainRow, list[BaselineRow]]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import json
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import vl_convert
 
 from auditor.errors import UsageError
 from auditor.reports.model import Report
-from auditor.reports.plots import plots, standalone, write_plots
+from auditor.reports.plots import Form, plots, standalone, write_plots
 
 
 def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
@@ -37,22 +39,38 @@ def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) ->
     assert {"scatter-x.svg", "scatter-x-2.svg"} <= names
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 @pytest.mark.parametrize(("form", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_a_browser_draws_png_and_pdf(
-    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, magic: bytes
+def test_pictures_are_drawn_as_png_and_pdf(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form, magic: bytes
 ) -> None:
     one = dict(plots(report))["agreement"]
     monkeypatch.setattr("auditor.reports.plots.plots", lambda _: [("agreement", one)])
-    [path] = write_plots(report, tmp_path, "png" if form == "png" else "pdf")
+    [path] = write_plots(report, tmp_path, form)
+    assert path.name == f"agreement.{form}"
     assert path.read_bytes().startswith(magic)
     assert path.stat().st_size > 2000
 
 
-def test_without_a_browser_it_says_so(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.reports.plots.BROWSERS", ())
-    with pytest.raises(UsageError, match="Install chromium"):
-        write_plots(report, tmp_path, "png")
+def test_without_what_draws_pictures_it_says_so(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(UsageError, match=r"auditor\[plots\]"):
+        write_plots(report, tmp_path / "figures", "png")
+    assert not (tmp_path / "figures").exists()
+
+
+def test_plots_as_vega_lite_hold_their_figures_and_can_be_drawn(report: Report, tmp_path: Path) -> None:
+    paths = write_plots(report, tmp_path, "vega")
+    assert [path.name.removesuffix(".vl.json") for path in paths] == [name for name, _ in plots(report)]
+    for path in paths:
+        spec = json.loads(path.read_text(encoding="utf-8"))
+        assert spec["data"]["values"]
+        drawn = vl_convert.vegalite_to_svg(spec, vl_version="5.20", allowed_base_urls=[])
+        assert drawn.startswith("<svg")
+        assert drawn.count("<path") > len(spec["data"]["values"])
+    rows = json.loads((tmp_path / "agreement.vl.json").read_text(encoding="utf-8"))["data"]["values"]
+    assert {(r["name"], r["value"]) for r in rows} == {(r.model, r.pearson_r) for r in report.alignment}
 
 
 def test_the_style_has_the_rules_of_plots_only(report: Report) -> None:

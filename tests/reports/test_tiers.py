@@ -25,7 +25,8 @@ def ranked(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[
         kept = i < share * len(CELLS)
         scores["local", *cell] = float(np.clip(people + rng.normal(0, wide), -1, 1)) if kept else None
     report = import_scores(db, dict(truth), scores)
-    assert "Which model to prefer" in render_html(report)
+    page = render_html(report)
+    assert page.index("Which to prefer, and where") < page.index("<figure>")
     return report.tiers
 
 

@@ -1,0 +1,117 @@
+"""The configurations and programs that the documentation shows, made ready to be run by somebody who copies them.
+
+A fragment goes into a small audit of three scripted models, and what a page has shown of the same audit before goes
+with it. Providers' models are asked on a loopback port instead; nothing else of a block is changed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.audits import KEY_VARIABLE
+from tests.reader import COUNTRIES, ROOT, TOPICS
+
+Table = dict[str, Any]
+
+NO_AUDIT = {
+    'theme = "auditor-light"': "settings of the terminal app: tests/test_docs.py loads them",
+    'title = "My survey 2025"': "a mapping of a survey's columns: tests/test_docs_surveys.py loads it",
+}
+"""By its first line, why a block is not run."""
+UNHEARD = "telemetry"
+"""A section that sends to a collector which is not there: estimated only."""
+
+
+class Block(NamedTuple):
+    """One block of a page, with the line it begins at; `before` are those of the same kind that the page showed."""
+
+    page: str
+    line: int
+    text: str
+    before: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def why_not(self) -> str:
+        return NO_AUDIT.get(self.text.split("\n", 1)[0], "")
+
+
+def blocks(page: Path, language: str) -> Iterator[Block]:
+    """Every block of a language on a page."""
+    text = page.read_text(encoding="utf-8")
+    before: list[str] = []
+    for found in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", text, re.S | re.M):
+        yield Block(page.name, text.count("\n", 0, found.start()) + 1, found[1], tuple(before))
+        before.append(found[1])
+
+
+def configs(block: Block, url: str) -> Iterator[Table]:
+    """The audits that a block describes: one, or one for each line where it shows the same key several times."""
+    try:
+        shown = [tomllib.loads(block.text)]
+    except tomllib.TOMLDecodeError:
+        shown = [tomllib.loads(line) for line in block.text.splitlines()]
+    earlier: Table = {}
+    for text in block.before if block.page == "logic.md" else ():  # its second block weighs by what the first asks
+        earlier = merged(earlier, tomllib.loads(text))
+    for number, table in enumerate(shown):
+        whole = merged(merged(_base(table), earlier), table)
+        whole["name"] = f"{block.page.split('.')[0]}-{block.line}-{number}"
+        yield _asked_here(whole, url)
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
+    """The second's keys in place of the first's, table by table."""
+    found = dict(one)
+    for key, value in other.items():
+        old = found.get(key)
+        found[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return found
+
+
+def _base(shown: Table) -> Table:
+    base: Table = {
+        "survey": {"source": "wvs7-sample", "countries": list(COUNTRIES), "topics": list(TOPICS)},
+        "embedding": {"model": "none"},
+        "models": [{"name": name, "model": f"openai/{name}"} for name in ("gpt", "mine", "third")],
+        "probes": {"direct": {"samples": 2}, "review": {"traces": 1}},
+    }
+    if "task" in shown:
+        del base["survey"]
+    if "semantic" in shown.get("probes", {}) and "models" in shown:  # a whole configuration, with no survey
+        return {"embedding": {"model": "letters"}}
+    if shown.get("survey", {}).get("source") == "my_wvs.csv":
+        base["survey"] = {}
+    panel = shown.get("panel", {})
+    if "weights" in panel:  # which are of these judges
+        base["models"] = [m for m in base["models"] if m["name"] in panel["weights"]]
+    for i in range(panel.get("judges_per_trace", 0)):  # of so many judges there have to be more
+        base["models"].append({"name": f"more-{i}", "model": f"openai/more-{i}"})
+        base["survey"] |= {"countries": COUNTRIES[:1], "topics": TOPICS[:2]}
+    return base
+
+
+def _asked_here(table: Table, url: str) -> Table:
+    here = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
+    for models in (table.get("models"), table.get("judges")):
+        for model in models if isinstance(models, list) else ():
+            model.update(here | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
+    return table
+
+
+def supply(folder: Path) -> None:
+    """The files that blocks name, in the folder of the reader."""
+    shutil.copy(ROOT / "prompts" / "en" / "review.md", folder / "stern.md")
+    items = [f"q{i},Is {i} an even number?,{'no' if i % 2 else 'yes'},yes|no" for i in range(4)]
+    (folder / "items.csv").write_text("\n".join(["id,question,truth,options", *items]), encoding="utf-8")
+    for name, question in (("problems", "What is {} + 1?"), ("reviews", "How good is film number {}?")):
+        rows = [f"q{i},{question.format(i)},{i + 1}" for i in range(4)]
+        (folder / f"{name}.csv").write_text("\n".join(["id,question,truth", *rows]), encoding="utf-8")
