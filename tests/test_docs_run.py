@@ -129,7 +129,7 @@ def test_few_commands_are_not_run_and_each_says_why() -> None:
     skipped = [command for command in every if command.why_not]
     ours = [command for command in skipped if command.line.startswith("auditor")]
     assert len(every) > 80
-    assert len(skipped) <= 20, Counter(command.why_not for command in skipped)
+    assert len(skipped) <= 24, Counter(command.why_not for command in skipped)
     assert len(ours) <= 6, [command.line for command in ours]
     assert all(len(command.why_not) > 10 for command in skipped)
 
