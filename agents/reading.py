@@ -58,7 +58,7 @@ def read_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, l
             whole = said if outcome is Outcome.OK else said[: said.rfind("\n") + 1]
             score, text = read_score(whole), _without_score(said) or said
         if score is not None:
-            outcome = Outcome.OK
+            outcome, score = Outcome.OK, score + 0.0  # -0.0 is 0.0, which SQLite makes of it and PostgreSQL does not
         elif outcome is Outcome.OK:
             outcome = Outcome.REFUSED if is_refusal(said, language) else Outcome.UNPARSED
     return Trace(model, cell, sample, outcome, score, text, answer.key, language)

@@ -25,7 +25,8 @@ def check_all(path: Path | None, storage: str | None) -> list[Check]:
         config = load_config(path)
     except AuditorError as error:
         return [*check_machine(storage_url(storage)), _failed("config", error)]
-    return [*check_machine(storage_url(storage, config)), *_checks(config)]
+    url = storage_url(storage, config)
+    return [*check_machine(url), *_checks(config, url)]
 
 
 def is_audit(word: Path, storage: str | None) -> bool:
@@ -53,14 +54,16 @@ def _tried(name: str, look: Callable[[], str]) -> Check:
         return _failed(name, error)
 
 
-def _checks(config: AuditConfig) -> Iterator[Check]:
+def _checks(config: AuditConfig, url: str) -> Iterator[Check]:
     planned = _tried("config", lambda: _plan(config))
     yield planned
     if planned.state == "FAIL":
         return
     for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
-        yield from _model(model)
+        yield from _model(model, is_asked_here=config.run.engine == "local")
     yield from _trust(config)
+    if config.run.engine == "ray":
+        yield _tried("cluster", lambda: _cluster(config, url))
     if config.limits.budget_usd is not None:
         yield _tried("budget", lambda: _budget(config))
     if config.probes.logprob:
@@ -87,10 +90,19 @@ def _plan(config: AuditConfig) -> str:
     return f"{config.name}: {', '.join(told)}"
 
 
-def _model(model: ModelSection) -> Iterator[Check]:
+def _cluster(config: AuditConfig, url: str) -> str:
+    from auditor.run.cluster import look
+    from auditor.storage.engine import require_shared
+
+    require_shared(url)
+    return look(config.run.ray_address)
+
+
+def _model(model: ModelSection, *, is_asked_here: bool) -> Iterator[Check]:
+    """Of one that workers on other hosts ask, the keys are theirs."""
     from auditor.config import resolve_key
 
-    if (reference := model.api_key) is not None:
+    if (reference := model.api_key) is not None and is_asked_here:
         yield _tried(f"key of {model.name}", lambda: f"{reference} is set" if resolve_key(reference) else "")
     if model.api_base is not None:
         yield _server(model.name, model.api_base)

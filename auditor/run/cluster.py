@@ -107,6 +107,20 @@ def connected(address: str | None) -> Iterator[str]:
         ray.shutdown()
 
 
+def look(address: str | None) -> str:
+    """What a run would connect to, without connecting.
+
+    Raises:
+        UsageError: Ray is not installed, nobody answers, or everybody may enter.
+    """
+    load_extra("ray", "ray")
+    found = address or os.environ.get(ADDRESS)
+    if found is None:
+        return "one of this machine alone will be started"
+    _require_locked(found)
+    return f"{found} asks for a token"
+
+
 def _require_locked(address: str) -> None:
     """Make sure that a cluster lets nobody in without a token: who gets into one runs what he likes on all its hosts.
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from auditor.config import EMBEDDED, REPLAY, AuditConfig
+from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
 from auditor.domain import Measure
 from auditor.run.keys import require_keys
@@ -53,16 +53,26 @@ async def sending(
     with cluster.connected(config.run.ray_address) as where:
         crew = Crew(_place(config), _posts(config, audit_id, db), note)
         try:
-            places = await crew.begin()
-            note(f"Requests go out from workers in the Ray cluster at {where}; the first are on: {', '.join(places)}.")
+            note(f"Requests go out from workers in the Ray cluster at {where}.")
+            if _over_the_network(config):
+                note(f"The first to come is on: {', '.join(await crew.begin())}.")
             yield crew
         finally:
             await crew.close()
 
 
+def _models(config: AuditConfig) -> dict[str, ModelSection]:
+    return {m.name: m for m in [*config.models, *config.judge_models]}
+
+
+def _over_the_network(config: AuditConfig) -> tuple[str, ...]:
+    """Names of the models that any host can ask."""
+    return tuple(name for name, m in _models(config).items() if not m.model.startswith((EMBEDDED, REPLAY)))
+
+
 def _place(config: AuditConfig) -> Callable[[Call], str | None]:
     """Which model must be asked where its weights are, by a worker of its own."""
-    embedded = {m.name for m in [*config.models, *config.judge_models] if m.model.startswith(EMBEDDED)}
+    embedded = {name for name, m in _models(config).items() if m.model.startswith(EMBEDDED)}
     return lambda call: call.name if call.measure is Measure.CONTINUATION or call.name in embedded else None
 
 
@@ -72,12 +82,10 @@ def _posts(config: AuditConfig, audit_id: int, db: Database) -> Callable[[str | 
     from auditor.run.crew import Post
     from auditor.run.worker import Orders, Worker
 
-    models = {m.name: m for m in [*config.models, *config.judge_models]}
     theirs = config.model_copy(update={"telemetry": None})  # of that this process tells
-    remote = tuple(n for n, m in models.items() if not m.model.startswith((EMBEDDED, REPLAY)))
 
     def make(place: str | None, changed: Callable[[], None]) -> list[Post]:
-        asked = remote if place is None else (place,)
+        asked = _over_the_network(config) if place is None else (place,)
         orders = Orders(theirs, asked, db.url, audit_id, metadata.version("auditor"))
         number = (config.run.workers or cluster.hosts() or 1) if place is None else 1
         gpus = 0.0 if place is None else config.run.gpus

@@ -97,6 +97,13 @@ def test_a_structured_trace_holds_norms_and_reasoning() -> None:
     assert trace == Trace("m", CELL, 2, Outcome.OK, 0.25, "a\n\nb", "k")
 
 
+@pytest.mark.parametrize(
+    ("mode", "text"), [("text", "SCORE = -0.0"), ("structured", json.dumps(JUDGEMENT | {"score": -0.0}))]
+)
+def test_a_zero_has_no_sign_so_that_judges_read_the_same_from_every_database(mode: str, text: str) -> None:
+    assert str(read_trace(Answer("k", Outcome.OK, text=text), "m", CELL, 0, mode).score) == "0.0"
+
+
 def test_what_cannot_be_read_is_unparsed_and_keeps_its_words() -> None:
     trace = read_trace(Answer("k", Outcome.OK, text="hm"), "m", CELL, 0, "structured")
     assert (trace.outcome, trace.score, trace.text) == (Outcome.UNPARSED, None, "hm")

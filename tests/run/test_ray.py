@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -178,19 +176,3 @@ def test_a_cluster_that_lets_everybody_in_is_refused(
     with pytest.raises(UsageError, match="lets everybody in"):
         run_audit(audit, storage=url)
     assert server.requests == []
-
-
-@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "auto"])
-def test_what_is_no_address_of_a_head_is_refused(server: FakeServer, url: str, address: str) -> None:
-    with pytest.raises(UsageError, match="is no address"):
-        run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=url)
-
-
-def test_a_file_and_a_password_are_refused(server: FakeServer, storage: str, postgres: Postgres) -> None:
-    audit: Any = config(server.url).with_run(engine="ray")
-    with pytest.raises(UsageError, match="cannot share the file"):
-        run_audit(audit, storage=storage)
-    with pytest.raises(UsageError, match="holds a password") as refused:
-        run_audit(audit, storage=postgres.schema())
-    assert PASSWORD not in str(refused.value)
-    assert not os.path.exists(storage.removeprefix("sqlite:///"))
