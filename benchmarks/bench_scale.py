@@ -15,8 +15,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_audit import KEY, ROOT, audit_config, scripted_server
 
-from tests.ray_cluster import TOKEN
+from tests.ray_cluster import ADDRESS, TOKEN, descendants, head
 
 ENGINES = ("sqlite", "postgres", "ray")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -42,17 +43,17 @@ def one(url: str, samples: int, storage: str, address: str | None) -> dict[str, 
     found = []
     for seed, number in enumerate((1, max(1, samples // 10), samples)):  # the first is for imports
         config = audit_config(url, number).model_copy(update={"name": f"n{number}-{seed}", "seed": seed, "run": given})
-        before, wall, cpu = _peak(), time.perf_counter(), time.process_time()
+        wall, cpu = time.perf_counter(), time.process_time()
         report = run_audit(config, storage=storage).report()
         found.append((sum(r.attempts for r in report.cost.rows), time.perf_counter() - wall, time.process_time() - cpu))
     (few, _, little), (calls, wall, much) = found[1:]
     return {
         "calls": calls,
+        "first_calls": found[0][0],
         "all_calls": sum(calls for calls, *_ in found),
         "wall_s": wall,
         "cpu_s_per_call": (much - little) / (calls - few),
         "memory_mb": _peak(),
-        "memory_before_mb": before,
     }
 
 
@@ -60,64 +61,82 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def cpu_of(family: list[int]) -> float:
-    """CPU seconds of processes, and of all that they have seen end."""
-    found = 0.0
-    for pid in family:
-        try:
-            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found += sum(map(int, words[11:15])) / TICKS
-    return found
+def cpu_of(pid: int, *, and_children: bool = False) -> float:
+    """CPU seconds of a process, and of those of its children that have ended; 0 once it has ended itself."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, words[11 : 15 if and_children else 13])) / TICKS
 
 
-def measured(
-    engine: str, url: str, samples: int, storage: str, address: str | None, roots: list[int]
-) -> dict[str, Any]:
-    """One engine in a process of its own, beside what others did for it."""
-    from tests.ray_cluster import descendants
+class Watch(threading.Thread):
+    """Notes the CPU time of Ray's workers for as long as they live.
 
-    def others() -> float:
-        return cpu_of([pid for root in roots for pid in descendants(root)])
+    Attributes:
+        seen: seconds by process, in the order in which they began.
+    """
 
-    before = others()
+    def __init__(self, root: int) -> None:
+        super().__init__(daemon=True)
+        self.seen: dict[int, float] = {}
+        self._root, self._end = root, threading.Event()
+
+    def run(self) -> None:
+        while not self._end.wait(0.2):
+            for pid in descendants(self._root):
+                with suppress(OSError):
+                    if Path(f"/proc/{pid}/cmdline").read_text().startswith("ray::Worker"):
+                        self.seen[pid] = max(self.seen.get(pid, 0.0), cpu_of(pid))
+
+    def stop(self) -> list[float]:
+        """Seconds of all workers, in order."""
+        self._end.set()
+        self.join()
+        return list(self.seen.values())
+
+
+def measured(url: str, samples: int, storage: str, address: str | None) -> dict[str, Any]:
+    """One engine in a process of its own."""
     words = [sys.executable, __file__, "--one", url, str(samples), storage, address or ""]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
-        raise SystemExit(f"{engine} failed:\n{done.stderr[-2000:]}")
+        raise SystemExit(f"{storage} failed:\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    calls = found["all_calls"]
     return {
-        "calls": calls,
+        "calls": found["calls"],
+        "first_calls": found["first_calls"],
+        "all_calls": found["all_calls"],
         "calls_per_s": round(found["calls"] / found["wall_s"], 1),
         "driver_cpu_ms_per_call": round(1000 * found["cpu_s_per_call"], 2),
-        "other_cpu_ms_per_call": round(1000 * (others() - before) / calls, 2),
         "memory_mb": round(found["memory_mb"]),
-        "memory_before_mb": round(found["memory_before_mb"]),
     }
 
 
 def on_server(stack: ExitStack, server: Any, engine: str, url: str, samples: int) -> dict[str, Any]:
     """An engine that writes to a server, and how much that comes to there."""
     from tests.postgres import PASSWORD
-    from tests.ray_cluster import ADDRESS, head
 
     storage = server.url(server.database()).replace(f":{PASSWORD}@", "@")
-    address, roots = None, [server.pid]
+    address, before = None, sum(cpu_of(pid, and_children=True) for pid in descendants(server.pid))
     if engine == "ray":
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aud-ray-", ignore_cleanup_errors=True)))
-        first = stack.enter_context(
-            head(folder, "bench", "--num-cpus=2", **{KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"})
-        )
+        keys = {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
+        first = stack.enter_context(head(folder, "bench", "--num-cpus=2", **keys))
         address = first.said(ADDRESS)
-        roots = [first.process.pid]
-    found = measured(engine, url, samples, storage, address, roots)
+        watch = Watch(first.process.pid)
+        watch.start()
+    found = measured(url, samples, storage, address)
+    if engine == "ray":
+        seconds = watch.stop()  # of each audit's two workers, their start included: the difference is the calls'
+        more = found["calls"] - found["first_calls"]
+        found["workers_cpu_ms_per_call"] = round(1000 * (sum(seconds[-2:]) - sum(seconds[:2])) / more, 2)
+    used = sum(cpu_of(pid, and_children=True) for pid in descendants(server.pid)) - before
+    found["database_cpu_ms_per_call"] = round(1000 * used / found["all_calls"], 2)
     with server.connect(storage.rsplit("/", 1)[1]) as connection:
-        size = connection.execute(
-            "SELECT pg_database_size(current_database()) - pg_database_size('template1')"
-        ).fetchone()[0]
-    return found | {"bytes_per_call": round(size / found["calls"])}
+        query = "SELECT pg_database_size(current_database()) - pg_database_size('template1')"
+        size = connection.execute(query).fetchone()[0]
+    return found | {"bytes_per_call": round(size / found["all_calls"])}
 
 
 def main() -> None:
@@ -138,11 +157,12 @@ def main() -> None:
     with ExitStack() as stack:
         url, server = stack.enter_context(scripted_server()), stack.enter_context(running())
         for engine in given.only.split(","):
+            print(f"{engine} …", file=sys.stderr)
             if engine == "sqlite":
                 file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "audits.db"
-                found[engine] = measured(engine, url, given.samples, f"sqlite:///{file}", None, [])
+                found[engine] = measured(url, given.samples, f"sqlite:///{file}", None)
                 size = sum(path.stat().st_size for path in file.parent.iterdir() if path.name.startswith("audits.db"))
-                found[engine]["bytes_per_call"] = round(size / found[engine]["calls"])
+                found[engine]["bytes_per_call"] = round(size / found[engine]["all_calls"])
             else:
                 found[engine] = on_server(stack, server, engine, url, given.samples)
     print(json.dumps(found, indent=1))

@@ -12,12 +12,13 @@ import yaml
 
 from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig
+from auditor.domain import Outcome
 from auditor.errors import UsageError
 from auditor.models import weights
 from auditor.run import cluster, planned_survey, run_audit
 from auditor.run.changes import change_note
 from auditor.run.fingerprints import fingerprint
-from auditor.storage import audits
+from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_replay import log, replayed
@@ -70,21 +71,20 @@ def test_replayed_models_are_answered_here_and_recorded_once(
 @pytest.mark.slow
 def test_a_model_of_a_host_has_a_worker_of_its_own_with_gpus(server: FakeServer, url: str, hired: list[float]) -> None:
     pytest.importorskip("gguf")
-    weights.pull("smollm2-135m")
-    audit = AuditConfig.model_validate(
-        {
-            "name": "scripted",
-            "survey": {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]},
-            "models": [{"name": "small", "model": "embedded/smollm2-135m"}],
-            "judges": [],
-            "embedding": {"model": "none"},
-            "probes": {"direct": {"samples": 1, "max_tokens": 60}, "logprob": {"method": "continuation"}},
-            "run": {"engine": "ray", "gpus": 0.5},
-        }
-    )
-    report = run_audit(audit, storage=url).report()
-    assert hired == [0.5]
-    assert {row.method: row.n for row in report.alignment}["logprob"] == 1
+    path = str(weights.pull("smollm2-135m"))
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
+    probes = {"direct": {"samples": 1}, "logprob": {"method": "continuation"}}
+    base = config(server.url, survey=survey, judges=[]).model_dump(mode="json")
+    model = base["models"][0] | {"weights": path}
+    run = {"engine": "ray", "gpus": 0.5}
+    audit = AuditConfig.model_validate(base | {"models": [model], "probes": probes, "run": run})
+    run_audit(audit, storage=url)
+    assert sorted(hired) == [0.0, 0.0, 0.5]
+    with open_database(url) as db:
+        found = results.contrasts(db, audits.get(db, "scripted").id)
+    assert found
+    assert {contrast.outcome for contrast in found} == {Outcome.OK}
+    assert len(server.requests) == 1
 
 
 def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, storage: str) -> None:
