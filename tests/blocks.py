@@ -23,8 +23,8 @@ NO_AUDIT = {
     'title = "My survey 2025"': "a mapping of a survey's columns: tests/test_docs_surveys.py loads it",
 }
 """By its first line, why a block is not run."""
-UNHEARD = "telemetry"
-"""A section that sends to a collector which is not there: estimated only."""
+UNHEARD = {"telemetry", "run"}
+"""Sections that name a collector or a cluster which is not there: estimated only."""
 
 
 class Block(NamedTuple):
