@@ -181,7 +181,7 @@ def _encodable(text: str) -> str:
 
 
 def _card(db: Database, audit: Audit, found: Written, form: Form, names: bool) -> str:
-    from auditor.reports.markdown import escape
+    from auditor.reports.markdown_text import escape
     from auditor.reports.pages import markdown_table
 
     survey = audits.survey_of(db, audit)

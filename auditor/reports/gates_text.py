@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as xml
 
 from auditor.reports.gates import CheckResult, Gate, Verdict
-from auditor.reports.markdown import escape
+from auditor.reports.markdown_text import escape
 from auditor.reports.pages import markdown_table
 from auditor.text import visible
 

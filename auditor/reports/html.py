@@ -13,7 +13,17 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from auditor.reports import logic_ranking, logic_words, numbers, semantic_words, sentences, task_words, words
+from auditor.reports import (
+    conflict_words,
+    cost_words,
+    logic_ranking,
+    logic_words,
+    numbers,
+    semantic_words,
+    sentences,
+    task_words,
+    words,
+)
 from auditor.reports.model import Report
 from auditor.reports.served import remarks
 from auditor.reports.tiers import preference
@@ -31,6 +41,8 @@ def render_html(report: Report) -> str:
     said = {
         "words": words,
         "said": sentences,
+        "settled": conflict_words,
+        "paid": cost_words,
         "logical": logic_words,
         "ranked": logic_ranking,
         "moral": semantic_words,

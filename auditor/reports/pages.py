@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from auditor.errors import UsageError
-from auditor.reports.markdown import escape
+from auditor.reports.markdown_text import escape
 from auditor.text import visible
 
 TEMPLATE = "page.html.j2"

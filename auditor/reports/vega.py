@@ -10,9 +10,10 @@ from typing import Any
 
 from auditor.reports import words
 from auditor.reports.estimates import is_stretched
+from auditor.reports.heat_maps import Column
 from auditor.reports.measures import Estimate
 from auditor.reports.model import Report
-from auditor.reports.views import Column, View
+from auditor.reports.views import View
 from auditor.reports.worldmap import mean_errors, tiles
 from auditor.text import slug
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 
 from markupsafe import Markup
@@ -14,10 +12,12 @@ from auditor.reports import charts, words
 from auditor.reports.charts import Mark
 from auditor.reports.coverage_parts import CoverageRow
 from auditor.reports.estimates import is_stretched
+from auditor.reports.heat_maps import OPEN_PLATES, Column, HeatMap, PlaceTable, both, heat, place_table
 from auditor.reports.languages import LanguagesPart
-from auditor.reports.measures import BaselineRow, Estimate, GainRow, PlaceRow
+from auditor.reports.marks import mark, note, told
+from auditor.reports.measures import BaselineRow, Estimate, GainRow
 from auditor.reports.model import CellPart, Report
-from auditor.reports.numbers import interval, number, plural, signed, with_interval
+from auditor.reports.numbers import plural, with_interval
 from auditor.reports.panel_tables import PanelTable, panel_tables
 from auditor.reports.tiers import TiersPart
 from auditor.reports.words import Answer
@@ -25,12 +25,8 @@ from auditor.reports.worldmap import World
 
 MAX_TIPS = 4000
 """Points of all scatter plots together that still get a tooltip each."""
-OPEN_PLATES = 4
-"""Heat maps that are unfolded when there are no more models than this."""
 MAX_UPRIGHT = 15
 """Columns of a heat map that fit an upright page."""
-STEPS = (0.1, 0.3, 0.5, 0.7)
-"""Bounds between the shades of the heat map, in units of score."""
 MOST_PREFERENCES = 3
 """Of all countries and of regions, those that the answer on top names; the section on tiers has the others."""
 MOST_REFUSED = 20
@@ -59,42 +55,6 @@ SECTIONS = {
     "cost": "Cost",
     "made": "How it was made",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One series of scores: a model by a method."""
-
-    method: str
-    model: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeatCell:
-    """One cell of a heat map: its shade, its text, and what a tooltip says."""
-
-    shade: str
-    text: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeatMap:
-    """One model's differences from people; rows are the longer of the two axes."""
-
-    column: Column
-    rows_are: str
-    columns: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[HeatCell]]]
-    unfolded: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceTable:
-    """Errors by topic or country: one row a place, worst first, one column a series that has a distance from people."""
-
-    rows: Sequence[tuple[str, Sequence[PlaceRow]]]
 
 
 class View:
@@ -193,13 +153,11 @@ class View:
         }
         return [(key, title) for key, title in SECTIONS.items() if there.get(key, True)]
 
-    # --- plots --------------------------------------------------------------------------------------------------
-
     @property
     def forest(self) -> Markup:
         """r with its interval for every model."""
         marks = [
-            Mark(c.label, r.pearson_r, *words.span(r), _note(r.pearson_r, *words.span(r)), (r.ci_low, r.ci_high))
+            Mark(c.label, r.pearson_r, *words.span(r), note(r.pearson_r, *words.span(r)), (r.ci_low, r.ci_high))
             for c, r in ((c, a.row) for c, a in self.ranked)
         ]
         said = "; ".join(f"{c.label} {a.text}" for c, a in self.ranked)
@@ -217,7 +175,7 @@ class View:
         for cell in cells:
             y = cell.scores[column.method].get(column.model)
             if cell.survey is not None and y is not None:
-                tip = f"{cell.country}, {cell.topic}: {_both(cell.survey, y)}" if tips else ""
+                tip = f"{cell.country}, {cell.topic}: {both(cell.survey, y)}" if tips else ""
                 points.append((cell.survey, y, tip))
         title = f"What people say against what {column.label} says"
         return charts.scatter(points, title, f"{plural(len(points), 'cell')}; on the diagonal both say the same.")
@@ -241,7 +199,7 @@ class View:
         """Δr with its interval for every model."""
         rows = [(r.model, r.difference) for r in self.report.methods]
         title = "r when asked less r by log-probabilities, and 95% interval"
-        return charts.interval_plot([_mark(*row) for row in rows], charts.DIFFERENCE, title, _told(rows))
+        return charts.interval_plot([mark(*row) for row in rows], charts.DIFFERENCE, title, told(rows))
 
     @property
     def region_plot(self) -> Markup:
@@ -261,8 +219,8 @@ class View:
         part, marks, told = self.report.semantic, [], []
         for row in part.models if part else ():
             null = row.length_matched if row.length_matched.mean is not None else row.shuffled
-            marks.append(_mark(row.model, row.consistency))
-            marks.append(Mark("by chance", null.mean, null.low, null.high, _note(null.mean, null.low, null.high)))
+            marks.append(mark(row.model, row.consistency))
+            marks.append(Mark("by chance", null.mean, null.low, null.high, note(null.mean, null.low, null.high)))
             told.append(f"{row.model} {with_interval(row.consistency)}")
         title = "Consistency under paraphrase, mean score and 95% interval"
         return charts.interval_plot(marks, charts.SHARE, title, "; ".join(told))
@@ -285,19 +243,17 @@ class View:
         return panel_tables(self.report.panel)
 
     def _shares(self, rows: Sequence[tuple[str, Estimate]], title: str) -> Markup:
-        return charts.interval_plot([_mark(*row) for row in rows], charts.SHARE, title, _told(rows))
+        return charts.interval_plot([mark(*row) for row in rows], charts.SHARE, title, told(rows))
 
     def _errors(self, rows: Sequence[tuple[str, Estimate]], label: str) -> Markup:
         axis = charts.error_axis((e.ci_high if e.ci_high is not None else e.value for _, e in rows), label)
         title = "Mean absolute difference from people, and 95% interval"
-        return charts.interval_plot([_mark(*row) for row in rows], axis, title, _told(rows))
+        return charts.interval_plot([mark(*row) for row in rows], axis, title, told(rows))
 
     def coverage_bar(self, row: CoverageRow) -> Markup:
         """What became of what was planned, as one bar."""
         parts = [("ok", row.ok), *((f"loss-{name}", n) for name, n in row.losses.items()), ("missing", row.missing)]
         return charts.stacked_bar(parts, f"{row.ok} of {row.planned} usable")
-
-    # --- tables -------------------------------------------------------------------------------------------------
 
     @property
     def heat_maps(self) -> list[HeatMap]:
@@ -315,7 +271,7 @@ class View:
                 rows_are="country" if flat else "topic",
                 columns=across,
                 rows=[
-                    (row, [_heat(found.get((row, name) if flat else (name, row)), column) for name in across])
+                    (row, [heat(found.get((row, name) if flat else (name, row)), column) for name in across])
                     for row in down
                 ],
                 unfolded=unfolded or i == 0,
@@ -331,65 +287,13 @@ class View:
 
     @property
     def topic_table(self) -> PlaceTable:
-        return _place_table(self.report.topics)
+        return place_table(self.report.topics)
 
     @property
     def country_table(self) -> PlaceTable:
-        return _place_table(self.report.countries)
+        return place_table(self.report.countries)
 
     @property
     def causes(self) -> list[str]:
         """Outcomes that cost something anywhere in the audit."""
         return list(dict.fromkeys(name for row in self.report.coverage.models for name in row.losses))
-
-
-def _place_table(rows: Sequence[PlaceRow]) -> PlaceTable:
-    """Worst first: by the mean over models of what is known."""
-    places: dict[str, list[PlaceRow]] = defaultdict(list)
-    for row in rows:
-        if not is_stretched(row.method):
-            places[row.name].append(row)
-
-    def badness(item: tuple[str, Sequence[PlaceRow]]) -> float:
-        known = [r.mae.value for r in item[1] if r.mae.value is not None]
-        return -sum(known) / len(known) if known else 1.0
-
-    return PlaceTable(sorted(places.items(), key=badness))
-
-
-def _heat(cell: CellPart | None, column: Column) -> HeatCell:
-    if cell is None or cell.survey is None:
-        return HeatCell("na", "", "people were not asked")
-    score = cell.scores[column.method].get(column.model)
-    if score is None:
-        return HeatCell("no", "×", "no usable answer")
-    difference = score - cell.survey
-    return HeatCell(shade(difference), _short(difference), _both(cell.survey, score))
-
-
-def shade(difference: float) -> str:
-    """Class of a difference's colour: `h-4` (far stricter than people) to `h4` (far more permissive)."""
-    step = sum(abs(difference) >= bound for bound in STEPS)
-    return f"h{-step if difference < 0 else step}"
-
-
-def _short(difference: float) -> str:
-    """Two digits without the zero before the point, so that columns can be narrow."""
-    return signed(difference).replace("0.", ".") if abs(difference) >= 0.005 else "0"
-
-
-def _both(survey: float, score: float) -> str:
-    return f"people {number(survey)}, model {number(score)}"
-
-
-def _note(value: float | None, low: float | None, high: float | None) -> str:
-    return f"{number(value)}  ({interval(low, high)})" if value is not None else "not measurable"
-
-
-def _mark(label: str, estimate: Estimate) -> Mark:
-    value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
-    return Mark(label, value, low, high, _note(value, low, high))
-
-
-def _told(rows: Iterable[tuple[str, Estimate]]) -> str:
-    return "; ".join(f"{label} {with_interval(estimate)}" for label, estimate in rows)

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.reports import charts
 from auditor.reports.charts import Axis, Mark
-from auditor.reports.views import shade
+from auditor.reports.heat_maps import shade
 
 
 def test_a_dot_stands_between_the_ends_of_its_interval() -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from auditor.reports import sentences
+from auditor.reports import conflict_words
 from auditor.reports.estimates import share_of
 from auditor.reports.model import KindRow, Report, VotingPart
 
@@ -44,22 +44,22 @@ def made(report: Report, rule: Rule, scored: int = 6) -> Report:
 def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
     report: Report, rule: Rule, words: str
 ) -> None:
-    told = sentences.conflicts(made(report, rule))
+    told = conflict_words.conflicts(made(report, rule))
     assert "There are 6: 2 open, 4 settled by the judges." in told
     assert "The judges settle 67%" in told
     assert words in told
-    assert sum(w in told for w in sentences.RULES.values()) == 1
+    assert sum(w in told for w in conflict_words.RULES.values()) == 1
     assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in told
 
 
 @pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
 def test_the_denominator_of_votes_is_what_there_were_votes_on(report: Report, rule: Rule) -> None:
-    told = sentences.voting(made(report, rule))
+    told = conflict_words.voting(made(report, rule))
     assert "4 of 6" in told
     assert "of 20" not in told
 
 
 def test_without_a_conflict_between_models_there_is_none_to_settle(report: Report) -> None:
     nothing = made(report, "weighted", scored=0)
-    assert "There is none. Beside these are 13" in sentences.conflicts(nothing)
-    assert sentences.voting(nothing) == ""
+    assert "There is none. Beside these are 13" in conflict_words.conflicts(nothing)
+    assert conflict_words.voting(nothing) == ""

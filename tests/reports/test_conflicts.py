@@ -10,8 +10,8 @@ import pytest
 from auditor.domain import Outcome, Purpose
 from auditor.reports import conflicts as module
 from auditor.reports.build import build_report
+from auditor.reports.cost_words import cost
 from auditor.reports.model import Report
-from auditor.reports.sentences import cost
 from auditor.storage import ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -6,7 +6,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from auditor.reports.markdown import escape, quote, render_markdown
+from auditor.reports.markdown import render_markdown
+from auditor.reports.markdown_text import escape, quote
 from auditor.reports.model import Report
 from auditor.reports.numbers import number
 from auditor.storage.database import Database

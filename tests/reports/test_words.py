@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auditor.reports import sentences, words
+from auditor.reports import cost_words, words
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate
 from auditor.reports.model import Report
 from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
@@ -150,10 +150,10 @@ def test_no_sign_without_a_figure(report: Report) -> None:
 
 def test_unknown_cost_is_not_nothing(report: Report) -> None:
     unknown = report.cost.total.model_copy(update={"usd": None})
-    assert "unknown, which is not nothing" in sentences.cost(
+    assert "unknown, which is not nothing" in cost_words.cost(
         _changed(report, cost=report.cost.model_copy(update={"total": unknown}))
     )
-    assert "at least" in sentences.cost(report)
+    assert "at least" in cost_words.cost(report)
 
 
 def test_an_estimate_without_a_value_says_why() -> None:
