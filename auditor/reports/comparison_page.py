@@ -46,7 +46,7 @@ def page_of(comparison: Comparison) -> Page:
         subtitle=f"Measured against {comparison.survey}" if comparison.survey else "Verdicts on the same traces",
         answer=headline(comparison),
         points=[
-            *(sentence(pair) for pair in comparison.pairs[:6]),
+            *(sentence(pair) for pair in comparison.pairs[:6] if len(comparison.pairs) > 1),  # one is the answer itself
             *(verdict_sentence(p.verdicts) for p in comparison.pairs[:6] if p.verdicts),
             *map(settled_sentence, comparison.settlements),
         ],
