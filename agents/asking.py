@@ -31,7 +31,7 @@ async def ask(context: Context, stage: str, calls: Sequence[Call]) -> dict[str, 
             _work(context, stage, queue, answers)
             for name, lane in lanes.items()
             for queue in [iter(lane)]
-            for _ in range(min(len(lane), context.config.model(name).most_in_flight))
+            for _ in range(min(len(lane), context.most_at_once(name)))
         )
     )
     return answers

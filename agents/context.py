@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -134,6 +135,10 @@ class Context:
     def seating(self) -> Seating:
         """Who sits on the panel of which trace."""
         return seating(self.config, self.survey)
+
+    def most_at_once(self, model: str) -> int:
+        """Calls to a model that may wait for their answers together: all, where they go out as one batch."""
+        return sys.maxsize if self.config.batch else self.config.model(model).most_in_flight
 
     def raise_if_stopped(self) -> None:
         """End the run where it was told to stop.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Goes up by one with each revision in `migrations/versions`, whose names are these numbers."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
@@ -142,6 +142,24 @@ class DispatchRow(SQLModel, table=True):
     name: str
     purpose: str
     started_at: str
+
+
+class BatchRow(SQLModel, table=True):
+    """Calls that were put to a provider together, and whether their answers were collected; `calls` are their keys."""
+
+    __tablename__ = "batch"
+    id: int | None = Field(default=None, primary_key=True)
+    audit_id: int = Field(sa_column=Column(ForeignKey("audit.id", ondelete="CASCADE"), nullable=False, index=True))
+    tag: str = Field(unique=True)
+    name: str
+    remote: str | None = None
+    n: int
+    calls: str = Field(sa_column=Column(Text, nullable=False))
+    reserved_usd: float
+    prepared_at: str
+    submitted_at: str | None = None
+    ended_at: str | None = None
+    how: str | None = None
 
 
 class LinkRow(SQLModel, table=True):

@@ -14,9 +14,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+
+if TYPE_CHECKING:
+    from tests.fake_batches import FakeBatches
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,9 @@ def review_of_answer(valid: bool, confidence: int = 80) -> dict[str, Any]:
 class FakeServer:
     """The server, in a thread of its own; `requests` holds all that came, `script` may be replaced at any time."""
 
-    def __init__(self, script: Script = answer) -> None:
+    def __init__(self, script: Script = answer, batches: FakeBatches | None = None) -> None:
         self.script = script
+        self.batches = batches
         self.requests: list[Request] = []
         self.url = ""
         self._lock = threading.Lock()
@@ -157,6 +161,8 @@ class FakeServer:
     async def _start(self) -> None:
         app = web.Application(client_max_size=2**26)
         handle: Callable[[web.Request], Awaitable[web.StreamResponse]] = self._handle
+        if self.batches is not None:
+            self.batches.add_to(app, lambda: self.script)
         app.router.add_post("/{path:.*}", handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)  # what is held back stays so
         await self._runner.setup()

@@ -170,6 +170,7 @@ def status(
     """
     from auditor.reports.status import status_of
     from auditor.run import storage_url
+    from auditor.run.batches import waiting_words
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
@@ -201,6 +202,8 @@ def status(
     ]  # fmt: skip
     table(columns, rows)
     for s in found:
+        if waits := waiting_words([batch["calls"] for batch in s["batches"]]):
+            say(f"{s['audit']}: {waits}; the run that submitted them, or the same command again, collects them.")
         for name in s["drift"]:
             say(f"{s['audit']}: what stands behind {name} changed; see the report, or --json.")
 

@@ -28,6 +28,7 @@ from auditor.config.sections import (
     EMBEDDED,
     NAME,
     REPLAY,
+    BatchSection,
     CheckSection,
     ConflictSection,
     EmbeddingSection,
@@ -76,6 +77,8 @@ class AuditConfig(Section):
     """Where requests go out from; it changes no result."""
     telemetry: TelemetrySection | None = None
     """Whom to tell of calls, beside the database; it changes no result."""
+    batch: BatchSection | None = None
+    """Half the price, within a day: how calls go out; it changes no result."""
     storage: str | None = None
     """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
     seed: int = 0
@@ -151,6 +154,12 @@ class AuditConfig(Section):
                 f"the key 'survey' is missing. Add it; the probe '{asking[0]}' asks about its countries and topics. "
                 "Or add 'task', to ask questions of your own."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _batches_from_one_process(self) -> AuditConfig:
+        if self.batch is not None and self.run.engine != "local":
+            raise ValueError("batch: batches go out from one process. Leave out this table, or run.engine.")
         return self
 
     @model_validator(mode="after")
@@ -276,12 +285,12 @@ class AuditConfig(Section):
     @property
     def hash(self) -> str:
         """SHA-256 of what determines the results: everything but where they are stored, what is asked of them,
-        where requests go out from, and who is told of calls.
+        where requests go out from and whether in batches, and who is told of calls.
 
         Of a file its name counts, not its folder, so that a project can be moved.
         """
         return canonical_hash(
-            _placeless(self.model_dump(mode="json", exclude={"storage", "check", "run", "telemetry"}))
+            _placeless(self.model_dump(mode="json", exclude={"storage", "check", "run", "telemetry", "batch"}))
         )
 
 

@@ -211,6 +211,22 @@ class RunSection(Section):
     """GPUs of the worker of each model that runs on its host: embedded ones, and weights for log-probabilities."""
 
 
+class BatchSection(Section):
+    """Calls go out in the batches that providers offer at a lower price, and come back within a day; none where the
+    table is missing."""
+
+    price: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """What a call costs in a batch, as a share of its usual price."""
+    poll_s: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds until a batch is first asked after; the pauses grow to fifteen times that."""
+    quiet_s: Annotated[float, Field(gt=0)] = 2.0
+    """Calls that wait go out together once no further one has come for so many seconds."""
+    least: Annotated[int, Field(ge=1)] = 20
+    """Fewer calls at once go out as usual: a batch of a few may take a day as well, and saves next to nothing."""
+    most: Annotated[int, Field(ge=1)] = 50_000
+    """Calls of one batch at most; fewer where an account may not have so much under way, or the provider takes less."""
+
+
 class TelemetrySection(Section):
     """Spans and events about calls, sent to a collector that speaks OpenTelemetry; none where the table is missing."""
 

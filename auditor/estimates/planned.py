@@ -10,13 +10,14 @@ from auditor.agents.calls import direct_call, review_call
 from auditor.agents.context import Context, Nobody
 from auditor.agents.contrasts import comparisons
 from auditor.agents.languages import samples_of
-from auditor.config import EMBEDDED, AuditConfig, ModelSection
+from auditor.config import EMBEDDED, AuditConfig, BatchSection, ModelSection
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
 from auditor.estimates.asked import SAMPLED, Planned
 from auditor.estimates.calls import USABLE, direct_calls, reached, reviewed_traces, seat_calls
 from auditor.estimates.moral import planned_semantic
 from auditor.estimates.recorded import actual_costs, recorded_calls
+from auditor.models.batches import dialect_of
 from auditor.models.door import TokenPrice
 from auditor.models.endpoint import price_of
 from auditor.models.likelihood import measures
@@ -48,7 +49,7 @@ def estimate(config: AuditConfig, survey: Survey, cells: Sequence[Cell], db: Dat
     """
     means = {(m.model, m.purpose): m for m in (tallies.answer_means(db) if db else ())}
     planned = list(_planned(config, survey, cells))
-    rows = [_row(plan, means.get((plan.model.model, plan.purpose.value))) for plan in planned]
+    rows = [_row(plan, means.get((plan.model.model, plan.purpose.value)), config.batch) for plan in planned]
     priced = [row.usd for row in rows if row.usd is not None]
     return Forecast(
         audit=config.name,
@@ -187,7 +188,7 @@ def _logic(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterat
 # --- tokens and money -------------------------------------------------------------------------------------------
 
 
-def _row(plan: Planned, mean: AnswerMean | None) -> ForecastRow:
+def _row(plan: Planned, mean: AnswerMean | None, batch: BatchSection | None) -> ForecastRow:
     sizes = [_prompt_bytes(call) for call in plan.examples] or [0]
     size = sum(sizes) / len(sizes)
     prompt = Range.of(*(size / per for per in BYTES_PER_TOKEN))
@@ -196,6 +197,11 @@ def _row(plan: Planned, mean: AnswerMean | None) -> ForecastRow:
     calls = plan.calls
     tokens_in, tokens_out = (calls * tokens for tokens in (prompt, answer))
     cost = None if price is None else tokens_in * Range.of(price[0]) + tokens_out * Range.of(price[1])
+    if (
+        batch and price and dialect_of(plan.model)
+    ):  # repairs, and what a server without batches is asked, cost the whole
+        cost = cost and cost * Range.of(batch.price, batch.price, 1)
+        source += f"; in batches {batch.price:g} of it"
     return ForecastRow(
         name=plan.model.name,
         model=plan.model.model,

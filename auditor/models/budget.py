@@ -66,6 +66,10 @@ class Budget:
         self._reserved += estimate
         return True
 
+    def hold(self, estimate: float) -> None:
+        """Set the amount aside for what went out before, whatever the limit says."""
+        self._reserved += estimate
+
     def settle(self, estimate: float, cost: float | None) -> None:
         """Replace a reservation by what the request really cost, where that is known."""
         self._reserved = max(0.0, self._reserved - estimate)

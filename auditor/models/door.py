@@ -53,6 +53,10 @@ class TokenPrice(NamedTuple):
         """Of one answer, `cached` of whose prompt's tokens had been kept."""
         return (prompt - cached) * self.input + cached * self.cached + completion * self.output
 
+    def times(self, factor: float) -> TokenPrice:
+        """That many times the price."""
+        return TokenPrice(self.input * factor, self.output * factor, self.cached * factor)
+
 
 @functools.cache
 def listed_price(model: str) -> TokenPrice | None:
@@ -121,6 +125,11 @@ def _beneath() -> tuple[Callable[..., Any], Callable[[dict[str, Any]], Any]]:
         )
 
     return inspect.unwrap(litellm().acompletion), log
+
+
+def client() -> Any:
+    """The guarded HTTP client of this run, for what litellm has no translation of."""
+    return vars(litellm())["aclient_session"]
 
 
 async def close_clients() -> None:

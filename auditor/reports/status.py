@@ -11,7 +11,7 @@ from auditor.domain import Outcome
 from auditor.reports.coverage import Unit, planned_verdicts
 from auditor.reports.people import settled
 from auditor.reports.served import drifted, served
-from auditor.storage import audits, comparisons, limits, moral, results, tallies
+from auditor.storage import audits, batches, comparisons, limits, moral, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.standing import Standing
@@ -22,7 +22,7 @@ def status_of(db: Database, audit: Audit) -> dict[str, Any]:
     """Stage, coverage, conflicts and cost of an audit, as JSON can hold them.
 
     `served` is what providers say they used for each model, `drift` names the models for which that changed, `limits`
-    are the changes of how many requests each account was allowed in flight.
+    are the changes of how many requests each account was allowed in flight, `batches` those that wait at providers.
     `traces` and `verdicts` count what is recorded; `…_planned` what there is to be, None for imported scores (and the
     verdicts, until all traces are there, of the traces that have a score so far); where sampling may end early, the
     most that there can be, until it has ended. `cost_usd` is the sum of the known prices, None when none is known;
@@ -55,8 +55,13 @@ def status_of(db: Database, audit: Audit) -> dict[str, Any]:
         "unpriced": money.unpriced,
         "served": [row.model_dump() for row in used],
         "drift": drifted(used),
+        "batches": [_batch(waits) for waits in batches.waiting(db, audit.id)],
         "limits": [change._asdict() for change in limits.changes(db, audit.id)],
     }
+
+
+def _batch(waits: batches.Waiting) -> dict[str, Any]:
+    return {"model": waits.name, "batch": waits.remote, "calls": waits.calls, "since": waits.prepared_at.isoformat()}
 
 
 def _traces_planned(db: Database, audit: Audit, config: AuditConfig, traces: Sequence[OutcomeTally]) -> int:

@@ -126,6 +126,7 @@ async def _surroundings(
     """What nodes work in, with a gateway to the audit's models that is closed at the end."""
     from auditor.agents.context import Context
     from auditor.agents.recording import Book, Recording
+    from auditor.run.batches import batching
     from auditor.run.replaying import Divided, Replaying, load_records
     from auditor.run.telemetry import Telling, opened
 
@@ -134,8 +135,11 @@ async def _surroundings(
     sink, book = opened(config), Book(db, audit.id, run)
     async with sending(config, audit.id, db, progress.noted) as sender:
         gateway = _gateway(config, book, records, stop, sender)
-        telling = Telling(gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None
-        asker: Asker = telling or gateway
+        batches = batching(gateway, config, book, stop, progress.noted)
+        telling = (
+            Telling(batches or gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None
+        )
+        asker: Asker = telling or batches or gateway
         here = Recording(Replaying(asker, records), book)
         began = ledger.now()
         try:
@@ -153,6 +157,8 @@ async def _surroundings(
                 run=run,
             )
         finally:
+            if batches is not None:
+                await batches.close()
             await gateway.close()
             if telling is not None:
                 await asyncio.to_thread(telling.finish, readings(db, audit.id, began), progress.noted)

@@ -1,0 +1,27 @@
+"""Providers' batch interfaces: the same requests at a lower price, answered within a day.
+
+litellm does not translate calls into lines of a batch, cannot submit Anthropic's batches, and has clients of their own
+behind OpenAI's, which take keys out of the environment. So only its translation of a single call is used: each is
+written as it would go out, and what comes back is read as its answer would be. Files and batches go through the door
+that calls go through.
+"""
+
+from __future__ import annotations
+
+from auditor.config import ModelSection
+from auditor.models.batches.anthropic import ANTHROPIC
+from auditor.models.batches.dialect import Dialect
+from auditor.models.batches.openai import OPENAI
+
+_DIALECTS: dict[str, Dialect] = {
+    "openai": OPENAI,
+    "groq": OPENAI,
+    "hosted_vllm": OPENAI,
+    "anthropic": ANTHROPIC,
+}
+"""By provider; a server of one's own may speak the protocol without having batches, which asking it tells."""
+
+
+def dialect_of(section: ModelSection) -> Dialect | None:
+    """How batches are put to a model's provider; None where it has none that is known."""
+    return _DIALECTS.get(section.model.split("/", 1)[0])

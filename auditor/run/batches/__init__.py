@@ -1,0 +1,7 @@
+"""Asking through providers' batches: half the price, within a day, over as many runs as that takes."""
+
+from __future__ import annotations
+
+from auditor.run.batches.asker import Batching, batching, waiting_words
+
+__all__ = ["Batching", "batching", "waiting_words"]

@@ -1,0 +1,316 @@
+"""Audits that are asked in providers' batches: the same results, nothing paid twice, nothing lost between runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from auditor.agents.context import Silent
+from auditor.config import AuditConfig, Price
+from auditor.errors import ModelSetupError
+from auditor.estimates.planned import estimate
+from auditor.reports.status import status_of
+from auditor.run import open_audit, planned_cells, planned_survey, run_audit
+from auditor.storage import audits, batches, ledger
+from auditor.storage.database import open_database
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.dying import run_until
+from tests.e2e.test_run import config_file, start, stored
+from tests.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
+from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+
+BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1}
+CALLS = 54
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer(batches=FakeBatches()) as running:
+        yield running
+
+
+def small(server: FakeServer, provider: str = "openai", **changes: Any) -> AuditConfig:
+    """Three models, three cells, two samples, and every trace judged by the two others: 54 calls."""
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
+    made = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
+    base = server.url if provider == "openai" else server.url.removesuffix("/v1")
+    models = [
+        m.model_copy(update={"model": m.model.replace("openai", provider), "api_base": base}) for m in made.models
+    ]
+    return made.model_copy(update={"models": models})
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_batches_come_to_the_same_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
+    assert server.batches
+    usual, batched = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
+    run_audit(small(server, provider), storage=usual)
+    server.requests.clear()
+    server.batches.asked.clear()
+    run_audit(small(server, provider, batch=BATCH), storage=batched)
+    assert stored(batched) == stored(usual)
+    assert len(stored(batched)["traces"]) == 18
+    assert not server.requests
+    assert not [path for _, path, _ in server.batches.asked if path == "/v1/messages"]
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
+
+
+@pytest.mark.parametrize(
+    ("provider", "point"),
+    [("openai", "batch_prepared"), ("openai", "batch_sent"), ("openai", "after_record:7"), ("anthropic", "batch_sent")],
+)
+def test_killed_at_any_place_nothing_is_submitted_twice(
+    server: FakeServer, storage: str, provider: str, point: str
+) -> None:
+    assert server.batches
+    audit = small(server, provider, judges=[], batch=BATCH)
+    code, _ = run_until(audit, storage, point)
+    assert code == -9
+    assert bool(server.batches.keys) == (point != "batch_prepared")
+    run_audit(audit, storage=storage)
+    assert Counter(server.batches.keys) == dict.fromkeys(server.batches.keys, 1)
+    assert len(server.batches.keys) == 18
+    assert not server.requests
+    report = open_audit("scripted", storage=storage).report()
+    assert all(row.ok == row.planned for row in report.coverage.total)
+    assert (report.cost.total.calls, report.cost.total.attempts, report.cost.lost) == (18, 18, 0)
+    with open_database(storage) as db:
+        assert batches.waiting(db, audits.get(db, "scripted").id) == []
+
+
+def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_them(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    assert server.batches
+    server.batches.held = True
+    file = config_file(tmp_path, small(server, batch=BATCH))
+    running = start(file, storage)
+    wait_until(lambda: len(server.batches.keys) == 18 if server.batches else False, running)
+    wait_until(lambda: "batch_2" in " ".join(path for _, path, _ in server.batches.asked), running)  # type: ignore[union-attr]
+    running.send_signal(signal.SIGINT)
+    _, talk = running.communicate()
+    assert running.returncode == 130, talk
+    assert "18 calls wait in 3 batches at the provider" in talk
+    assert f"Go on with: auditor run {file}" in talk
+    told = status(storage)
+    assert [(b["model"], b["calls"]) for b in told["batches"]] == [(f"model-{m}", 6) for m in "abc"]
+    assert open_audit("scripted", storage=storage).report().cost.lost == 0
+    server.batches.held = False
+    again = start(file, storage)
+    _, talk = again.communicate()
+    assert again.returncode == 0, talk
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
+    assert status(storage)["batches"] == []
+
+
+def test_of_a_batch_that_expires_the_answers_are_kept_and_the_rest_goes_again(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    server.batches.fate = lambda batch, line: [DONE, EXPIRED, CANCELLED][line % 3] if batch < 3 else DONE
+    run_audit(small(server, batch=BATCH), storage=storage)
+    asked = Counter(server.batches.keys)
+    assert len(asked) == CALLS
+    assert sorted(asked.values()) == [1] * (CALLS - 12) + [2] * 12
+    cost = open_audit("scripted", storage=storage).report().cost
+    assert (cost.total.answers, cost.total.attempts, cost.lost) == (CALLS, CALLS + 12, 0)
+
+
+def test_lines_with_errors_are_failures_and_those_that_may_help_go_again(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    seen: set[str] = set()
+
+    def moody(request: Request) -> Reply:
+        if request.draw("mood") < 0.2:
+            return error(400, f"this cannot be asked, {KEY}")
+        if request.draw("mood") < 0.5 and request.text not in seen:
+            seen.add(request.text)
+            return error(429, "slow down")
+        return answer(request)
+
+    server.script = moody
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    [traces] = report.coverage.total
+    bad = traces.losses["client_error"]
+    assert (traces.ok, traces.planned) == (18 - bad, 18)
+    assert 0 < bad < 18
+    assert len(server.batches.keys) == 18 + len(seen) > 18
+    assert KEY.encode() not in Path(storage.removeprefix("sqlite:///")).read_bytes()
+
+
+def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
+    server: FakeServer, storage: str
+) -> None:
+    assert server.batches
+    price = {"input": 10.0, "output": 100.0}  # an answer costs $0.003 by itself
+    audit = small(server, judges=[], batch=BATCH, limits={"budget_usd": 0.2})
+    models = [m.model_copy(update={"price": Price.model_validate(price)}) for m in audit.models]
+    audit = audit.model_copy(update={"models": models})
+    run_audit(audit, storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    [traces] = report.coverage.total
+    assert 0 < traces.ok == len(server.batches.keys) < 18
+    assert traces.losses == {"over_budget": 18 - traces.ok}
+    assert report.cost.total.usd == pytest.approx(traces.ok * 0.0015)
+
+
+def test_what_was_not_asked_is_not_taken(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    assert server.batches
+    foreign = {"custom_id": "f" * 64, "response": {"status_code": 200, "body": completion("1").body}, "error": None}
+    odd = {"custom_id": 7, "response": "x"}
+    server.batches.extra = [json.dumps(foreign).encode(), json.dumps(odd).encode(), b"\xff{", b"[" * 100_000]
+    told = Notes()
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=told)
+    assert any("4 lines of the batch batch_0 are of no call in it" in note for note in told.notes)
+    with open_database(storage) as db:
+        assert not ledger.known_keys(db, ["f" * 64])
+        assert len(ledger.known_keys(db, server.batches.keys)) == 18
+
+
+def test_a_model_without_batches_is_asked_as_usual_beside_one_that_has_them(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    assert server.batches
+    with FakeServer(batches=FakeBatches(there=False)) as other:
+        audit = small(server, batch=BATCH)
+        first, second, third = audit.models
+        models = [first, second.model_copy(update={"api_base": other.url}), third]
+        audit = audit.model_copy(update={"models": models})
+        told, usual = Notes(), f"sqlite:///{tmp_path / 'usual.db'}"
+        run_audit(audit, storage=storage, progress=told)
+        asked = [r for r in other.requests if r.path == "/v1/chat/completions"]
+        run_audit(audit.model_copy(update={"batch": None}), storage=usual)
+    assert stored(storage) == stored(usual)
+    assert [note for note in told.notes if "no batches" in note] == [
+        "The provider of 'model-b' has no batches: its calls go out as usual, at the usual price."
+    ]
+    assert len(asked) == CALLS / 3
+    assert len(server.batches.keys) == CALLS * 2 / 3
+
+
+def test_calls_are_split_into_batches_that_are_not_too_large(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    run_audit(small(server, judges=[], batch=BATCH | {"most": 4}), storage=storage)
+    assert max(len(b.bodies) for b in server.batches.batches) == 4
+    assert len(set(server.batches.keys)) == len(server.batches.keys) == 18
+
+
+def test_few_calls_go_out_as_usual(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    run_audit(small(server, judges=[], batch=BATCH | {"least": 7}), storage=storage)
+    assert not server.batches.batches
+    assert len(server.requests) == 18
+
+
+def test_a_batch_that_arrived_though_the_provider_said_otherwise_is_not_sent_again(
+    server: FakeServer, storage: str
+) -> None:
+    assert server.batches
+    server.batches.deaf = 2
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    assert len(set(server.batches.keys)) == len(server.batches.keys) == 18
+
+
+def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
+    server.batches.looks = 3
+    server.batches.refuse = lambda number: full if number == 1 else None
+    audit = small(server, judges=[], batch=BATCH | {"most": 3})
+    run_audit(audit.model_copy(update={"models": audit.models[:2]}), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.coverage.total[0].ok == 12
+    assert len(server.batches.keys) == 15
+
+
+def test_a_batch_that_is_refused_says_why_and_the_next_run_submits_it_again(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    server.batches.refuse = lambda number: {"code": "invalid_model", "message": "There is no such model."}
+    audit = small(server, judges=[], batch=BATCH)
+    with pytest.raises(ModelSetupError, match="does not take a batch: There is no such model"):
+        run_audit(audit, storage=storage)
+    server.batches.refuse = lambda number: None
+    run_audit(audit, storage=storage)
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == 18
+
+
+def test_a_server_that_sends_batches_elsewhere_is_not_followed(storage: str) -> None:
+    with (
+        FakeServer(batches=Elsewhere()) as redirecting,
+        pytest.raises(ModelSetupError, match="redirects, which is not followed"),
+    ):
+        run_audit(small(redirecting, judges=[], batch=BATCH), storage=storage)
+
+
+def test_without_batch_in_the_config_what_waits_is_told_and_asked_anew(server: FakeServer, storage: str) -> None:
+    assert server.batches
+    audit = small(server, judges=[], batch=BATCH)
+    assert run_until(audit, storage, "batch_submitted:3")[0] == -9
+    told = Notes()
+    run_audit(audit.model_copy(update={"batch": None}), storage=storage, progress=told)
+    [note] = [n for n in told.notes if "wait" in n]
+    assert note.startswith("18 calls wait in 3 batches at the provider; without [batch]")
+    assert len(server.requests) == 18
+    assert status(storage)["batches"] == []
+
+
+def test_batches_are_no_part_of_what_makes_an_audit_another_one(server: FakeServer) -> None:
+    usual, batched = small(server), small(server, batch=BATCH)
+    assert usual.hash == batched.hash
+
+
+def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
+    price = Price(input=1.0, output=2.0)
+    totals = []
+    for batch in (None, BATCH):
+        audit = small(server, batch=batch)
+        audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
+        survey = planned_survey(audit)
+        totals.append(estimate(audit, survey, planned_cells(survey)))
+    usual, batched = (t.usd for t in totals)
+    assert usual
+    assert batched
+    assert batched.expected == pytest.approx(usual.expected / 2)
+    assert batched.high == pytest.approx(usual.high)
+    assert all("in batches 0.5 of it" in row.price_source for row in totals[1].rows)
+
+
+class Notes(Silent):
+    """Keeps what is noted."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def noted(self, text: str) -> None:
+        self.notes.append(text)
+
+
+class Elsewhere(FakeBatches):
+    """Sends every question about batches to another place."""
+
+    async def _list(self, raw: web.Request) -> web.StreamResponse:
+        raise web.HTTPTemporaryRedirect("http://127.0.0.1:9/v1/batches")
+
+
+def status(storage: str) -> dict[str, Any]:
+    with open_database(storage, create=False) as db:
+        return status_of(db, audits.get(db, "scripted"))
+
+
+def wait_until(reached: Callable[[], bool], running: subprocess.Popen[str]) -> None:
+    while not reached():
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)

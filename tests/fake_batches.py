@@ -1,0 +1,266 @@
+"""Batch interfaces for the scripted server, on the wire as OpenAI's and Anthropic's documentation have them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email import message_from_bytes
+from typing import Any
+
+from aiohttp import web
+
+from tests.fake_server import Reply, Request, Script
+
+DONE, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
+Fate = Callable[[int, int], str]
+
+
+@dataclass
+class Submitted:
+    """One batch: its requests by custom id, and how often it was looked at."""
+
+    id: str
+    bodies: dict[str, dict[str, Any]]
+    metadata: dict[str, str]
+    number: int
+    headers: dict[str, str]
+    of_messages: bool = False
+    looks: int = 0
+    made: float = field(default_factory=time.time)
+
+
+@dataclass
+class FakeBatches:
+    """What the server does with batches; all may be changed at any time.
+
+    Attributes:
+        looks: how often a batch must be looked at before it has ended.
+        held: while set, no batch ends.
+        fate: what becomes of a line, by the batch's number and its own.
+        extra: lines that are put among the results.
+        refuse: an error with which a batch fails as a whole, by its number.
+        deaf: how many submissions arrive, though their answer is an error.
+        there: whether the interface is there at all.
+    """
+
+    looks: int = 1
+    held: bool = False
+    fate: Fate = lambda batch, line: DONE
+    extra: list[bytes] = field(default_factory=list)
+    refuse: Callable[[int], dict[str, str] | None] = lambda number: None
+    deaf: int = 0
+    there: bool = True
+    batches: list[Submitted] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[str]:
+        """Custom ids of all batches, in order."""
+        return [key for batch in self.batches for key in batch.bodies]
+
+    def add_to(self, app: web.Application, script: Callable[[], Script]) -> None:
+        """Add the routes; `script` says what answers a line."""
+        self._script = script
+        for method, path, handler in (
+            ("POST", "/v1/files", self._put_file),
+            ("GET", "/v1/files/{id}/content", self._get_file),
+            ("POST", "/v1/batches", self._submit),
+            ("GET", "/v1/batches", self._list),
+            ("GET", "/v1/batches/{id}", self._look),
+            ("POST", "/v1/messages", self._message),
+            ("POST", "/v1/messages/batches", self._submit_messages),
+            ("GET", "/v1/messages/batches", self._list_messages),
+            ("GET", "/v1/messages/batches/{id}", self._look_at_messages),
+            ("GET", "/v1/messages/batches/{id}/results", self._message_results),
+        ):
+            app.router.add_route(method, path, self._noted(handler))
+
+    def _noted(self, handler: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
+        async def inside(raw: web.Request) -> web.StreamResponse:
+            self.asked.append((raw.method, raw.path, dict(raw.headers)))
+            if not self.there and raw.path != "/v1/messages":
+                return _json({"error": {"message": "no such route"}}, 404)
+            response: web.StreamResponse = await handler(raw)
+            return response
+
+        return inside
+
+    # --- OpenAI ---------------------------------------------------------------------------------------------------
+
+    async def _put_file(self, raw: web.Request) -> web.StreamResponse:
+        head = f"Content-Type: {raw.headers['content-type']}\r\n\r\n".encode()
+        parts = message_from_bytes(head + await raw.read()).get_payload()
+        assert isinstance(parts, list)
+        named = {p.get_param("name", header="content-disposition"): p for p in parts}  # type: ignore[union-attr]
+        assert named["purpose"].get_payload(decode=True) == b"batch"  # type: ignore[union-attr]
+        id_ = f"file-{len(self.files)}"
+        self.files[id_] = named["file"].get_payload(decode=True)  # type: ignore[union-attr,assignment]
+        return _json({"id": id_, "object": "file", "purpose": "batch"})
+
+    async def _submit(self, raw: web.Request) -> web.StreamResponse:
+        asked = await raw.json()
+        assert (asked["completion_window"], asked["endpoint"]) == ("24h", "/v1/chat/completions")
+        lines = [json.loads(line) for line in self.files[asked["input_file_id"]].splitlines()]
+        assert all((one["method"], one["url"]) == ("POST", "/v1/chat/completions") for one in lines)
+        batch = self._add([(one["custom_id"], one["body"]) for one in lines], asked["metadata"], raw)
+        return self._heard(_openai(batch, "validating"))
+
+    async def _list(self, raw: web.Request) -> web.StreamResponse:
+        page, more = _page(self.batches, raw.query.get("after"), int(raw.query["limit"]))
+        return _json({"object": "list", "data": [_openai(b, "in_progress") for b in page], "has_more": more})
+
+    async def _look(self, raw: web.Request) -> web.StreamResponse:
+        batch = self._batch(raw)
+        if error := self.refuse(batch.number):
+            return _json(_openai(batch, "failed") | {"errors": {"object": "list", "data": [error]}})
+        if not self._has_ended(batch):
+            return _json(_openai(batch, "in_progress"))
+        fates = {self.fate(batch.number, i) for i in range(len(batch.bodies))}
+        status = next((s for s in (EXPIRED, CANCELLED) if s in fates), "completed")
+        files = {"output_file_id": f"out-{batch.number}", "error_file_id": f"errors-{batch.number}"}
+        return _json(_openai(batch, status) | files)
+
+    async def _get_file(self, raw: web.Request) -> web.StreamResponse:
+        kind, _, number = raw.match_info["id"].partition("-")
+        batch = self.batches[int(number)]
+        rows: list[bytes] = list(self.extra) if kind == "out" else []
+        for key, fate, reply in self._answered(batch):
+            told: dict[str, Any] = {"id": f"batch_req_{key[:6]}", "custom_id": key, "error": None, "response": None}
+            if fate == DONE:
+                told["response"] = {"status_code": reply.status, "request_id": "r", "body": reply.body}
+            elif fate != SILENT:
+                told["error"] = {"code": f"batch_{fate}", "message": "This request was not executed."}
+            if fate != SILENT and (kind == "out") == (fate == DONE and reply.status == 200):
+                rows.append(json.dumps(told).encode())
+        return web.Response(body=b"\n".join(rows) + b"\n", content_type="application/octet-stream")
+
+    # --- Anthropic --------------------------------------------------------------------------------------------------
+
+    async def _message(self, raw: web.Request) -> web.StreamResponse:
+        body = await raw.json()
+        reply = self._script()(Request(0, raw.path, _as_openai(body), dict(raw.headers), time.monotonic()))
+        return _json(_message(body, reply), reply.status)
+
+    async def _submit_messages(self, raw: web.Request) -> web.StreamResponse:
+        asked = await raw.json()
+        assert {"anthropic-version", "x-api-key"} <= {name.lower() for name in raw.headers}
+        batch = self._add([(one["custom_id"], one["params"]) for one in asked["requests"]], {}, raw)
+        return self._heard(_anthropic(batch, "in_progress"))
+
+    async def _list_messages(self, raw: web.Request) -> web.StreamResponse:
+        page, more = _page(self.batches, raw.query.get("after_id"), int(raw.query["limit"]))
+        return _json({"data": [_anthropic(b, "in_progress") for b in page], "has_more": more})
+
+    async def _look_at_messages(self, raw: web.Request) -> web.StreamResponse:
+        batch = self._batch(raw)
+        return _json(_anthropic(batch, "ended" if self._has_ended(batch) else "in_progress"))
+
+    async def _message_results(self, raw: web.Request) -> web.StreamResponse:
+        rows = list(self.extra)
+        for key, fate, reply in self._answered(self._batch(raw)):
+            told: dict[str, Any] = {"type": {CANCELLED: "canceled"}.get(fate, fate)}
+            if fate == DONE and reply.status == 200:
+                told = {"type": "succeeded", "message": reply.body}
+            elif fate == DONE:
+                told = {"type": "errored", "error": reply.body}
+            rows += [json.dumps({"custom_id": key, "result": told}).encode()] if fate != SILENT else []
+        return web.Response(body=b"\n".join(rows) + b"\n", content_type="application/x-jsonl")
+
+    # --- both -------------------------------------------------------------------------------------------------------
+
+    def _add(self, lines: list[tuple[str, Any]], metadata: dict[str, str], raw: web.Request) -> Submitted:
+        assert len({key for key, _ in lines}) == len(lines), "a custom id is there twice"
+        number = len(self.batches)
+        of_messages = raw.path.startswith("/v1/messages")
+        batch = Submitted(f"batch_{number}", dict(lines), metadata, number, dict(raw.headers), of_messages)
+        self.batches.append(batch)
+        return batch
+
+    def _heard(self, told: dict[str, Any]) -> web.StreamResponse:
+        if self.deaf:
+            self.deaf -= 1
+            return _json({"error": {"message": "overloaded"}}, 503)
+        return _json(told)
+
+    def _batch(self, raw: web.Request) -> Submitted:
+        found = next((b for b in self.batches if b.id == raw.match_info["id"]), None)
+        if found is None:
+            raise web.HTTPNotFound(text='{"error": {"message": "no such batch"}}', content_type="application/json")
+        return found
+
+    def _has_ended(self, batch: Submitted) -> bool:
+        batch.looks += 1
+        return not self.held and batch.looks >= self.looks
+
+    def _answered(self, batch: Submitted) -> Iterator[tuple[str, str, Reply]]:
+        """Every line's custom id, fate and answer, in another order than they were asked in."""
+        for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
+            asked = _as_openai(body) if batch.of_messages else body
+            reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
+            if batch.of_messages:
+                reply = Reply(reply.status, _message(body, reply))
+            yield key, self.fate(batch.number, i), reply
+
+
+def _page(batches: list[Submitted], after: str | None, limit: int) -> tuple[list[Submitted], bool]:
+    latest = batches[::-1]
+    start = next((i + 1 for i, b in enumerate(latest) if b.id == after), 0)
+    return latest[start : start + limit], len(latest) > start + limit
+
+
+def _openai(batch: Submitted, status: str) -> dict[str, Any]:
+    return {
+        "id": batch.id, "object": "batch", "endpoint": "/v1/chat/completions", "status": status,
+        "output_file_id": None, "error_file_id": None, "errors": None, "metadata": batch.metadata,
+        "created_at": int(batch.made), "request_counts": {"total": len(batch.bodies), "completed": 0, "failed": 0},
+    }  # fmt: skip
+
+
+def _anthropic(batch: Submitted, status: str) -> dict[str, Any]:
+    n, ended = len(batch.bodies), status == "ended"
+    counts = {
+        "processing": 0 if ended else n,
+        "succeeded": n if ended else 0,
+        "errored": 0,
+        "canceled": 0,
+        "expired": 0,
+    }
+    return {
+        "id": batch.id, "type": "message_batch", "processing_status": status, "request_counts": counts,
+        "created_at": datetime.fromtimestamp(batch.made, UTC).isoformat().replace("+00:00", "Z"),
+        "results_url": "https://elsewhere.example/results",
+    }  # fmt: skip
+
+
+def _as_openai(body: dict[str, Any]) -> dict[str, Any]:
+    """A request of Anthropic's as one of OpenAI's, as far as scripts look at it."""
+    system = "\n".join(part["text"] for part in body.get("system", []))
+    said = [(m["role"], "\n".join(part["text"] for part in m["content"])) for m in body["messages"]]
+    found = {"model": body["model"], "messages": [{"role": r, "content": c} for r, c in [("system", system), *said]]}
+    if tools := body.get("tools"):
+        found["response_format"] = {"json_schema": {"name": tools[0]["input_schema"]["title"]}}
+    return found
+
+
+def _message(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    """A reply of OpenAI's as a message of Anthropic's."""
+    if reply.status != 200:
+        kind = {400: "invalid_request_error", 429: "rate_limit_error"}.get(reply.status, "api_error")
+        return {"type": "error", "error": {"type": kind, "message": reply.body["error"]["message"]}}
+    text = reply.body["choices"][0]["message"]["content"]
+    content = {"type": "text", "text": text}
+    if tools := body.get("tools"):
+        content = {"type": "tool_use", "id": "t", "name": tools[0]["name"], "input": json.loads(text)}
+    return {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted-1", "content": [content],
+        "stop_reason": "tool_use" if tools else "end_turn", "stop_sequence": None,
+        "usage": {"input_tokens": 100, "output_tokens": 20},
+    }  # fmt: skip
+
+
+def _json(told: dict[str, Any], status: int = 200) -> web.Response:
+    return web.Response(status=status, text=json.dumps(told), content_type="application/json")
