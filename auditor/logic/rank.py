@@ -100,7 +100,8 @@ def rank_items(
             wants = [_rank(context, probe, wanted, judge, one) for judge in judges for one in sets]
             return list(await asyncio.gather(*wants))
 
-        return ask_models(rank, config, survey, audit, db, progress=progress, signals=signals)
+        asking = config.model_copy(update={"batch": None})  # what is asked next depends on what was said last
+        return ask_models(rank, asking, survey, audit, db, progress=progress, signals=signals)
 
 
 def _judges(config: AuditConfig) -> list[ModelSection]:

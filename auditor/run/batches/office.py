@@ -75,6 +75,7 @@ class Office:
                 self.forget(tray, "collected")
             elif tray.batch.prepared_at < old:
                 self.forget(tray, f"not collected within {KEPT_DAYS} days")
+                self.noted(f"The batch {tray.batch.remote} was not collected in time: its calls are paid anew.")
             elif tray.batch.audit_id == self.book.audit_id:
                 self.budget.hold(tray.share_usd * len(tray.left))
 
