@@ -9,9 +9,7 @@ has found itself, and before the last tenth, when fewer are left than may be in 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -21,8 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench_audit import KEY, scripted_server
-from soak import with_context
+from bench_audit import scripted_server
+from soak import in_audit, prepare
 
 
 async def timed(context: Any, calls: int) -> list[float]:
@@ -58,12 +56,9 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=200)
     parser.add_argument("--delay", type=float, default=0.3)
     given = parser.parse_args()
-    os.environ[KEY] = "none"
-    from auditor import bootstrap
-
-    bootstrap.prepare()
+    prepare()
     with scripted_server(given.delay) as url, tempfile.TemporaryDirectory() as folder:
-        times = asyncio.run(with_context(url, folder, given.concurrency, lambda c: timed(c, given.calls)))
+        times = in_audit(url, folder, given.concurrency, lambda c: timed(c, given.calls))
     first, last = given.calls // 4, given.calls - max(given.concurrency, given.calls // 10)
     rate = (last - first) / (times[last] - times[first])
     possible = given.concurrency / given.delay

@@ -6,7 +6,7 @@ Whoever notes the head (in a paper, say) can show later that nothing behind it w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, Table, insert, select
@@ -43,16 +43,18 @@ class Checked(NamedTuple):
     broken: Sequence[Broken]
 
 
-def extend(connection: Connection, kind: str, names: Sequence[str]) -> None:
-    """Link rows that were just inserted, in this order and the same transaction; as they will be read again."""
-    table, (source, column) = table_of(LinkRow), KINDS[kind]
+def extend(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Link rows that were just inserted, in this order and the same transaction.
+
+    Args:
+        rows: all columns of each, as they will be read again: see `database.as_stored`.
+    """
+    table, (_, column) = table_of(LinkRow), KINDS[kind]
     last = connection.execute(select(table.c.digest).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none() or START
-    key = table_of(source).c[column]
-    found = connection.execute(select(table_of(source)).where(key.in_([_value(kind, n) for n in names]))).mappings()
-    rows, links = {str(row[column]): row for row in found}, []
-    for name in names:
-        last = _digest(last, kind, rows[name])
-        links.append({"kind": kind, "row": name, "digest": last})
+    links = []
+    for row in rows:
+        last = _digest(last, kind, row)
+        links.append({"kind": kind, "row": str(row[column]), "digest": last})
     if links:
         connection.execute(insert(table), links)
 
@@ -101,7 +103,7 @@ def _value(kind: str, name: str) -> Any:
     return int(name) if kind == "rating" else name
 
 
-def _digest(last: str, kind: str, row: RowMapping) -> str:
+def _digest(last: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
     content = {k: v for k, v in dict(row).items() if v is not None}
     return canonical_hash([last, kind, content])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -183,9 +183,16 @@ def table_of(row: type[SQLModel]) -> Table:
     return table
 
 
-def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> int:
-    """Insert rows; one whose key is there already is left as it is. Returns how many are new."""
-    return connection.execute(_insert(connection, row).on_conflict_do_nothing(), values).rowcount if values else 0
+def as_stored(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in the types of their columns, so that they are what will be read again: a column of floats has no 0."""
+    columns = table_of(row).c
+    return {name: v if v is None else columns[name].type.python_type(v) for name, v in values.items()}
+
+
+def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
+    """Insert rows; one whose key is there already is left as it is."""
+    if values:
+        connection.execute(_insert(connection, row).on_conflict_do_nothing(), values)
 
 
 def upsert(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:

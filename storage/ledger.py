@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -10,13 +9,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.storage import chain
-from auditor.storage.database import Database, insert_new, table_of
+from auditor.storage.database import Database, as_stored, insert_new, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
-from auditor.storage.writer import Job, Joined
+from auditor.storage.writer import Joined
 
 CHUNK = 500
 """Keys in one query; SQLite allows 999 variables in the oldest versions."""
@@ -53,32 +52,35 @@ def known_keys(db: Database, keys: Iterable[str]) -> set[str]:
 async def dispatch(db: Database, run: str, audit_id: int, call: Call) -> None:
     """Note that a call is about to go out; what is still noted when a run has ended may have been paid for in vain."""
     values = {"run": run, "key": call.key, "audit_id": audit_id, "name": call.name, "purpose": call.purpose.value}
-    await _done(db, _Note(dispatched=values | {"started_at": now()}))
+    await db.writer.write(_Note(dispatched=values | {"started_at": now()}))
 
 
 async def recall(db: Database, run: str, call: Call) -> None:
     """Note that a call came to its end without anything to record."""
-    await _done(db, _Note(settled=(run, call.key)))
+    await db.writer.write(_Note(settled=(run, call.key)))
 
 
 async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> None:
     """Record a call's attempts, and its answer if one arrived; durable when this returns."""
-    settled = None if run is None else (run, call.key)
-    await _done(db, _Note(settled=settled, call=call, answer=answer))
-
-
-async def _done(db: Database, job: Job[Any]) -> None:
-    await asyncio.wrap_future(db.writer.submit(job))
+    bodies = {a.body.digest: a.body.data for a in answer.attempts if a.body}
+    note = _Note(
+        settled=None if run is None else (run, call.key),
+        payloads=[{"digest": digest, "data": zlib.compress(data, 1)} for digest, data in bodies.items()],
+        attempts=[_attempt_values(call, attempt) for attempt in answer.attempts],
+        answer=as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None,
+    )
+    await db.writer.write(note)
 
 
 @dataclass(frozen=True)
 class _Note(Joined):
-    """What is to be noted of one call: that it goes out, that it came back, what it brought."""
+    """What is to be noted of one call, as rows: that it goes out, that it came back, what it brought."""
 
     dispatched: dict[str, Any] | None = None
     settled: tuple[str, str] | None = None
-    call: Call | None = None
-    answer: Answer | None = None
+    payloads: Sequence[dict[str, Any]] = ()
+    attempts: Sequence[dict[str, Any]] = ()
+    answer: dict[str, Any] | None = None
 
     @classmethod
     def together(cls, connection: Connection, jobs: Sequence[_Note]) -> None:
@@ -86,27 +88,33 @@ class _Note(Joined):
 
         What came back is settled before what goes out is noted: where both are of one call, it was asked again.
         """
-        table = table_of(DispatchRow)
-        if settled := [{"of_run": run, "of_key": key} for run, key in (n.settled for n in jobs if n.settled)]:
-            theirs = (table.c.run == bindparam("of_run"), table.c.key == bindparam("of_key"))
-            connection.execute(delete(table).where(*theirs), settled)
+        _settle(connection, [n.settled for n in jobs if n.settled])
         insert_new(connection, DispatchRow, [n.dispatched for n in jobs if n.dispatched])
-        _insert(connection, [(n.call, n.answer) for n in jobs if n.call and n.answer])
+        insert_new(connection, PayloadRow, list({p["digest"]: p for n in jobs for p in n.payloads}.values()))
+        if attempts := [a for n in jobs for a in n.attempts]:
+            connection.execute(insert(table_of(AttemptRow)), attempts)
+        _add(connection, [n.answer for n in jobs if n.answer])
 
 
-def _insert(connection: Connection, answered: Sequence[tuple[Call, Answer]]) -> None:
-    attempts = [(call, attempt) for call, answer in answered for attempt in answer.attempts]
-    bodies = {a.body.digest: a.body.data for _, a in attempts if a.body}
-    insert_new(connection, PayloadRow, [{"digest": d, "data": zlib.compress(data, 1)} for d, data in bodies.items()])
-    if attempts:
-        connection.execute(insert(table_of(AttemptRow)), [_attempt_values(*attempt) for attempt in attempts])
-    arrived = {call.key: (call, answer) for call, answer in reversed(answered) if answer.outcome.is_answer}
-    if arrived:
-        column = table_of(AnswerRow).c.key
-        known = set(connection.execute(select(column).where(column.in_(arrived))).scalars())
-        fresh = [(call, answer) for key, (call, answer) in reversed(arrived.items()) if key not in known]
-        insert_new(connection, AnswerRow, [_answer_values(call, answer) for call, answer in fresh])
-        chain.extend(connection, "answer", [call.key for call, _ in fresh])
+def _settle(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
+    """Take out the notes of calls that went out."""
+    c, by_run = table_of(DispatchRow).c, dict[str, list[str]]()
+    for run, key in calls:
+        by_run.setdefault(run, []).append(key)
+    for run, keys in by_run.items():
+        connection.execute(delete(table_of(DispatchRow)).where(c.run == run, c.key.in_(keys)))
+
+
+def _add(connection: Connection, answers: Sequence[dict[str, Any]]) -> None:
+    """Insert answers, of each key the first, and link them to the chain; one that is there already stays as it is."""
+    arrived = {row["key"]: row for row in reversed(answers)}
+    if not arrived:
+        return
+    column = table_of(AnswerRow).c.key
+    known = set(connection.execute(select(column).where(column.in_(arrived))).scalars())
+    fresh = [row for key, row in reversed(arrived.items()) if key not in known]
+    insert_new(connection, AnswerRow, fresh)
+    chain.extend(connection, "answer", fresh)
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:

@@ -112,9 +112,9 @@ def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
 def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     """Append a rating's row to the table and to the chain; returns its id."""
     table = table_of(RatingRow)
-    number: int = connection.execute(insert(table).returning(table.c.id), values).scalar_one()
-    chain.extend(connection, "rating", [str(number)])
-    return number
+    row = connection.execute(insert(table).returning(*table.c), values).mappings().one()
+    chain.extend(connection, "rating", [row])
+    return int(row["id"])
 
 
 def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None) -> list[Trace]:

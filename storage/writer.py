@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeGuard, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
@@ -34,6 +36,30 @@ class Joined(ABC):
         """Do all of them, as if one after another."""
 
 
+class _Queued(NamedTuple):
+    """A job, and who waits for it: a thread, or a task of an event loop."""
+
+    job: Job[Any]
+    waiting: Future[Any] | asyncio.Future[Any]
+
+
+class _Ended(NamedTuple):
+    """What a job that was queued came to."""
+
+    waiting: Future[Any] | asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def tell(self) -> None:
+        """Resolve the future, unless whoever waited gave up."""
+        if self.waiting.done():
+            return
+        if self.error is None:
+            self.waiting.set_result(self.result)
+        else:
+            self.waiting.set_exception(self.error)
+
+
 class Writer:
     """Runs jobs one after another on one connection, at most 200 to a transaction.
 
@@ -45,7 +71,7 @@ class Writer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._jobs: queue.Queue[tuple[Job[Any], Future[Any]] | None] = queue.Queue()
+        self._jobs: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="auditor-writer", daemon=True)
@@ -55,11 +81,20 @@ class Writer:
         """Queue a job; its future holds what the job returned, or what it raised."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # who stops waiting for a job does not undo it
+        self._put(_Queued(job, future))
+        return future
+
+    async def write(self, job: Job[T]) -> T:
+        """Queue a job and wait until it is durable; who stops waiting does not undo it."""
+        waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_Queued(job, waiting))
+        return await waiting
+
+    def _put(self, item: _Queued) -> None:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the database is closed")
-            self._jobs.put((job, future))
-        return future
+            self._jobs.put(item)
 
     def close(self) -> None:
         """Commit what is queued, then stop."""
@@ -80,23 +115,39 @@ class Writer:
                 group.append(item)
             self._commit(group)
 
-    def _commit(self, group: list[tuple[Job[Any], Future[Any]]]) -> None:
+    def _commit(self, group: list[_Queued]) -> None:
         try:
             with self._engine.begin() as connection:
-                results = _results(connection, [job for job, _ in group])
+                results = _results(connection, [item.job for item in group])
                 failpoint("before_commit")
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
             if len(group) == 1 or _is_cut(error):
                 told = unusable(self._engine, error) if _is_of_the_database(error) else error
-                for _, future in group:
-                    future.set_exception(told)
+                _tell(_Ended(item.waiting, error=told) for item in group)
                 return
             for item in group:
                 self._commit([item])
             return
-        for (_, future), result in zip(group, results, strict=True):
-            future.set_result(result)
+        _tell(_Ended(item.waiting, result) for item, result in zip(group, results, strict=True))
+
+
+def _tell(ended: Iterable[_Ended]) -> None:
+    """Tell all who wait, each event loop in one go: waking it for every job would hand the interpreter to and fro."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Ended]] = {}
+    for one in ended:
+        if isinstance(one.waiting, Future):
+            one.tell()
+        else:
+            by_loop.setdefault(one.waiting.get_loop(), []).append(one)
+    for loop, theirs in by_loop.items():
+        with suppress(RuntimeError):  # a loop that is closed: nobody waits any more
+            loop.call_soon_threadsafe(_tell_all, theirs)
+
+
+def _tell_all(ended: list[_Ended]) -> None:
+    for one in ended:
+        one.tell()
 
 
 FORBIDDEN = "42501"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import signal
+import sys
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_ENCODER = "none"
+SWITCH_S = 0.001
+"""After how long a thread that waits for the interpreter may have it."""
 
 
 def ask_models(
@@ -69,7 +72,8 @@ def ask_models(
                     raise Interrupted(stopped, "Give the same command again.") from None
                 raise
 
-    return asyncio.run(inside())
+    with _brisk_threads():
+        return asyncio.run(inside())
 
 
 def moral_encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
@@ -162,6 +166,21 @@ async def _surroundings(
             await gateway.close()
             if telling is not None:
                 await asyncio.to_thread(telling.finish, readings(db, audit.id, began), progress.noted)
+
+
+@contextmanager
+def _brisk_threads() -> Iterator[None]:
+    """Let other threads have the interpreter sooner while models are asked.
+
+    The writer lets it go at each of a transaction's statements; behind a busy event loop it would get it back after
+    Python's usual 5 ms each time, and what arrived would wait for the disk that long.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, SWITCH_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 @contextmanager
