@@ -25,11 +25,21 @@ SETTINGS = {
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
     "RAY_USAGE_STATS_ENABLED": "0",
+    # AWS and Google: no credentials from an address of the machine's own network.
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "NO_GCE_CHECK": "true",
     # MLflow: no telemetry of its own.
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
 REDIRECTING = ("_API_BASE", "_BASE_URL")
+ALSO_REDIRECTING = (
+    "AWS_BEDROCK_RUNTIME_ENDPOINT",
+    "AWS_STS_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AWS_CONTAINER_CREDENTIALS_",
+)
+"""Beginnings of the names of those that end otherwise."""
 _NOISY = (
     "LiteLLM",
     "LiteLLM Router",
@@ -56,7 +66,7 @@ def prepare() -> None:
 
 def redirecting() -> list[str]:
     """Variables by which litellm would send requests, and keys with them, to another server than the config names."""
-    return sorted(name for name in os.environ if name.endswith(REDIRECTING))
+    return sorted(name for name in os.environ if name.endswith(REDIRECTING) or name.startswith(ALSO_REDIRECTING))
 
 
 def quiet() -> None:

@@ -113,7 +113,7 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     """Append a rating's row to the table and to the chain; returns its id."""
     table = table_of(RatingRow)
     row = connection.execute(insert(table).returning(*table.c), values).mappings().one()
-    chain.extend(connection, "rating", [row])
+    chain.extend(connection, "rating", [dict(row)])
     return int(row["id"])
 
 

@@ -173,7 +173,7 @@ class FakeServer:
         self._ready.set()
 
     async def _handle(self, raw: web.Request) -> web.StreamResponse:
-        body = await raw.json()
+        body = dict(await raw.post()) if "form" in raw.content_type else await raw.json()
         with self._lock:
             request = Request(len(self.requests), raw.path, body, dict(raw.headers), time.monotonic())
             self.requests.append(request)

@@ -98,6 +98,7 @@ def check(
     min_kappa: Annotated[float | None, typer.Option(help="Least agreement of the judges beyond chance.")] = None,
     min_accuracy: Annotated[float | None, typer.Option(help="Least share of right answers, for a task.")] = None,
     max_open_conflicts: Annotated[int | None, typer.Option(help="Conflicts that may be unsettled.")] = None,
+    max_served_models: Annotated[int | None, typer.Option(help="What may have stood behind a model's name.")] = None,
     max_cost_usd: Annotated[float | None, typer.Option(help="What the audit may have cost.")] = None,
     min_coverage: Annotated[float | None, typer.Option(help="Least usable share; 0.95 if not set.")] = None,
     confident: Annotated[
@@ -125,7 +126,7 @@ def check(
         "min_pearson": min_pearson, "max_mae": max_mae, "max_region_gap": max_region_gap,
         "max_topic_mae": max_topic_mae, "min_self_consistency": min_self_consistency, "max_variance": max_variance,
         "min_peer_agreement": min_peer_agreement, "min_kappa": min_kappa, "min_accuracy": min_accuracy,
-        "max_open_conflicts": max_open_conflicts,
+        "max_open_conflicts": max_open_conflicts, "max_served_models": max_served_models,
         "max_cost_usd": max_cost_usd, "min_coverage": min_coverage, "confident": confident,
     }  # fmt: skip
     changes = {name: value for name, value in options.items() if value is not None}

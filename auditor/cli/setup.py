@@ -45,7 +45,8 @@ def trust(
 ) -> None:
     """Allow the keys that a config names to go to the servers that it names; read it first.
 
-    Only keys with an api_base need this: without one, a key goes to its provider's own servers.
+    Only keys with an api_base need this: without one, a key goes to its provider's own servers. Credentials of this
+    machine, which sign requests to Bedrock and Vertex AI without any key in the config, need it always.
 
     Example: auditor trust examples/local-server.toml
     """

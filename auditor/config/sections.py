@@ -263,6 +263,8 @@ class CheckSection(Section):
     """Least share of right answers of every model; for a task whose truth is known."""
     max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
     """Conflicts that may be unsettled."""
+    max_served_models: Annotated[int, Field(ge=1)] | None = None
+    """What may have stood behind each model's name, as far as providers say: 1 fails a model that changed."""
     max_cost_usd: NotNegative | None = None
     """What the audit may have cost."""
     min_coverage: Share = 0.95

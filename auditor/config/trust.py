@@ -2,6 +2,7 @@
 
 A key without `api_base` goes to its provider's own servers. With one, its owner must have bound the key to that host:
 `auditor trust CONFIG` writes it to a file of the user's own, or AUDITOR_TRUST says it, as in `MY_KEY@10.0.0.5:8000`.
+Credentials of this machine, which some providers' requests carry without any key in the config, are always bound so.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
+from auditor.config.signing import SIGNED, UNBOUND, provider_of, signed_by
 from auditor.errors import ConfigError
 
 VARIABLE = "AUDITOR_TRUST"
@@ -35,7 +37,7 @@ class Binding(NamedTuple):
 
 
 def bindings_of(config: AuditConfig) -> list[Binding]:
-    """Every key that the audit sends to a server which the config names, in order."""
+    """Every key that the audit sends to a server which the config names, and credentials of this machine, in order."""
     found = [b for m in _models(config) if (b := _binding(m)) is not None]
     return list(dict.fromkeys([*found, *_telemetry(config)]))
 
@@ -51,17 +53,20 @@ def destinations(config: AuditConfig) -> str:
 
 
 def require_trust(config: AuditConfig) -> None:
-    """Make sure that no key goes to a host that its owner did not name.
+    """Make sure that no key goes to a host that its owner did not name, and no credentials of this machine are used.
 
     Raises:
-        ConfigError: a key would; the message names both.
+        ConfigError: a key would, or they would; the message names both. Or the provider cannot be held to that.
     """
     trusted = trusted_bindings()
     for model in _models(config):
+        _require_bound(model)
         binding = _binding(model)
         if binding is not None and not any(known.covers(binding) for known in trusted):
+            signed = signed_by(model.model, model.api_key)
+            what = f"use {signed.words}, at" if signed else f"send the key {binding.key} to"
             raise ConfigError(
-                f"model '{model.name}' would send the key {binding.key} to {binding.host}, which you have not allowed.",
+                f"model '{model.name}' would {what} {binding.host}, which you have not allowed.",
                 f"If that server may have it: auditor trust CONFIG, or {VARIABLE}={binding}",
             )
     for binding in _telemetry(config):
@@ -108,7 +113,19 @@ def _models(config: AuditConfig) -> list[ModelSection]:
     return list({m.name: m for m in [*config.models, *config.judge_models]}.values())
 
 
+def _require_bound(model: ModelSection) -> None:
+    if provider_of(model.model) in UNBOUND:
+        raise ConfigError(
+            f"model '{model.name}': '{provider_of(model.model)}' finds credentials and servers by itself, past what "
+            "keeps keys and answers within bounds here.",
+            f"Reach the model by {', '.join(SIGNED)}, or by an endpoint of OpenAI's form: openai/... with api_base.",
+        )
+
+
 def _binding(model: ModelSection) -> Binding | None:
+    signed = signed_by(model.model, model.api_key)
+    if signed is not None:
+        return Binding(signed.credentials, _host(model.api_base) if model.api_base else signed.host)
     if model.api_key is None or model.api_base is None:
         return None
     return Binding(model.api_key.removeprefix(ENV_PREFIX), _host(model.api_base))

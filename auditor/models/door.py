@@ -19,6 +19,12 @@ REFUSED_KEYWORDS = {
 }
 
 
+STEERING = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
+CREDENTIALS = ("aws_", "vertex_", "azure_", "s3_", "use_")
+"""Beginnings of names by which litellm takes accounts, tokens and servers."""
+PLAIN = frozenset({"api_version", "aws_region_name"})
+"""What begins so, or is litellm's own, and may be said: it leads to no other owner's server, and litellm checks it."""
+
 OWN_TOOLS = {"_skip_mcp_handler": True}
 """Where tools are sent, litellm looks for tools of its proxy among them, for which it wants a package of its own."""
 
@@ -40,6 +46,16 @@ def litellm() -> ModuleType:
 def supported_params(model: str) -> frozenset[str]:
     """Parameters that the model's provider takes, in OpenAI's names; empty when litellm does not know the provider."""
     return frozenset(litellm().get_supported_openai_params(model=model) or ())
+
+
+def steers(name: str) -> bool:
+    """Whether a parameter is none of the model's, but says where litellm asks, as whom, or how often."""
+    litellm()
+    from litellm.types.utils import is_litellm_owned_kwarg
+
+    if name in PLAIN:
+        return False
+    return name in STEERING or name.startswith(CREDENTIALS) or bool(is_litellm_owned_kwarg(name))
 
 
 class TokenPrice(NamedTuple):

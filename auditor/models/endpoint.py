@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import EMBEDDED, ModelSection, resolve_key
+from auditor.config.signing import signed_by
 from auditor.domain import Call
+from auditor.errors import ConfigError
 from auditor.models import door
 from auditor.models.door import TokenPrice
 from auditor.models.structured import SCHEMAS, as_tool, response_format, with_choices
@@ -16,8 +19,9 @@ TEXT_PROVIDER = "text-completion-openai"
 
 NO_KEY = "none"
 """Sent to a server of the user's own that has no key: litellm would take the provider's out of the environment."""
-SIGNED = ("bedrock/", "sagemaker/", "vertex_ai/")
-"""Providers whose requests are signed by credentials of the machine, without a key."""
+
+SIGNING = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
+"""Variables that hold what signs requests, for a server might echo it."""
 
 # Sent when asked for, but a provider without them still answers the same question.
 OPTIONAL_PARAMS = ("seed",)
@@ -46,7 +50,8 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must never be seen in a stored or shown text."""
-        return tuple(key for key in (self.key, *(k for _, k in self.replicas)) if key)
+        signing = [os.environ.get(name) for name in SIGNING] if signed_by(self.model, self.key) else []
+        return tuple(key for key in (self.key, *(k for _, k in self.replicas), *signing) if key)
 
     def request(self, call: Call, timeout_s: float) -> dict[str, Any]:
         """Keyword arguments of one litellm request; litellm's and the SDK's own retries are off."""
@@ -63,7 +68,7 @@ class Endpoint:
             server, key = self.replicas[int(call.key[:8], 16) % len(self.replicas)]
         if server is not None:
             kwargs["api_base"] = server
-        if key is None and server is not None and not self.model.startswith(SIGNED):
+        if key is None and server is not None and signed_by(self.model, key) is None:
             key = NO_KEY
         if key is not None:
             kwargs["api_key"] = key
@@ -105,9 +110,14 @@ def resolve(section: ModelSection) -> Endpoint:
     """The endpoint of a model; an embedded one is started if it does not run yet.
 
     Raises:
-        ConfigError: its key is not in the environment.
+        ConfigError: its key is not in the environment, or a parameter would say who is asked, or as whom.
         ModelSetupError: an embedded model's weights or package are missing.
     """
+    if name := next(filter(door.steers, section.params), None):
+        raise ConfigError(
+            f"model '{section.name}': the parameter '{name}' is no matter of the model's.",
+            "Say where a model is with api_base, and name its key with api_key; leave the parameter out.",
+        )
     if section.model.startswith(EMBEDDED):
         from auditor.models.embedded import SLOTS, endpoints
 

@@ -16,7 +16,8 @@ from auditor.reports.estimates import STRETCHED
 from auditor.reports.gate_figures import Rows, gaps, mae, pearson, series_name, topics
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.model import Report
-from auditor.reports.numbers import interval, number, share
+from auditor.reports.numbers import interval, number, plural, share
+from auditor.reports.served import stood_behind
 from auditor.text import visible
 
 Side = Literal["min", "max"]
@@ -254,6 +255,8 @@ def _counts(report: Report, wanted: CheckSection) -> Iterator[Gate]:
         unsettled = states.get("open", 0) + states.get("disputed", 0)
         found = f"{unsettled} of {report.conflicts.total} conflicts unsettled"
         yield _count("max_open_conflicts", unsettled, wanted.max_open_conflicts, found, report.conflicts.total)
+    if wanted.max_served_models is not None:
+        yield from _served(report, wanted.max_served_models)
     if wanted.max_cost_usd is not None:
         cost = report.cost.total
         spent = 0.0 if cost.usd is None and not cost.unpriced else cost.usd
@@ -263,11 +266,20 @@ def _counts(report: Report, wanted: CheckSection) -> Iterator[Gate]:
         yield _count("max_cost_usd", known, wanted.max_cost_usd, f"cost {told}", cost.answers)
 
 
-def _count(name: str, value: float | None, most: float, found: str, n: int) -> Gate:
+def _served(report: Report, most: int) -> Iterator[Gate]:
+    answers = {name: sum(r.answers for r in report.served if r.name == name) for name in stood_behind(report.served)}
+    for name, n in stood_behind(report.served).items():
+        found = f"{plural(n, 'thing')} served it, as far as the provider says" if n else "the provider does not say"
+        yield _count("max_served_models", n or None, most, found, answers[name], subject=name)
+    if not answers:
+        yield _count("max_served_models", None, most, "nobody was asked here", 0)
+
+
+def _count(name: str, value: float | None, most: float, found: str, n: int, subject: str = "audit") -> Gate:
     verdict = Verdict.UNDECIDED if value is None else Verdict.PASSED if value <= most else Verdict.FAILED
     return Gate(
         name=name,
-        subject="audit",
+        subject=subject,
         threshold=most,
         value=value,
         ci_low=None,

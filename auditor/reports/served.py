@@ -47,13 +47,18 @@ def served(tallies: Iterable[CallTally]) -> list[ServedRow]:
     return sorted(rows, key=lambda r: (r.name, r.first_at, r.served_model or "", r.fingerprint or "", r.altered or ""))
 
 
-def drifted(rows: Iterable[ServedRow]) -> list[str]:
-    """Models that were served by more than one thing, as far as providers say."""
+def stood_behind(rows: Iterable[ServedRow]) -> dict[str, int]:
+    """By model, how many things served it, as far as providers say; 0 where they say nothing."""
     seen: dict[str, set[tuple[str | None, str | None]]] = {}
     for row in rows:
-        if row.served_model or row.fingerprint:
-            seen.setdefault(row.name, set()).add((row.served_model, row.fingerprint))
-    return sorted(name for name, used in seen.items() if len(used) > 1)
+        said = {(row.served_model, row.fingerprint)} if row.served_model or row.fingerprint else set()
+        seen.setdefault(row.name, set()).update(said)
+    return {name: len(used) for name, used in sorted(seen.items())}
+
+
+def drifted(rows: Iterable[ServedRow]) -> list[str]:
+    """Models that were served by more than one thing, as far as providers say."""
+    return [name for name, n in stood_behind(rows).items() if n > 1]
 
 
 def remarks(rows: Sequence[ServedRow]) -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor import bootstrap, run_audit
-from auditor.config import Limits, ModelSection
+from auditor.config import AuditConfig, Limits, ModelSection
 from auditor.config.trust import Binding, bindings_of, destinations, require_trust, trust, trust_file, trusted_bindings
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
@@ -120,3 +123,97 @@ async def test_a_server_of_ones_own_without_a_key_is_not_sent_the_providers(
             await gateway.close()
     assert len(server.requests) == 4
     assert KEY not in repr(server.requests)
+
+
+def signing(model: str, **more: Any) -> AuditConfig:
+    return config("http://h:1/v1").model_copy(update={"models": [ModelSection(name="m", model=model, **more)]})
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "line"),
+    [
+        ("bedrock/anthropic.claude-3-haiku", "this machine's AWS credentials", "AWS_CREDENTIALS@amazonaws.com"),
+        ("vertex_ai/gemini-2.5-flash", "this machine's Google credentials", "GOOGLE_CREDENTIALS@googleapis.com"),
+    ],
+)
+def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
+    model: str, said: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = signing(model)
+    with pytest.raises(ConfigError, match=said) as refused:
+        require_trust(audit)
+    assert refused.value.mend is not None
+    assert line in refused.value.mend
+    with pytest.raises(ConfigError, match=r"at evil\.org, which you have not allowed"):
+        require_trust(signing(model, api_base="https://evil.org/v1"))
+    monkeypatch.setenv("AUDITOR_TRUST", line)
+    require_trust(audit)
+    with pytest.raises(ConfigError, match=r"at evil\.org"):
+        require_trust(signing(model, api_base="https://evil.org/v1"))
+
+
+def test_a_provider_that_finds_credentials_past_all_bounds_is_refused() -> None:
+    for provider in ("sagemaker", "sagemaker_chat", "github_copilot", "databricks"):
+        with pytest.raises(ConfigError, match=f"'{provider}' finds credentials and servers by itself"):
+            require_trust(signing(f"{provider}/x"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_base", "base_url", "api_key", "aws_bedrock_runtime_endpoint", "aws_role_name", "vertex_credentials", "client",
+     "azure_ad_token", "use_litellm_proxy", "fallbacks", "num_retries", "custom_llm_provider"],
+)  # fmt: skip
+async def test_a_parameter_cannot_say_who_is_asked_or_as_whom(server: FakeServer, name: str) -> None:
+    with FakeServer() as evil:
+        section = ModelSection(
+            name="m",
+            model="openai/x",
+            api_base=server.url,
+            api_key=f"os.environ/{KEY_VARIABLE}",
+            params={name: evil.url},
+        )
+        with pytest.raises(ConfigError, match=f"the parameter '{name}' is no matter of the model's"):
+            Gateway([section], Limits(max_attempts=1))
+        assert evil.requests == []
+
+
+NO_NETWORK = """
+import asyncio, os, socket
+asked = []
+def refuse(host, *rest, **more):
+    asked.append(host)
+    raise socket.gaierror("no look-ups here")
+socket.getaddrinfo = refuse
+connect = socket.socket.connect
+def watched(self, address):
+    asked.append(address)
+    raise OSError("no connections here")
+socket.socket.connect = watched
+from auditor.config import Limits, ModelSection
+from auditor.domain import Call, Message, Purpose
+from auditor.models.gateway import Gateway
+async def main():
+    for model in ("bedrock/anthropic.claude-3-haiku-20240307-v1:0", "vertex_ai/gemini-2.5-flash"):
+        gateway = Gateway([ModelSection(name="m", model=model)], Limits(max_attempts=1))
+        try:
+            print(await gateway.complete(Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)))
+        except Exception as error:
+            print(error)
+        await gateway.close()
+asyncio.run(main())
+print("ASKED", asked)
+"""
+
+
+def test_no_address_that_hands_out_credentials_is_asked_for_them(tmp_path: Path) -> None:
+    """A machine without a file or variable of credentials, in a cloud that would hand some out."""
+    clouds = {
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.2/c", "AWS_EC2_METADATA_DISABLED": "false",
+        "NO_GCE_CHECK": "false", "HOME": str(tmp_path), "AWS_REGION_NAME": "eu-central-1", "VERTEXAI_LOCATION": "eu",
+    }  # fmt: skip
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NETWORK], env=kept | clouds, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ASKED []" in done.stdout, done.stdout

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from auditor.config import Limits, ModelSection
+from auditor.config.signing import SIGNED, provider_of
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.transport import MAX_BYTES
 from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
+
+AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "eu-central-1"}
 
 
 def anthropic(text: str) -> Reply:
@@ -31,17 +37,44 @@ def gemini(text: str) -> Reply:
     return Reply(body={"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-served"})
 
 
+def converse(text: str) -> Reply:
+    """An answer in the form of Bedrock's Converse."""
+    usage = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
+    message = {"role": "assistant", "content": [{"text": text}]}
+    return Reply(body={"output": {"message": message}, "stopReason": "end_turn", "usage": usage})
+
+
 FAMILIES: dict[str, Callable[[str], Reply]] = {
     "openai/x": completion,
     "anthropic/claude-sonnet-4-5": anthropic,
     "gemini/gemini-2.5-flash": gemini,
     "deepseek/deepseek-chat": completion,
+    "bedrock/anthropic.claude-3-haiku-20240307-v1:0": converse,
+    "vertex_ai/gemini-2.5-flash": gemini,
 }
 
 
 @pytest.fixture(params=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> str:
+    if provider_of(request.param) in SIGNED:
+        request.getfixturevalue("credentials")
     return str(request.param)
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Those of a machine at Amazon's and at Google's, whose tokens come from a server of the test's own."""
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    with FakeServer(lambda _: Reply(body={"access_token": "ya29.token", "expires_in": 3600})) as tokens:
+        account = {"type": "service_account", "client_email": "a@b.org", "private_key": pem, "token_uri": tokens.url}
+        (tmp_path / "account.json").write_text(json.dumps(account))
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
+        monkeypatch.setenv("VERTEXAI_PROJECT", "p")
+        monkeypatch.setenv("VERTEXAI_LOCATION", "europe-west1")
+        yield
 
 
 async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply], **params: Any) -> list[Answer]:
@@ -49,7 +82,8 @@ async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply],
     form = FAMILIES[model]
     before = len(server.requests)
     server.script = lambda r: form("hello") if r.number == before else reply(r)
-    section = ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+    key = None if provider_of(model) in SIGNED else f"os.environ/{KEY_VARIABLE}"
+    section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
     gateway = Gateway([section], Limits(max_attempts=2))
     chosen = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
     calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=chosen) for i in range(2)]
@@ -93,3 +127,33 @@ async def test_what_fails_is_asked_again_by_nobody_but_us(server: FakeServer, fa
     _, got = await ask(server, family, lambda _: reply)
     assert got.outcome is Outcome.SERVER_ERROR
     assert len(got.attempts) == len(server.requests) - 1 == 2
+
+
+async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials: None) -> None:
+    bedrock, vertex = (name for name in FAMILIES if provider_of(name) in SIGNED)
+    await ask(server, bedrock, lambda _: converse("there"))
+    assert server.requests[-1].headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIATEST/")
+    await ask(server, vertex, lambda _: gemini("there"))
+    assert server.requests[-1].headers["Authorization"] == "Bearer ya29.token"
+    assert KEY not in repr(server.requests)
+
+
+async def test_a_key_of_bedrocks_own_stands_instead_of_the_machines(server: FakeServer, credentials: None) -> None:
+    server.script = lambda _: converse("hello")
+    model = "bedrock/anthropic.claude-3-haiku-20240307-v1:0"
+    section = ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+    gateway = Gateway([section], Limits(max_attempts=1))
+    try:
+        await gateway.complete(Call("m", model, (Message("user", "hi"),), Purpose.DIRECT))
+    finally:
+        await gateway.close()
+    assert server.requests[-1].headers["Authorization"] == f"Bearer {KEY}"
+    assert "AKIATEST" not in repr(server.requests)
+
+
+async def test_a_secret_that_signs_is_cut_out_of_what_a_server_echoes(server: FakeServer, credentials: None) -> None:
+    bedrock = next(name for name in FAMILIES if provider_of(name) == "bedrock")
+    _, got = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
+    assert got.outcome is Outcome.CLIENT_ERROR
+    assert KEY not in repr(got)
+    assert all(KEY.encode() not in a.body.data for a in got.attempts if a.body)

@@ -11,6 +11,7 @@ from auditor.errors import UsageError
 from auditor.reports.gates import Verdict, check, thresholds
 from auditor.reports.gates_text import check_markdown, junit
 from auditor.reports.model import Report
+from auditor.reports.served import ServedRow
 from auditor.reports.words import span
 from tests.audits import config
 
@@ -51,13 +52,37 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
     hard = {"min_pearson": 1, "max_mae": 0, "max_topic_mae": 0, "min_self_consistency": 1, "max_variance": 0}
     hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
-    of_tasks = {"min_accuracy"}  # see tests/e2e/test_tasks.py
-    fields = set(CheckSection.model_fields) - {"min_coverage", "confident", "max_cost_usd"} - of_tasks
+    others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # below, and in tests/e2e/test_tasks.py
+    fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
     passed = {g.name for g in check(report, asked(**easy)).gates if g.verdict is Verdict.PASSED}
     failed = {g.name for g in check(report, asked(**hard)).gates if g.verdict is Verdict.FAILED}
     assert passed - {"complete", "min_coverage"} == fields
     assert failed == set(hard)
+
+
+@pytest.mark.parametrize(
+    ("said", "most", "expected"),
+    [
+        (["a"], 1, Verdict.PASSED), (["a", "b"], 1, Verdict.FAILED), (["a", "b"], 2, Verdict.PASSED),
+        (["a", None], 1, Verdict.PASSED), ([None], 1, Verdict.UNDECIDED), ([], 1, Verdict.UNDECIDED),
+    ],
+)  # fmt: skip
+def test_what_stands_behind_a_name_may_be_asked_not_to_change(
+    report: Report, said: list[str | None], most: int, expected: Verdict
+) -> None:
+    rows = [
+        ServedRow(name="m", served_model=s, fingerprint=None, altered="", answers=2, first_at="1", last_at="2")
+        for s in said
+    ]
+    found = check(report.model_copy(update={"served": rows}), asked(max_served_models=most))
+    gate = next(g for g in found.gates if g.name == "max_served_models")
+    assert (gate.verdict, found.verdict) == (expected, expected)
+    assert gate.subject == ("m" if said else "audit")
+    if expected is Verdict.FAILED:
+        case = next(c for c in ElementTree.fromstring(junit(found)).iter("testcase") if c.find("failure") is not None)
+        assert case.get("name") == "max_served_models[m]"
+        assert "2 things served it" in check_markdown(found)
 
 
 def test_a_failed_gate_is_3_and_all_met_is_0(report: Report) -> None:
