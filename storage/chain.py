@@ -49,14 +49,15 @@ def extend(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]])
     Args:
         rows: all columns of each, as they will be read again: see `database.as_stored`.
     """
+    if not rows:
+        return
     table, (_, column) = table_of(LinkRow), KINDS[kind]
     last = connection.execute(select(table.c.digest).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none() or START
     links = []
     for row in rows:
         last = _digest(last, kind, row)
         links.append({"kind": kind, "row": str(row[column]), "digest": last})
-    if links:
-        connection.execute(insert(table), links)
+    connection.execute(insert(table), links)
 
 
 def check(db: Database, most: int = 10) -> Checked:

@@ -87,7 +87,8 @@ def reading(engine: Engine) -> dict[str, Any]:
 
 def _file(url: URL, foreign_keys: bool) -> Engine:
     engine = create_engine(url)
-    # All rows in one statement: with one each, the interpreter is let go and waited for at every row.
+    # All rows in one statement (but where there is an ON CONFLICT): with one each, the interpreter is let go and waited
+    # for at every row.
     engine.dialect.use_insertmanyvalues_wo_returning = True
 
     def set_pragmas(connection: sqlite3.Connection, _: Any) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.storage import chain
-from auditor.storage.database import Database, as_stored, insert_new, table_of
+from auditor.storage.database import Database, as_stored, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.writer import Joined
 
@@ -84,16 +85,20 @@ class _Note(Joined):
 
     @classmethod
     def together(cls, connection: Connection, jobs: Sequence[_Note]) -> None:
-        """One statement for each table, however many the calls.
+        """A few statements, however many the calls.
 
         What came back is settled before what goes out is noted: where both are of one call, it was asked again.
         """
-        _settle(connection, [n.settled for n in jobs if n.settled])
-        insert_new(connection, DispatchRow, [n.dispatched for n in jobs if n.dispatched])
-        insert_new(connection, PayloadRow, list({p["digest"]: p for n in jobs for p in n.payloads}.values()))
-        if attempts := [a for n in jobs for a in n.attempts]:
-            connection.execute(insert(table_of(AttemptRow)), attempts)
-        _add(connection, [n.answer for n in jobs if n.answer])
+        dispatched = {(d["run"], d["key"]): d for d in (n.dispatched for n in jobs) if d}
+        _settle(connection, [*(n.settled for n in jobs if n.settled), *dispatched])
+        _insert(connection, DispatchRow, list(dispatched.values()))
+        payloads = {p["digest"]: p for n in jobs for p in n.payloads}
+        _insert(connection, PayloadRow, _unknown(connection, PayloadRow, "digest", payloads))
+        _insert(connection, AttemptRow, [a for n in jobs for a in n.attempts])
+        arrived = {n.answer["key"]: n.answer for n in reversed(jobs) if n.answer}
+        answers = _unknown(connection, AnswerRow, "key", dict(reversed(arrived.items())))
+        _insert(connection, AnswerRow, answers)
+        chain.extend(connection, "answer", answers)
 
 
 def _settle(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
@@ -105,16 +110,20 @@ def _settle(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
         connection.execute(delete(table_of(DispatchRow)).where(c.run == run, c.key.in_(keys)))
 
 
-def _add(connection: Connection, answers: Sequence[dict[str, Any]]) -> None:
-    """Insert answers, of each key the first, and link them to the chain; one that is there already stays as it is."""
-    arrived = {row["key"]: row for row in reversed(answers)}
-    if not arrived:
-        return
-    column = table_of(AnswerRow).c.key
-    known = set(connection.execute(select(column).where(column.in_(arrived))).scalars())
-    fresh = [row for key, row in reversed(arrived.items()) if key not in known]
-    insert_new(connection, AnswerRow, fresh)
-    chain.extend(connection, "answer", fresh)
+def _unknown(
+    connection: Connection, row: type[SQLModel], key: str, rows: Mapping[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows, by key, that are not there yet; nobody else writes during the transaction."""
+    if not rows:
+        return []
+    column = table_of(row).c[key]
+    known = set(connection.execute(select(column).where(column.in_(rows))).scalars())
+    return [values for name, values in rows.items() if name not in known]
+
+
+def _insert(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
+    if values:
+        connection.execute(insert(table_of(row)), values)
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:

@@ -1,0 +1,166 @@
+"""The one thread that writes: groups of a bounded size, few statements, and nobody told before it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, insert, select
+
+from auditor.domain import Answer, Attempt, Body, Call, Message, Outcome, Purpose
+from auditor.storage import chain, ledger
+from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
+from auditor.storage.writer import MAX_GROUP
+from tests.storage.test_database import make
+
+
+@pytest.fixture
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(file_storage: str) -> Iterator[Database]:
+    with open_database(file_storage) as opened:
+        yield opened
+
+
+def note(db: Database, text: str) -> Any:
+    """A job that adds a row."""
+    row = {"revision": "r", "text": text, "values": b""}
+    return lambda connection: connection.execute(insert(table_of(VectorRow)), [row])
+
+
+def held(db: Database) -> tuple[threading.Event, Future[Any]]:
+    """A writer that is busy until the event is set."""
+    gate, busy = threading.Event(), threading.Event()
+
+    def wait(connection: Connection) -> None:
+        busy.set()
+        gate.wait(60)
+
+    future = db.writer.submit(wait)
+    assert busy.wait(60)
+    return gate, future
+
+
+def counted(db: Database, name: str) -> list[Any]:
+    """What the engine does from now on, as it grows."""
+    found: list[Any] = []
+
+    @event.listens_for(db.engine, name)
+    def note(*args: Any) -> None:
+        found.append(args)
+
+    return found
+
+
+def asked(i: int) -> Call:
+    return Call("m", "openai/m", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i)
+
+
+def answered(call: Call) -> Answer:
+    body = Body(call.key, call.key.encode(), 64)
+    attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK, 200, body=body)
+    return Answer(call.key, Outcome.OK, text="so", cost_usd=0, prompt_tokens=7, attempts=(attempt,))
+
+
+def test_what_waits_goes_in_groups_of_at_most_200(db: Database) -> None:
+    commits = counted(db, "commit")
+    gate, first = held(db)
+    waiting = [db.writer.submit(note(db, f"k{i}")) for i in range(2 * MAX_GROUP + 1)]
+    assert not any(f.done() for f in waiting)
+    gate.set()
+    for future in [first, *waiting]:
+        future.result(timeout=60)
+    assert len(commits) == 1 + 3
+
+
+def test_a_lone_job_waits_for_no_other(db: Database) -> None:
+    commits = counted(db, "commit")
+    for i in range(3):
+        db.write(note(db, f"k{i}"))
+        assert len(commits) == i + 1
+
+
+async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
+    file: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one for each call, the writer would let the interpreter go and wait for it hundreds of times."""
+    audit = make(file)
+    calls = [asked(i) for i in range(100)]
+    loop = asyncio.get_running_loop()
+    woken: list[Any] = []
+    wake = loop.call_soon_threadsafe
+    monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *a, **k: (woken.append(a), wake(*a, **k))[1])
+    statements = counted(file, "before_cursor_execute")
+    for step in (
+        lambda call: ledger.dispatch(file, "run", audit.id, call),
+        lambda call: ledger.record(file, call, answered(call), run="run"),
+    ):
+        gate, _ = held(file)
+        tasks = [asyncio.create_task(step(call)) for call in calls]
+        await asyncio.sleep(0)
+        del statements[:], woken[:]
+        gate.set()
+        await asyncio.gather(*tasks)
+        assert len(woken) == 1
+        assert len(statements) <= 9
+        assert not any(isinstance(parameters, list) for _, _, _, parameters, _, _ in statements)
+    with file.read() as connection:
+        rows = {t: len(connection.execute(select(table_of(t))).all()) for t in (AnswerRow, AttemptRow, PayloadRow)}
+        assert set(rows.values()) == {100}
+        assert connection.execute(select(table_of(DispatchRow))).all() == []
+    checked = chain.check(file)
+    assert (checked.links, checked.broken) == (100, [])
+
+
+async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -> None:
+    call = asked(0)
+    gate, _ = held(db)
+    tasks = [asyncio.create_task(ledger.record(db, call, answered(call))) for _ in range(2)]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*tasks)
+    await ledger.record(db, call, answered(call))
+    checked = chain.check(db)
+    assert (checked.links, checked.broken, ledger.count_attempts(db)) == (1, [], 3)
+
+
+async def test_who_stops_waiting_undoes_nothing(db: Database) -> None:
+    gate, _ = held(db)
+    task = asyncio.create_task(db.writer.write(note(db, "kept")))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.set()
+    db.write(lambda connection: None)
+    with db.read() as connection:
+        assert connection.execute(select(table_of(VectorRow).c.text)).scalars().all() == ["kept"]
+
+
+def test_a_loop_that_is_gone_stops_nobody_else(db: Database) -> None:
+    async def leave() -> threading.Event:
+        gate, _ = held(db)
+        task = asyncio.ensure_future(db.writer.write(note(db, "kept")))
+        await asyncio.sleep(0)
+        task.cancel()
+        return gate
+
+    gate = asyncio.run(leave())
+    gate.set()
+    assert db.writer.submit(lambda connection: 7).result(timeout=60) == 7
+
+
+async def test_a_job_that_raises_tells_whoever_waits(db: Database) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await db.writer.write(lambda connection: 1 / 0)
+    assert await db.writer.write(lambda connection: 7) == 7
