@@ -101,12 +101,11 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
     wake = loop.call_soon_threadsafe
     monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *a, **k: (woken.append(a), wake(*a, **k))[1])
     statements = counted(file, "before_cursor_execute")
-    for step in (
-        lambda call: ledger.dispatch(file, "run", audit.id, call),
-        lambda call: ledger.record(file, call, answered(call), run="run"),
-    ):
+    out = [ledger.dispatch(file, "run", audit.id, call) for call in calls]
+    back = [ledger.record(file, call, answered(call), run="run") for call in calls]
+    for step in (out, back):
         gate, _ = held(file)
-        tasks = [asyncio.create_task(step(call)) for call in calls]
+        tasks = [asyncio.create_task(one) for one in step]
         await asyncio.sleep(0)
         del statements[:], woken[:]
         gate.set()
