@@ -103,8 +103,13 @@ def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
 
 
 def test_every_promise_has_its_test() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
     assert len(named) > 40
+    faults = page.split("## Faults", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in faults.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 25
+    assert all("`tests/" in row for row in rows)
     for path, test in named:
         assert re.search(rf"^(?:async )?def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
             path,

@@ -17,7 +17,7 @@ from auditor.config.signing import SIGNED, provider_of
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.transport import MAX_BYTES
-from tests.audits import KEY_VARIABLE
+from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 
 AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "eu-central-1"}
