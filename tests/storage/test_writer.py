@@ -99,7 +99,12 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
     loop = asyncio.get_running_loop()
     woken: list[Any] = []
     wake = loop.call_soon_threadsafe
-    monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *a, **k: (woken.append(a), wake(*a, **k))[1])
+
+    def noted(*args: Any, **more: Any) -> asyncio.Handle:
+        woken.append(args)
+        return wake(*args, **more)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", noted)
     statements = counted(file, "before_cursor_execute")
     out = [ledger.dispatch(file, "run", audit.id, call) for call in calls]
     back = [ledger.record(file, call, answered(call), run="run") for call in calls]
