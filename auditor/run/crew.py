@@ -32,12 +32,14 @@ class Post:
     Attributes:
         host: where the worker is; None while there is none.
         waiting: requests that have been given to it, by their ids.
+        hire: finds one.
+        orders: what it is told when it begins.
     """
 
     def __init__(self, hire: Callable[[], Hired], orders: Orders, changed: Callable[[], None]) -> None:
         self.host: str | None = None
         self.waiting: dict[int, asyncio.Future[Reply | AuditorError]] = {}
-        self._hire, self._orders, self._changed = hire, orders, changed
+        self.hire, self.orders, self._changed = hire, orders, changed
         self._outbox: list[Request] = []
         self._some = asyncio.Event()
         self._answered = 0
@@ -69,7 +71,7 @@ class Post:
         """
         in_vain = 0
         while in_vain < MOST_DEATHS:
-            before, worker = self._answered, self._hire()
+            before, worker = self._answered, self.hire()
             try:
                 await self._serve(worker)
             except Gone:
@@ -85,7 +87,7 @@ class Post:
         )
 
     async def _serve(self, worker: Hired) -> None:
-        host = await worker.call("start", self._orders)
+        host = await worker.call("start", self.orders)
         if isinstance(host, AuditorError):
             raise host
         self.host = host

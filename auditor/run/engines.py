@@ -51,7 +51,7 @@ async def sending(
     from auditor.run.crew import Crew
 
     with cluster.connected(config.run.ray_address) as where:
-        crew = Crew(_place(config), _posts(config, audit_id, db), note)
+        crew = Crew(place_of(config), posts_of(config, audit_id, db), note)
         try:
             note(f"Requests go out from workers in the Ray cluster at {where}.")
             if _over_the_network(config):
@@ -70,13 +70,15 @@ def _over_the_network(config: AuditConfig) -> tuple[str, ...]:
     return tuple(name for name, m in _models(config).items() if not m.model.startswith((EMBEDDED, REPLAY)))
 
 
-def _place(config: AuditConfig) -> Callable[[Call], str | None]:
+def place_of(config: AuditConfig) -> Callable[[Call], str | None]:
     """Which model must be asked where its weights are, by a worker of its own."""
     embedded = {name for name, m in _models(config).items() if m.model.startswith(EMBEDDED)}
     return lambda call: call.name if call.measure is Measure.CONTINUATION or call.name in embedded else None
 
 
-def _posts(config: AuditConfig, audit_id: int, db: Database) -> Callable[[str | None, Callable[[], None]], list[Post]]:
+def posts_of(
+    config: AuditConfig, audit_id: int, db: Database
+) -> Callable[[str | None, Callable[[], None]], list[Post]]:
     """Makes the places for workers of a kind: several for what is asked over the network, one for a model of a host."""
     from auditor.run import cluster
     from auditor.run.crew import Post

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import yaml
 
 from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig
-from auditor.domain import Outcome
+from auditor.domain import Call, Measure, Purpose
 from auditor.errors import UsageError
-from auditor.models import weights
 from auditor.run import cluster, planned_survey, run_audit
 from auditor.run.changes import change_note
+from auditor.run.engines import place_of, posts_of
 from auditor.run.fingerprints import fingerprint
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_replay import log, replayed
@@ -68,23 +69,24 @@ def test_replayed_models_are_answered_here_and_recorded_once(
         assert connection.exec_driver_sql("SELECT count(*) FROM dispatch").scalar_one() == 0
 
 
-@pytest.mark.slow
-def test_a_model_of_a_host_has_a_worker_of_its_own_with_gpus(server: FakeServer, url: str, hired: list[float]) -> None:
-    pytest.importorskip("gguf")
-    path = str(weights.pull("smollm2-135m"))
-    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
-    probes = {"direct": {"samples": 1}, "logprob": {"method": "continuation"}}
-    base = config(server.url, survey=survey, judges=[]).model_dump(mode="json")
-    model = base["models"][0] | {"weights": path}
-    run = {"engine": "ray", "gpus": 0.5}
-    audit = AuditConfig.model_validate(base | {"models": [model], "probes": probes, "run": run})
-    run_audit(audit, storage=url)
-    assert sorted(hired) == [0.0, 0.0, 0.5]
-    with open_database(url) as db:
-        found = results.contrasts(db, audits.get(db, "scripted").id)
-    assert found
-    assert {contrast.outcome for contrast in found} == {Outcome.OK}
-    assert len(server.requests) == 1
+async def test_what_runs_on_its_host_has_a_worker_of_its_own_with_gpus(
+    server: FakeServer, storage: str, hired: list[float]
+) -> None:
+    base = config(server.url, models=2, run={"engine": "ray", "gpus": 0.5}).model_dump(mode="json")
+    embedded = {"name": "small", "model": "embedded/smollm2-135m"}
+    audit = AuditConfig.model_validate(base | {"models": [base["models"][0] | {"weights": "mine.gguf"}, embedded]})
+    asked = Call("model-a", "openai/scripted-a", (), Purpose.DIRECT)
+    place = place_of(audit)
+    assert place(asked) is None
+    assert place(replace(asked, measure=Measure.CONTINUATION)) == "model-a"
+    assert place(replace(asked, name="small")) == "small"
+    with open_database(storage) as db:
+        make = posts_of(audit, 1, db)
+        for name, expected in ((None, [("model-a",)] * 2), ("model-a", [("model-a",)]), ("small", [("small",)])):
+            assert [post.orders.models for post in make(name, lambda: None)] == expected
+        for post in [*make(None, lambda: None), *make("small", lambda: None)]:
+            post.hire()
+    assert hired == [0.0, 0.0, 0.5]
 
 
 def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, storage: str) -> None:
