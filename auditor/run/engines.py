@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
 from auditor.domain import Measure
+from auditor.errors import ConfigError
 from auditor.run.keys import require_keys
 from auditor.storage.database import Database
 from auditor.storage.engine import require_shared
@@ -24,14 +25,16 @@ def require_engine(config: AuditConfig, url: str) -> None:
     """Make sure that what sends the requests can do so, as far as a look tells; workers look at their keys themselves.
 
     Raises:
-        ConfigError: a key is not set here, or would go where its owner has not allowed.
+        ConfigError: a key is not set here, or would go where its owner has not allowed, or the engine has no batches.
         UsageError: workers on other hosts could not write to the database.
     """
     if config.run.engine == "local":
         require_keys(config)
-    else:
-        require_trust(config)
-        require_shared(url)
+        return
+    if config.batch is not None:  # the config itself is refused; the command's --engine comes later
+        raise ConfigError("batches go out from one process.", "Leave out the table batch, or run with --engine local.")
+    require_trust(config)
+    require_shared(url)
 
 
 @asynccontextmanager

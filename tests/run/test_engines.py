@@ -14,7 +14,7 @@ import yaml
 from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig
 from auditor.domain import Call, Measure, Purpose
-from auditor.errors import UsageError
+from auditor.errors import ConfigError, UsageError
 from auditor.run import cluster, planned_survey, run_audit
 from auditor.run.changes import change_note
 from auditor.run.engines import place_of, posts_of
@@ -114,6 +114,11 @@ def test_a_file_and_a_password_are_refused(server: FakeServer, storage: str, pos
         run_audit(audit, storage=postgres.schema())
     assert PASSWORD not in str(refused.value)
     assert not Path(storage.removeprefix("sqlite:///")).exists()
+
+
+def test_batches_go_out_from_one_process(server: FakeServer, url: str) -> None:
+    with pytest.raises(ConfigError, match="from one process"):
+        run_audit(config(server.url, batch={}).with_run(engine="ray"), storage=url)
 
 
 def test_doctor_looks_at_the_cluster_and_leaves_keys_to_its_hosts(
