@@ -23,6 +23,7 @@ from auditor.reports.verification import verify
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.audits import config
+from tests.commands import auditor
 from tests.e2e.dying import run_until
 from tests.e2e.test_run import CALLS, config_file, start, stored, wait_for
 from tests.fake_server import NEVER, FakeServer, answer, completion
@@ -80,8 +81,7 @@ def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Pa
     for page in range(8192, len(content), 4096):
         content[page : page + 2000] = b"\xff" * 2000
     path.write_bytes(content)
-    words = [sys.executable, "-m", "auditor", "report", "scripted", "--format", "json", "--storage", url(path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = auditor("report", "scripted", "--format", "json", "--storage", url(path))
     assert done.returncode == 1
     assert "malformed" in done.stderr
     assert "Traceback" not in done.stderr
@@ -175,8 +175,7 @@ def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage:
     texts = [t.text or "" for t in stored(storage)["traces"]]
     assert all("\U0001f600" in t and "<script>" in t and "{{7*7}}" in t for t in texts)
     for format_ in ("html", "markdown", "json"):
-        words = [sys.executable, "-m", "auditor", "report", "scripted", "-f", format_, "--storage", storage]
-        done = subprocess.run([*words, "-o", str(tmp_path / "out")], capture_output=True, text=True, timeout=300)
+        done = auditor("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
         assert done.returncode == 0, done.stderr
         made = (tmp_path / "out").read_text(encoding="utf-8")
         assert "\x1b" not in made

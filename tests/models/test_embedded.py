@@ -99,12 +99,18 @@ BUSY = """
 import sys, threading, time, httpx
 from auditor.models.embedded import endpoint
 url, key = endpoint("smollm2-135m")
+begun = threading.Semaphore(0)
 def ask():
-    body = {"messages": [{"role": "user", "content": "Tell a story."}], "max_tokens": 1500, "ignore_eos": True}
-    httpx.post(url + "/chat/completions", json=body, headers={"Authorization": "Bearer " + key}, timeout=600)
+    story = [{"role": "user", "content": "Tell a story."}]
+    body = {"messages": story, "max_tokens": 1500, "ignore_eos": True, "stream": True}
+    asking = {"json": body, "headers": {"Authorization": "Bearer " + key}, "timeout": 600}
+    with httpx.stream("POST", url + "/chat/completions", **asking) as response:
+        for number, _ in enumerate(response.iter_lines()):
+            if number == 0:
+                begun.release()
 for _ in range(4):
     threading.Thread(target=ask, daemon=True).start()
-time.sleep(1)
+begun.acquire()  # one at least is being answered
 print(url, flush=True)
 if sys.argv[1] == "wait":
     time.sleep(600)
@@ -120,8 +126,8 @@ def test_it_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str)
     url = program.stdout.readline().decode().strip()
     if end == "kill":
         program.kill()
-    assert program.wait(timeout=30) == (-signal.SIGKILL if end == "kill" else 0)
-    deadline = time.monotonic() + 10
+    assert program.wait(timeout=120) == (-signal.SIGKILL if end == "kill" else 0)
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             httpx.get(f"{url}/models", timeout=5)
