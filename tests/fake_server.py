@@ -156,7 +156,15 @@ class FakeServer:
         self._loop.run_until_complete(self._start())
         self._loop.run_forever()
         self._loop.run_until_complete(self._runner.cleanup())
+        self._loop.run_until_complete(self._give_up())
         self._loop.close()
+
+    async def _give_up(self) -> None:
+        """End what is still held back."""
+        held = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=2**26)

@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from auditor.storage.database import open_database
 from tests.audits import config
 from tests.commands import auditor
 from tests.e2e.dying import run_until
-from tests.e2e.test_run import CALLS, config_file, start, stored, wait_for
+from tests.e2e.test_run import CALLS, config_file, holding, patient, start, stored, wait_for
 from tests.fake_server import NEVER, FakeServer, answer, completion
 from tests.models.test_gateway import call, section
 
@@ -90,14 +89,9 @@ def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Pa
 def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
-    server.script = lambda r: answer(r) if r.number < 20 else replace(answer(r), after=NEVER)
-    audit = config(server.url)
-    patient = [m.model_copy(update={"timeout_s": 3600.0}) for m in audit.models]
-    audit = audit.model_copy(
-        update={"models": patient, "limits": audit.limits.model_copy(update={"deadline_s": 3600.0})}
-    )
-    running = start(config_file(tmp_path, audit), storage)
-    wait_for(server, 25)
+    server.script = holding(20, NEVER)
+    running = start(config_file(tmp_path, patient(config(server.url))), storage)
+    wait_for(server, 21)
     talk = interrupted(running)
     assert running.returncode == 130, talk
     assert "Traceback" not in talk

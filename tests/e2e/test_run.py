@@ -24,7 +24,7 @@ from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
 CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
@@ -225,6 +225,26 @@ def wait_for(server: FakeServer, requests: int) -> None:
         time.sleep(0.01)
 
 
+def patient(audit: AuditConfig) -> AuditConfig:
+    """The audit, with all the time that a server may take which holds its answers back."""
+    models = [m.model_copy(update={"timeout_s": 3600.0}) for m in audit.models]
+    limits = audit.limits.model_copy(update={"deadline_s": 3600.0})
+    return audit.model_copy(update={"models": models, "limits": limits})
+
+
+def holding(first: int, until: threading.Event) -> Script:
+    """Answers that are held back from one on; but for each model's first, on which its others wait."""
+    reached: set[str] = set()
+
+    def script(request: Request) -> Reply:
+        model = request.body["model"]
+        held = request.number >= first and model in reached
+        reached.add(model)
+        return replace(answer(request), after=until if held else None)
+
+    return script
+
+
 @pytest.mark.parametrize("after", [10, 60, 130])
 def test_killed_and_run_again_is_as_if_never_killed(
     server: FakeServer, storage: str, tmp_path: Path, after: int
@@ -252,10 +272,10 @@ def test_killed_and_run_again_is_as_if_never_killed(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: str, tmp_path: Path, number: int) -> None:
     stopped = threading.Event()
-    server.script = lambda r: replace(answer(r), after=stopped if r.number >= 10 else None)
-    file = config_file(tmp_path, config(server.url))
+    server.script = holding(10, stopped)
+    file = config_file(tmp_path, patient(config(server.url)))
     running = start(file, storage)
-    wait_for(server, 20)
+    wait_for(server, 11)
     running.send_signal(number)
     stopped.set()
     _, talk = running.communicate(timeout=300)
