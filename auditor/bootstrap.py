@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+from contextlib import suppress
 
 SETTINGS = {
     # litellm: prices from its own package instead of a look-up at import, and no `.env` file of anybody's.
@@ -53,8 +55,12 @@ _NOISY = (
 )
 
 
+M_ARENA_MAX = -8
+"""glibc's number of the option."""
+
+
 def prepare() -> None:
-    """Set the environment of this process; call it before litellm, langgraph or transformers are imported.
+    """Set up this process; call it before litellm, langgraph or transformers are imported.
 
     The values stand over what the user's shell says: a look-up or a trace would carry prompts to third parties, and a
     base URL of the environment would carry the keys; servers are named in the config alone.
@@ -62,6 +68,17 @@ def prepare() -> None:
     os.environ.update(SETTINGS)
     for name in redirecting():
         del os.environ[name]
+    _share_one_heap()
+
+
+def _share_one_heap() -> None:
+    """Have all threads take memory from one heap, where the C library is glibc.
+
+    By default each thread has its own. Answers are made in one thread and freed in another, which leaves holes in all
+    of them: 6 MB more for every 10,000 calls, and less than 1 MB so.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # another C library has no such option
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def redirecting() -> list[str]:
