@@ -150,10 +150,12 @@ class FakeServer:
     def __exit__(self, *exc: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(120)
+        assert not self._thread.is_alive(), "the scripted server does not end"
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._start())
+        self._loop.call_soon(self._ready.set)  # not before it runs for ever, or who stops it at once is not heard
         self._loop.run_forever()
         self._loop.run_until_complete(self._runner.cleanup())
         self._loop.run_until_complete(self._give_up())
@@ -178,7 +180,6 @@ class FakeServer:
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}/v1"
-        self._ready.set()
 
     async def _handle(self, raw: web.Request) -> web.StreamResponse:
         body = dict(await raw.post()) if "form" in raw.content_type else await raw.json()
