@@ -90,10 +90,10 @@ check: dev
 	@$(BIN)/lint-imports | tail -n 3
 
 unit: dev
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder  # long files first, short ones fill the end
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder  # long files first, short ones fill the end
 
 faults: dev
-	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py
+	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
 
 soak: dev
 	$(BIN)/python benchmarks/soak.py

@@ -11,6 +11,8 @@ from auditor import bootstrap, failpoints
 from auditor.config import AuditConfig
 from auditor.run import run_audit
 
+EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
+"""Whether runs die in every place, as for `make faults`, and not in some that stand for the others."""
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,12 +17,11 @@ from auditor.reports.verification import verify
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
-from tests.e2e.dying import run_until
+from tests.e2e.dying import EVERY, run_until
 from tests.e2e.test_run import question, stored
 from tests.fake_server import FakeServer, answer
 
 CALLS = 54
-EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
 POINTS = 20
 """Places of the sweep in `make test`; `make faults` goes to every one."""
 

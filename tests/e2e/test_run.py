@@ -24,6 +24,7 @@ from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.dying import EVERY
 from tests.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
@@ -245,7 +246,7 @@ def holding(first: int, until: threading.Event) -> Script:
     return script
 
 
-@pytest.mark.parametrize("after", [10, 60, 130])
+@pytest.mark.parametrize("after", [10, 60, 130] if EVERY else [60])
 def test_killed_and_run_again_is_as_if_never_killed(
     server: FakeServer, storage: str, tmp_path: Path, after: int
 ) -> None:
