@@ -98,20 +98,23 @@ class Gateway:
         line = self._lines[call.name]
         if call.measure is Measure.CONTINUATION:
             return (await self._sender.send(call, 1, None)).answer
-        if line.reached:
-            return await self._ask(line, call)
-        async with line.contact:
-            if line.reached:
-                return await self._ask(line, call)
-            answer = await self._ask(line, call)
-            if line.blocked is not None:
-                raise _unusable(line, line.blocked)
-            line.reached = answer.outcome is not Outcome.OVER_BUDGET
-            return answer
+        if not line.reached:
+            async with line.contact:
+                if not line.reached:  # the first; all others wait for what it finds, and then go out together
+                    return await self._first(line, call)
+        return await self._ask(line, call)
 
     async def close(self) -> None:
         """Close what sends."""
         await self._sender.close()
+
+    async def _first(self, line: _Line, call: Call) -> Answer:
+        """Whether the model can be used at all."""
+        answer = await self._ask(line, call)
+        if line.blocked is not None:
+            raise _unusable(line, line.blocked)
+        line.reached = answer.outcome is not Outcome.OVER_BUDGET
+        return answer
 
     async def _ask(self, line: _Line, call: Call) -> Answer:
         deadline: float | None = None
