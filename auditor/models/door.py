@@ -103,19 +103,45 @@ def open_client() -> None:
     vars(module)["aclient_session"] = client(AsyncHTTPHandler)
 
 
+AT_ONCE = frozenset(
+    ("openai", "azure", "anthropic", "gemini", "mistral", "openrouter", "groq", "deepseek", "together_ai")
+)
+"""Providers whose requests litellm builds without waiting for a file, a token or a server."""
+
+
 async def complete(**request: Any) -> Any:
     """One chat completion by litellm, without what it does around one that nobody needs here.
 
     Its public function makes a log record of each call, looks a price up several times over and hands both to
-    callbacks: half of its CPU time. What is beneath stays: each provider's translation and the mapping of errors.
+    callbacks: half of its CPU time. It builds each request in another thread, too, in case that has to wait for
+    something: a third of what is left. What is beneath stays: each provider's translation and the mapping of errors.
     """
-    ask, log = _beneath()
-    return await ask(**request, litellm_logging_obj=log(request))
+    ask, build, log = _beneath()
+    request |= {"litellm_logging_obj": log(request)}
+    if request["model"].split("/", 1)[0] not in AT_ONCE:
+        return await ask(**request)
+    try:
+        return await build(**request, acompletion=True)
+    except Exception as error:
+        raise _mapped(error, request) from error
+
+
+def _mapped(error: Exception, request: dict[str, Any]) -> Exception:
+    """A provider's error as litellm's own, which tell of its status and headers by the same names."""
+    from litellm.litellm_core_utils import exception_mapping_utils as errors
+
+    model, provider = request["model"], litellm().get_llm_provider(request["model"])[1]
+    map_error: Callable[..., Exception] = errors.exception_type
+    try:
+        found = map_error(model=model, custom_llm_provider=provider, original_exception=error)
+    except Exception as mapped:  # noqa: BLE001 - it raises most of them, and returns some
+        return mapped
+    return found
 
 
 @functools.cache
-def _beneath() -> tuple[Callable[..., Any], Callable[[dict[str, Any]], Any]]:
-    """litellm's completion without its decorators, and what makes the log object that providers write to."""
+def _beneath() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[str, Any]], Any]]:
+    """litellm's completion, and what builds its request, without their decorators; and the log that they write to."""
     from litellm.litellm_core_utils.litellm_logging import Logging
 
     class Forgetful(Logging):
@@ -140,7 +166,7 @@ def _beneath() -> tuple[Callable[..., Any], Callable[[dict[str, Any]], Any]]:
             kwargs={},
         )
 
-    return inspect.unwrap(litellm().acompletion), log
+    return inspect.unwrap(litellm().acompletion), inspect.unwrap(litellm().completion), log
 
 
 def client() -> Any:

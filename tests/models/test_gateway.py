@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError
+from auditor.models import door
 from auditor.models.gateway import Gateway
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
@@ -205,3 +209,46 @@ async def test_nasty_text_can_be_stored(server: FakeServer) -> None:
     [got] = await ask(section(server), call())
     assert got.text is not None
     assert got.text.encode("utf-8") == b"a\\x00b\\ud800c"
+
+
+async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: FakeServer) -> None:
+    together = threading.Event()
+
+    def script(request: Request) -> Reply:
+        if request.number == 5:
+            together.set()
+        return replace(answer(request), after=together if request.number else None)
+
+    server.script = script
+    gateway = Gateway([section(server)], Limits(max_attempts=1, deadline_s=120))
+    try:
+        got = await asyncio.gather(*(gateway.complete(call(i)) for i in range(6)))
+    finally:
+        await gateway.close()
+    assert {a.outcome for a in got} == {Outcome.OK}
+
+
+@pytest.mark.parametrize("provider", sorted(door.AT_ONCE))
+async def test_a_request_is_built_without_waiting_for_anybody(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    door.open_client()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a server was asked while the event loop stood still")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    request = door.complete(
+        model=f"{provider}/m",
+        messages=[{"role": "user", "content": "hi"}],
+        api_key=KEY,
+        max_retries=0,
+        num_retries=0,
+        timeout=5,
+        **({"api_base": "https://m.example", "api_version": "2024-10-21"} if provider == "azure" else {}),
+    )
+    sending = asyncio.ensure_future(request)
+    await asyncio.sleep(0)  # as far as it comes by itself
+    assert not sending.done() or "stood still" not in str(sending.exception())
+    sending.cancel()
+    await asyncio.gather(sending, return_exceptions=True)
+    await door.close_clients()
