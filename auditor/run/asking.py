@@ -105,8 +105,13 @@ def _gateway(
 ) -> Gateway:
     """The gateway to all models that are really asked."""
     from auditor.models.gateway import Gateway
+    from auditor.models.spreading import Spreading, helpers_for
 
     models = {m.name: m for m in [*config.models, *config.judge_models] if m.name not in replayed}
+    if sender is None:
+        in_flight = sum(m.most_in_flight for m in models.values())
+        helpers = helpers_for(in_flight) if config.run.processes is None else config.run.processes - 1
+        sender = Spreading(models.values(), helpers)
     return Gateway(
         models.values(),
         config.limits,

@@ -1,0 +1,161 @@
+"""Requests spread over processes: this one, and once there are many requests, helpers beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from auditor.config import EMBEDDED, ModelSection
+from auditor.domain import Attempt, Call, Measure, Outcome
+from auditor.models.failures import Failure
+from auditor.models.helper import MODELS, PARCEL, RETURNED, Parcel, framed, unframed
+from auditor.models.requests import Reply, failed
+from auditor.models.sending import Sending
+
+BEGIN_AFTER = 1000
+"""Requests sent from here alone: a helper takes some seconds of processor time to begin."""
+IN_FLIGHT_EACH = 100
+"""Requests in flight for which a helper is worth while, since answers mostly take longer than a fifth of a second."""
+MOST = 4
+"""Helpers at most: by then this process, which records all answers, has its own core's worth to do."""
+GRACE_S = 30.0
+"""A helper that is later than a request's time limit by so much will not answer any more."""
+
+log = logging.getLogger(__name__)
+
+
+def helpers_for(in_flight: int, cores: int | None = None) -> int:
+    """How many helpers are worth while.
+
+    Args:
+        in_flight: requests that may be in flight at most.
+        cores: of this machine, if not as it says; on one core nobody can help.
+    """
+    cores = cores or os.cpu_count() or 1
+    return 0 if cores < 2 else min(in_flight // IN_FLIGHT_EACH, cores, MOST)
+
+
+class Helper:
+    """One process beside this one.
+
+    Attributes:
+        ready: whether requests can be given to it.
+        waiting: those that have been, by their numbers.
+    """
+
+    def __init__(self) -> None:
+        """Start nothing yet: `help` does."""
+        self.ready = False
+        self.waiting: dict[int, asyncio.Future[Reply | None]] = {}
+        self._ids = itertools.count(1)
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def help(self, models: Sequence[ModelSection]) -> None:
+        """Start the process, and take what it returns until it ends; who still waits then is told that it is lost."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "auditor.models.helper",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._writer = process.stdin
+        try:
+            self._writer.write(framed(MODELS.dump_json(list(models))))
+            self.ready = await unframed(process.stdout) is not None
+            while (data := await unframed(process.stdout)) is not None:
+                returned = RETURNED.validate_json(data)
+                if (future := self.waiting.get(returned.id)) is not None and not future.done():
+                    future.set_result(returned.reply)
+            log.warning("a process that helped to send requests ended; they go out without it")
+        finally:
+            self.ready = False
+            for future in self.waiting.values():
+                if not future.done():
+                    future.set_result(None)
+            process.stdin.close()  # at which it ends
+            try:
+                async with asyncio.timeout(GRACE_S):
+                    await process.wait()
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                raise
+
+    async def send(self, call: Call, number: int, limit_s: float | None) -> Reply | None:
+        """What came of a request; None where that will never be known."""
+        assert self._writer is not None
+        parcel = Parcel(next(self._ids), call, number, limit_s)
+        future: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
+        self.waiting[parcel.id] = future
+        try:
+            self._writer.write(framed(PARCEL.dump_json(parcel)))
+            async with asyncio.timeout(None if limit_s is None else limit_s + GRACE_S):
+                return await future
+        except TimeoutError:
+            return None
+        finally:
+            del self.waiting[parcel.id]
+
+
+class Spreading:
+    """Sends from this process and from helpers, which begin once it is worth their while.
+
+    What must be computed or asked on this machine itself stays in this process.
+    """
+
+    def __init__(self, models: Iterable[ModelSection], helpers: int) -> None:
+        """Resolve keys and start embedded models, as `Sending`; no helper begins yet.
+
+        Args:
+            models: all that may be asked.
+            helpers: processes beside this one.
+
+        Raises:
+            ConfigError: a key is not in the environment.
+            ModelSetupError: an embedded model cannot be started.
+        """
+        models = list(models)
+        self._own = Sending(models)
+        self._far = {m.name: m for m in models if not m.model.startswith(EMBEDDED)}
+        self._helpers = [Helper() for _ in range(helpers)]
+        self._running: list[asyncio.Task[None]] = []
+        self._sent = 0
+
+    async def send(self, call: Call, number: int, limit_s: float | None) -> Reply:
+        """Send from whoever has least to do.
+
+        Raises:
+            ModelSetupError: the weights to compute with cannot be loaded.
+        """
+        self._sent += 1
+        if self._sent == BEGIN_AFTER:
+            self._running = [asyncio.create_task(h.help(list(self._far.values()))) for h in self._helpers]
+        ready = [helper for helper in self._helpers if helper.ready]
+        if not ready or call.name not in self._far or call.measure is Measure.CONTINUATION:
+            return await self._own.send(call, number, limit_s)
+        began = datetime.now(UTC)
+        reply = await min(ready, key=lambda helper: len(helper.waiting)).send(call, number, limit_s)
+        return _lost(call, number, began) if reply is None else reply
+
+    async def close(self) -> None:
+        """Let the helpers end, and close connections."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._own.close()
+
+
+def _lost(call: Call, number: int, began: datetime) -> Reply:
+    """A request whose helper died: it may have been paid for, and is asked again."""
+    error = "the process that sent it died"
+    took = (datetime.now(UTC) - began).total_seconds()
+    failure = Failure(Outcome.SERVER_ERROR, retry=True, blocks=False, error=error)
+    attempt = Attempt(number=number, started_at=began, latency_s=took, outcome=failure.outcome, error=error)
+    return Reply(replace(failed(call, failure), attempts=(attempt,)), failure)

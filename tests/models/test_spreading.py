@@ -1,0 +1,215 @@
+"""Requests that go out from several processes: what comes of them is what comes of one, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Attempt, Body, Call, Cell, Measure, Message, Outcome, Purpose
+from auditor.models import spreading
+from auditor.models.gateway import Gateway
+from auditor.models.helper import PARCEL, RETURNED, Parcel, Returned
+from auditor.models.requests import Reply
+from auditor.models.sending import Sending
+from auditor.models.spreading import Spreading, helpers_for
+from auditor.run import run_audit
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.e2e.test_run import stored
+from tests.fake_server import FakeServer, answer, error
+from tests.fake_server import Reply as Sent
+from tests.models.test_wire import WAYS
+
+NASTY = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
+MORE = {
+    "an error in nasty words": lambda request: error(500, NASTY),
+    "a key echoed": lambda request: error(401, f"no such key {KEY}"),
+    "too many requests": lambda request: error(429, "slow down", headers={"retry-after": "7"}),
+    "bytes that are no text": lambda request: Sent(raw=bytes(range(256))),
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+def section(server: FakeServer) -> ModelSection:
+    return ModelSection(name="m", model="openai/x", api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+
+
+def question(sample: int = 0) -> Call:
+    return Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, sample=sample, params={"seed": sample})
+
+
+@asynccontextmanager
+async def helped(server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: int = 1) -> AsyncIterator[Spreading]:
+    """A sender whose helpers are ready."""
+    monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
+    sender = Spreading([section(server)], helpers)
+    script, server.script = server.script, answer
+    try:
+        await sender.send(question(), 1, 60.0)
+        while not all(helper.ready for helper in sender._helpers):
+            assert not any(task.done() for task in sender._running)
+            await asyncio.sleep(0.01)
+        server.script = script
+        server.requests.clear()
+        yield sender
+    finally:
+        await sender.close()
+
+
+def timeless(reply: Reply) -> Reply:
+    [attempt] = reply.answer.attempts
+    same = replace(attempt, started_at=attempt.started_at.replace(year=2000, month=1, day=1, hour=0, minute=0, second=0,
+                                                                  microsecond=0), latency_s=0.0)  # fmt: skip
+    return replace(reply, answer=replace(reply.answer, attempts=(same,)))
+
+
+async def test_what_a_helper_returns_is_what_this_process_would_have_got(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = {name: way.reply for name, way in WAYS.items()} | MORE
+    own = Sending([section(server)])
+    async with helped(server, monkeypatch) as sender:
+        for number, (name, server.script) in enumerate(scripts.items()):
+            call = replace(question(number), schema="MoralJudgement", max_words=20)
+            here, there = await own.send(call, 2, 60.0), await sender.send(call, 2, 60.0)
+            assert timeless(there) == timeless(here), name
+            assert KEY not in repr(there), name
+    assert len(server.requests) == 2 * len(scripts)
+    assert sender._sent == len(scripts) + 1
+
+
+async def test_a_helper_holds_to_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with helped(server, monkeypatch) as sender:
+        server.script = lambda request: replace(answer(request), delay_s=600)
+        reply = await sender.send(question(1), 1, 0.2)
+    assert reply.answer.outcome is Outcome.TIMEOUT
+
+
+def test_everything_comes_through_as_it_was() -> None:
+    call = Call(
+        "m", "openai/x", (Message("system", "é\x00"), Message("user", "\U0001f600")), Purpose.LOGPROB, 3,
+        {"temperature": 0.0, "stop": ["a", None], "deep": {"seed": 2**53}}, "MoralJudgement", 9, "http://x",
+        Measure.ECHO, ("a", " b"), Cell("DE", "divorce"),
+    )  # fmt: skip
+    parcel = Parcel(7, call, 2, 0.5)
+    [back] = [PARCEL.validate_json(PARCEL.dump_json(parcel))]
+    assert back == parcel
+    assert back.call.key == call.key
+    body = Body("0" * 64, bytes(range(256)), 256)
+    attempt = Attempt(1, datetime.now(UTC), math.pi, Outcome.OK, 200, None, None, body)
+    got = Answer(call.key, Outcome.OK, text=" \x00 ", cost_usd=0.1 + 0.2, attempts=(attempt,))
+    for reply in (Reply(got, None), None):
+        assert RETURNED.validate_json(RETURNED.dump_json(Returned(1, reply))) == Returned(1, reply)
+
+
+async def test_what_a_helper_had_when_it_died_is_asked_again(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with helped(server, monkeypatch) as sender:
+        monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.0)
+        gateway = Gateway([section(server)], Limits(max_attempts=3), sender=sender)
+        assert (await gateway.complete(question(1))).outcome is Outcome.OK
+        server.script = lambda request: replace(answer(request), delay_s=600)
+        before = len(server.requests)
+        asking = [asyncio.create_task(gateway.complete(question(i))) for i in (2, 3)]
+        while len(server.requests) < before + 2:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
+        server.script = answer
+        os.kill(helper_of(os.getpid()), signal.SIGKILL)
+        answers = await asyncio.gather(*asking)
+    for got in answers:
+        assert got.outcome is Outcome.OK
+        assert [a.outcome for a in got.attempts] == [Outcome.SERVER_ERROR, Outcome.OK]
+        assert got.attempts[0].error == "the process that sent it died"
+
+
+def helper_of(parent: int) -> int:
+    """The process that helps another."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"auditor.models.helper" in words and f" {parent} " in (folder / "stat").read_text():
+                return int(folder.name)
+    raise AssertionError("no process helps")
+
+
+async def test_a_helper_that_cannot_begin_is_done_without(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    sender = Spreading([section(server)], 1)
+    try:
+        await sender.send(question(), 1, 60.0)
+        await asyncio.gather(*sender._running)
+        assert (await sender.send(question(1), 1, 60.0)).answer.outcome is Outcome.OK
+    finally:
+        await sender.close()
+    assert "without it" in caplog.text
+
+
+def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
+    command = [sys.executable, "-m", "auditor.models.helper"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write((2).to_bytes(4, "big") + b"[]")
+        process.stdin.flush()
+        assert process.stdout.read(4) == bytes(4)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process.send_signal(number)
+        process.stdin.close()
+        assert process.wait(120) == 0
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> tuple[str, str]:
+    return f"sqlite:///{tmp_path}/one.db", f"sqlite:///{tmp_path}/several.db"
+
+
+def test_an_audit_from_several_processes_is_that_from_one(
+    server: FakeServer, both: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
+    gone = []
+    kept = spreading.Helper.send
+
+    async def send(self: spreading.Helper, call: Call, number: int, limit_s: float | None) -> Reply | None:
+        gone.append(call.key)
+        return await kept(self, call, number, limit_s)
+
+    async def patient(self: Spreading, call: Call, number: int, limit_s: float | None) -> Reply:
+        while self._running and not any(h.ready for h in self._helpers):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return await original(self, call, number, limit_s)
+
+    original = Spreading.send
+    monkeypatch.setattr(spreading.Helper, "send", send)
+    monkeypatch.setattr(Spreading, "send", patient)
+    for storage, processes in zip(both, (1, 3), strict=True):
+        run_audit(config(server.url, run={"processes": processes}), storage=storage)
+        assert bool(gone) == (processes > 1)
+    one, several = (stored(storage) for storage in both)
+    assert one == several
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "cores", "expected"), [(20, 16, 0), (100, 16, 1), (200, 1, 0), (200, 2, 2), (2000, 16, 4)]
+)
+def test_helpers_begin_where_they_are_worth_while(in_flight: int, cores: int, expected: int) -> None:
+    assert helpers_for(in_flight, cores) == expected
