@@ -24,7 +24,7 @@ from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.dying import run_until
-from tests.e2e.test_run import config_file, start, stored
+from tests.e2e.test_run import config_file, exported, start, stored
 from tests.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
 
@@ -63,6 +63,7 @@ def test_batches_come_to_the_same_as_single_calls(server: FakeServer, tmp_path: 
     server.batches.asked.clear()
     run_audit(small(server, provider, batch=BATCH), storage=batched)
     assert stored(batched) == stored(usual)
+    assert exported(batched, tmp_path / "batched") == exported(usual, tmp_path / "usual")
     assert len(stored(batched)["traces"]) == 18
     assert not server.requests
     assert not [path for _, path, _ in server.batches.asked if path == "/v1/messages"]

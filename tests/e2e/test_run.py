@@ -20,6 +20,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Conflict, ConflictState, Decision, Outcome, Rating
 from auditor.errors import ModelSetupError
+from auditor.exports.tables import export_tables
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -42,6 +43,17 @@ def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
             "verdicts": results.verdicts(db, audit.id),
             "conflicts": results.conflicts(db, audit.id),
         }
+
+
+TIMED = {"answer", "attempt", "audit", "batch", "dispatch", "limit_change"}
+"""Tables of an export that say when, or by which way, something came."""
+
+
+def exported(storage: str, folder: Path) -> dict[str, bytes]:
+    """An export's tables that say nothing of when."""
+    with open_database(storage) as db:
+        export_tables(db, "scripted", folder, "jsonl")
+    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl") if path.stem not in TIMED}
 
 
 def question(request: Request) -> str:

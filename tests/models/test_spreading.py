@@ -26,7 +26,7 @@ from auditor.models.sending import Sending
 from auditor.models.spreading import Spreading, helpers_for
 from auditor.run import run_audit
 from tests.audits import KEY, KEY_VARIABLE, config
-from tests.e2e.test_run import stored
+from tests.e2e.test_run import exported, stored
 from tests.fake_server import FakeServer, answer, error
 from tests.fake_server import Reply as Sent
 from tests.models.test_wire import WAYS
@@ -183,7 +183,7 @@ def both(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_an_audit_from_several_processes_is_that_from_one(
-    server: FakeServer, both: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    server: FakeServer, both: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
     gone = []
@@ -205,6 +205,8 @@ def test_an_audit_from_several_processes_is_that_from_one(
         run_audit(config(server.url, run={"processes": processes}), storage=storage)
         assert bool(gone) == (processes > 1)
     one, several = (stored(storage) for storage in both)
+    assert one == several
+    one, several = (exported(storage, tmp_path / str(i)) for i, storage in enumerate(both))
     assert one == several
 
 

@@ -16,14 +16,13 @@ import yaml
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.exports.tables import export_tables
 from auditor.reports.verification import verify
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.ledger import count_attempts
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_killed import small
-from tests.e2e.test_run import question, stored
+from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
 from tests.fake_server import FakeServer, answer
 from tests.postgres import PASSWORD, Postgres
@@ -31,8 +30,6 @@ from tests.ray_cluster import TOKEN, WAIT_S, Clusters, clusters, environment
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
 
-TIMED = {"answer", "attempt", "audit", "dispatch", "limit_change"}
-"""Tables of an export that say when something was."""
 SECRETS = (KEY, PASSWORD, TOKEN)
 DUMP = """
 import sys, ray
@@ -86,13 +83,6 @@ def wait_for(server: FakeServer, requests: int, running: subprocess.Popen[str]) 
         assert running.poll() is None, running.communicate()[0]
         assert time.monotonic() < until, "the run asks nothing"
         time.sleep(0.01)
-
-
-def exported(storage: str, folder: Path) -> dict[str, bytes]:
-    """The tables that say nothing of when."""
-    with open_database(storage) as db:
-        export_tables(db, "scripted", folder, "jsonl")
-    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl") if path.stem not in TIMED}
 
 
 def test_a_node_dies_and_the_results_are_those_of_one_process(
