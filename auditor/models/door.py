@@ -153,6 +153,10 @@ def _beneath() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[s
         def post_call(self, *_: Any, **__: Any) -> None:
             """Nothing."""
 
+        def should_run_prompt_management_hooks(self, *_: Any, **__: Any) -> bool:
+            """No: prompts are ours, and to look for others costs each call the reading of all its parameters."""
+            return False
+
     def log(request: dict[str, Any]) -> Any:
         return Forgetful(
             model=request["model"],
