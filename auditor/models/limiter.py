@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -55,15 +56,15 @@ class Limiter:
         self._in_flight = self._peak = self._clean = 0
         self._doubling = True
         self._not_before = self._cooled_at = 0.0
-        self._changed = asyncio.Condition()
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._tell = changed
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Hold a slot, once there is one and the gate is open."""
-        async with self._changed:
-            while self._in_flight >= int(self.limit):
-                await self._changed.wait()
+        if self._waiting or self._in_flight >= int(self.limit):
+            await self._turn()
+        else:
             self._in_flight += 1
         try:
             while (wait := self._not_before - self._clock()) > 0:  # noqa: ASYNC110 - another 429 may move the gate
@@ -71,9 +72,29 @@ class Limiter:
             self._peak = max(self._peak, self._in_flight)
             yield
         finally:
-            self._in_flight -= 1
-            async with self._changed:
-                self._changed.notify_all()
+            self._leave()
+
+    async def _turn(self) -> None:
+        """Wait in line until a slot is handed over."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it was handed over, to one who has gone
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        self._let_in()
+
+    def _let_in(self) -> None:
+        while self._waiting and self._in_flight < int(self.limit):
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._in_flight += 1
+                turn.set_result(None)
 
     def succeeded(self) -> None:
         """A request went well at its first try; a whole round of them lets the limit grow."""
@@ -98,6 +119,7 @@ class Limiter:
 
     def _set(self, limit: float, why: str) -> None:
         before, self.limit = int(self.limit), float(limit)
+        self._let_in()
         if before != int(limit):
             self._tell(before, int(limit), why)
 

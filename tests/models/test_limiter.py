@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Coroutine, Generator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -95,6 +96,46 @@ async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
 
     await asyncio.gather(*(work() for _ in range(200)))
     assert (most, done) == (5, 200)
+
+
+async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
+    limiter, most, steps = Limiter(10, start=2), 2000, 0
+
+    async def ask() -> None:
+        async with limiter.slot():
+            await asyncio.sleep(0)
+        limiter.succeeded()
+
+    def counted(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
+        nonlocal steps
+        for waits_for in coroutine.__await__():
+            steps += 1
+            yield waits_for
+
+    class Counted:
+        def __await__(self) -> Generator[object, None, None]:
+            return counted(ask())
+
+    async def asked() -> None:
+        await Counted()
+
+    await asyncio.gather(*(asked() for _ in range(most)))
+    assert limiter.limit == 10
+    assert steps <= 2 * most  # one turn in line, one request
+
+
+async def test_who_is_woken_and_gives_up_wakes_another() -> None:
+    limiter = Limiter(1)
+    async with limiter.slot():
+        one, other = (asyncio.create_task(_pass(limiter)) for _ in range(2))
+        await asyncio.sleep(0)
+    one.cancel()  # it is woken, and has not gone on yet
+    await asyncio.wait_for(other, 60)
+
+
+async def _pass(limiter: Limiter) -> None:
+    async with limiter.slot():
+        pass
 
 
 async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
