@@ -204,9 +204,8 @@ class RunSection(Section):
     engine: Literal["local", "ray"] = "local"
     """`local` is this process; `ray` is workers on the hosts of a Ray cluster, which write to a PostgreSQL server."""
     processes: Annotated[int, Field(ge=1)] | None = None
-    """Processes of this machine that requests go out from, where the engine is `local`: this one, and helpers that
-    begin once there are many requests. If not set, a helper for each 100 requests that may be in flight, at most 4 and
-    none on a single core."""
+    """Processes of this machine that requests go out from at most, where the engine is `local`: this one, and helpers
+    that begin where it can do no more. If not set, a helper for each core, at most 4, and none on a single core."""
     ray_address: str | None = None
     """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone."""
     workers: Annotated[int, Field(ge=1)] | None = None

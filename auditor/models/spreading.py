@@ -1,12 +1,12 @@
-"""Requests spread over processes: this one, and once there are many requests, helpers beside it."""
+"""Requests spread over processes: this one, and where it can do no more, helpers beside it."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import logging
-import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,10 +19,9 @@ from auditor.models.helper import MODELS, PARCEL, RETURNED, Parcel, framed, unfr
 from auditor.models.requests import Reply, failed
 from auditor.models.sending import Sending
 
-BEGIN_AFTER = 1000
-"""Requests sent from here alone: a helper takes some seconds of processor time to begin."""
-IN_FLIGHT_EACH = 100
-"""Requests in flight for which a helper is worth while, since answers mostly take longer than a fifth of a second."""
+LOOK_EVERY_S, BUSY = 10.0, 0.6
+"""Helpers begin when the event loop has computed for this share of so many seconds, for then it is what calls wait for:
+a helper takes some seconds of processor time to begin, and beside slow answers one process is enough."""
 MOST = 4
 """Helpers at most: by then this process, which records all answers, has its own core's worth to do."""
 GRACE_S = 30.0
@@ -31,15 +30,9 @@ GRACE_S = 30.0
 log = logging.getLogger(__name__)
 
 
-def helpers_for(in_flight: int, cores: int | None = None) -> int:
-    """How many helpers are worth while.
-
-    Args:
-        in_flight: requests that may be in flight at most.
-        cores: of this machine, if not as it says; on one core nobody can help.
-    """
-    cores = cores or os.cpu_count() or 1
-    return 0 if cores < 2 else min(in_flight // IN_FLIGHT_EACH, cores, MOST)
+def helpers_for(cores: int | None) -> int:
+    """How many helpers a machine of so many cores may have; nobody can help on one."""
+    return 0 if cores is None or cores < 2 else min(cores, MOST)
 
 
 class Helper:
@@ -105,7 +98,7 @@ class Helper:
 
 
 class Spreading:
-    """Sends from this process and from helpers, which begin once it is worth their while.
+    """Sends from this process and from helpers, which begin where it can do no more.
 
     What must be computed or asked on this machine itself stays in this process.
     """
@@ -126,7 +119,7 @@ class Spreading:
         self._far = {m.name: m for m in models if not m.model.startswith(EMBEDDED)}
         self._helpers = [Helper() for _ in range(helpers)]
         self._running: list[asyncio.Task[None]] = []
-        self._sent = 0
+        self._looked = time.monotonic(), time.thread_time()
 
     async def send(self, call: Call, number: int, limit_s: float | None) -> Reply:
         """Send from whoever has least to do.
@@ -134,8 +127,7 @@ class Spreading:
         Raises:
             ModelSetupError: the weights to compute with cannot be loaded.
         """
-        self._sent += 1
-        if self._sent == BEGIN_AFTER:
+        if self._is_busy() and not self._running:
             self._running = [asyncio.create_task(h.help(list(self._far.values()))) for h in self._helpers]
         ready = [helper for helper in self._helpers if helper.ready]
         if not ready or call.name not in self._far or call.measure is Measure.CONTINUATION:
@@ -143,6 +135,13 @@ class Spreading:
         began = datetime.now(UTC)
         reply = await min(ready, key=lambda helper: len(helper.waiting)).send(call, number, limit_s)
         return _lost(call, number, began) if reply is None else reply
+
+    def _is_busy(self) -> bool:
+        (before, spent), now = self._looked, time.monotonic()
+        if now - before < LOOK_EVERY_S:
+            return False
+        self._looked = now, time.thread_time()
+        return self._looked[1] - spent >= BUSY * (now - before)
 
     async def close(self) -> None:
         """Let the helpers end, and close connections."""

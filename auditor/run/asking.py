@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import signal
 import sys
 import threading
@@ -109,8 +110,7 @@ def _gateway(
 
     models = {m.name: m for m in [*config.models, *config.judge_models] if m.name not in replayed}
     if sender is None:
-        in_flight = sum(m.most_in_flight for m in models.values())
-        helpers = helpers_for(in_flight) if config.run.processes is None else config.run.processes - 1
+        helpers = helpers_for(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
         sender = Spreading(models.values(), helpers)
     return Gateway(
         models.values(),

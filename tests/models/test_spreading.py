@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -56,7 +57,7 @@ def question(sample: int = 0) -> Call:
 @asynccontextmanager
 async def helped(server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: int = 1) -> AsyncIterator[Spreading]:
     """A sender whose helpers are ready."""
-    monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
+    at_once(monkeypatch)
     sender = Spreading([section(server)], helpers)
     script, server.script = server.script, answer
     try:
@@ -69,6 +70,12 @@ async def helped(server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: i
         yield sender
     finally:
         await sender.close()
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let helpers begin with the first request."""
+    monkeypatch.setattr(spreading, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(spreading, "BUSY", 0.0)
 
 
 def timeless(reply: Reply) -> Reply:
@@ -90,7 +97,6 @@ async def test_what_a_helper_returns_is_what_this_process_would_have_got(
             assert timeless(there) == timeless(here), name
             assert KEY not in repr(there), name
     assert len(server.requests) == 2 * len(scripts)
-    assert sender._sent == len(scripts) + 1
 
 
 async def test_a_helper_holds_to_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +157,7 @@ def helper_of(parent: int) -> int:
 async def test_a_helper_that_cannot_begin_is_done_without(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
+    at_once(monkeypatch)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     sender = Spreading([section(server)], 1)
     try:
@@ -185,7 +191,7 @@ def both(tmp_path: Path) -> tuple[str, str]:
 def test_an_audit_from_several_processes_is_that_from_one(
     server: FakeServer, both: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spreading, "BEGIN_AFTER", 1)
+    at_once(monkeypatch)
     gone = []
     kept = spreading.Helper.send
 
@@ -210,8 +216,27 @@ def test_an_audit_from_several_processes_is_that_from_one(
     assert one == several
 
 
-@pytest.mark.parametrize(
-    ("in_flight", "cores", "expected"), [(20, 16, 0), (100, 16, 1), (200, 1, 0), (200, 2, 2), (2000, 16, 4)]
-)
-def test_helpers_begin_where_they_are_worth_while(in_flight: int, cores: int, expected: int) -> None:
-    assert helpers_for(in_flight, cores) == expected
+async def test_helpers_begin_where_the_event_loop_can_do_no_more(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spreading, "LOOK_EVERY_S", 0.5)
+    sender = Spreading([section(server)], 1)
+    try:
+        await asyncio.sleep(0.6)
+        await sender.send(question(1), 1, 60.0)
+        assert not sender._running
+        monkeypatch.setattr(
+            spreading, "BUSY", 0.05
+        )  # a share that a loop which only computes has on a full machine too
+        until = time.monotonic() + 0.6
+        while time.monotonic() < until:
+            pass
+        await sender.send(question(2), 1, 60.0)
+        assert len(sender._running) == 1
+    finally:
+        await sender.close()
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(None, 0), (1, 0), (2, 2), (16, 4)])
+def test_there_are_no_more_helpers_than_cores(cores: int | None, expected: int) -> None:
+    assert helpers_for(cores) == expected
