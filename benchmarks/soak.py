@@ -1,10 +1,10 @@
 """Many calls at high concurrency against a scripted server: does memory grow, and does the writer keep up?
 
 Prints JSON and fails when memory grows by 1 MB or more per 10,000 calls (the slope of a line through samples of the
-resident size, helpers' included, the first fifth left out as warming up), or when of the jobs handed to the writer 1 in 100 is durable
-only after 100 ms or more. Beside it, what the disk alone takes for a commit of 200 rows, before and after, and how late
-the event loop itself came to what was due, which is no part of the writer's time. Run it on a machine with nothing
-else to do: where processors are shared, whoever waits for one is late, too.
+resident size, helpers' included, the first fifth left out as warming up), or when of the jobs handed to the writer 1 in
+100 is durable only after 100 ms or more. Beside it, what the disk alone takes for a commit of 200 rows, before and
+after, and how late the event loop itself came to what was due, which is no part of the writer's time. Run it on a
+machine with nothing else to do: where processors are shared, whoever waits for one is late, too.
 
 Usage: python benchmarks/soak.py [--calls 100000] [--concurrency 200]
 """
@@ -39,7 +39,7 @@ MAX_SLOPE_MB, MAX_LAG_S = 1.0, 0.1
 
 
 def resident_mb() -> float:
-    """Memory of this process and its helpers that is in use now; the scripted server is a child, too, and none of them."""
+    """Memory of this process and its helpers that is in use now; the scripted server is no helper."""
     helpers = [pid for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() if _helps(pid)]
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in ["self", *helpers])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
