@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.sharedctypes import Synchronized
@@ -10,11 +9,10 @@ from multiprocessing.sharedctypes import Synchronized
 from auditor import bootstrap, failpoints
 from auditor.config import AuditConfig
 from auditor.run import run_audit
+from tests.forked import CONTEXT
 
 EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
 """Whether runs die in every place, as for `make faults`, and not in some that stand for the others."""
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
 
 
 def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,9 +23,10 @@ from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.dying import run_until
-from tests.e2e.test_run import config_file, exported, start, stored
+from tests.e2e.test_run import config_file, exported, stored
 from tests.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.forked import Running, start
 
 BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1}
 CALLS = 54
@@ -99,7 +99,7 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     assert server.batches
     server.batches.held = True
     file = config_file(tmp_path, small(server, batch=BATCH))
-    running = start(file, storage)
+    running = start("run", file, "--storage", storage)
     wait_until(lambda: len(server.batches.keys) == 18 if server.batches else False, running)
     wait_until(lambda: "batch_2" in " ".join(path for _, path, _ in server.batches.asked), running)  # type: ignore[union-attr]
     running.send_signal(signal.SIGINT)
@@ -111,7 +111,7 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     assert sorted((b["model"], b["calls"]) for b in told["batches"]) == [(f"model-{m}", 6) for m in "abc"]
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
     server.batches.held = False
-    again = start(file, storage)
+    again = start("run", file, "--storage", storage)
     _, talk = again.communicate()
     assert again.returncode == 0, talk
     assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
@@ -311,7 +311,7 @@ def status(storage: str) -> dict[str, Any]:
         return status_of(db, audits.get(db, "scripted"))
 
 
-def wait_until(reached: Callable[[], bool], running: subprocess.Popen[str]) -> None:
+def wait_until(reached: Callable[[], bool], running: Running) -> None:
     while not reached():
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)

@@ -8,10 +8,9 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 
@@ -24,8 +23,9 @@ from auditor.storage.database import open_database
 from tests.audits import config
 from tests.commands import auditor
 from tests.e2e.dying import run_until
-from tests.e2e.test_run import CALLS, config_file, holding, patient, start, stored, wait_for
+from tests.e2e.test_run import CALLS, config_file, holding, patient, stored, wait_for
 from tests.fake_server import NEVER, FakeServer, answer, completion
+from tests.forked import Running, start
 from tests.models.test_gateway import call, section
 
 
@@ -57,16 +57,16 @@ def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path:
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_path: Path) -> None:
     file = config_file(tmp_path, config(server.url))
-    words = [sys.executable, "-m", "auditor", "run", str(file), "--storage", url(tmp_path / "audits.db")]
-    limited = ["bash", "-c", 'ulimit -f 800; exec "$@"', "limited", *words]
-    done = subprocess.run(limited, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1, done.stderr
-    assert "cannot be" in done.stderr
-    assert "give the same command again: nothing recorded is lost" in done.stderr
-    assert "Traceback" not in done.stderr
+    words = ("run", file, "--storage", url(tmp_path / "audits.db"))
+    limited = start(*words, largest_file=800 * 1024)
+    _, talk = limited.communicate(timeout=300)
+    assert limited.returncode == 1, talk
+    assert "cannot be" in talk
+    assert "give the same command again: nothing recorded is lost" in talk
+    assert "Traceback" not in talk
     before = len(server.requests)
     assert 0 < before < CALLS
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = auditor(*words)
     assert done.returncode == 0, done.stderr
     run_audit(config(server.url), storage=url(tmp_path / "whole.db"))
     assert stored(url(tmp_path / "audits.db")) == stored(url(tmp_path / "whole.db"))
@@ -90,7 +90,7 @@ def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     server.script = holding(20, NEVER)
-    running = start(config_file(tmp_path, patient(config(server.url))), storage)
+    running = start("run", config_file(tmp_path, patient(config(server.url))), "--storage", storage)
     wait_for(server, 21)
     talk = interrupted(running)
     assert running.returncode == 130, talk
@@ -101,11 +101,11 @@ def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
         assert verify(db, "scripted").holds
 
 
-def interrupted(running: subprocess.Popen[str]) -> str:
+def interrupted(running: Running) -> str:
     """What a process says that is interrupted twice; once more where a busy machine has made one signal of two."""
     for patience in (1, 60, 60, 120):
         running.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(TimeoutExpired):
             return running.communicate(timeout=patience)[1]
     running.kill()
     raise AssertionError("who interrupts twice waits")

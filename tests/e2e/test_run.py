@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -27,6 +24,7 @@ from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.dying import EVERY
 from tests.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
+from tests.forked import start
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
 CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
@@ -219,11 +217,6 @@ def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(serve
 # --- cut short ---------------------------------------------------------------------------------------------------
 
 
-def start(config_file: Path, storage: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "auditor", "run", str(config_file), "--storage", storage]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
-
-
 def config_file(folder: Path, audit: AuditConfig) -> Path:
     """YAML is a superset of JSON: the config as one line."""
     path = folder / "audit.yaml"
@@ -267,7 +260,7 @@ def test_killed_and_run_again_is_as_if_never_killed(
     whole = stored(f"sqlite:///{tmp_path / 'whole.db'}")
     server.requests.clear()
     server.script = lambda r: replace(answer(r), delay_s=0.02)
-    running = start(config_file(tmp_path, audit), storage)
+    running = start("run", config_file(tmp_path, audit), "--storage", storage)
     wait_for(server, after)
     running.kill()
     running.communicate()
@@ -275,7 +268,7 @@ def test_killed_and_run_again_is_as_if_never_killed(
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     in_flight = len(server.requests) - recorded
     assert 0 <= in_flight <= 3 * 8 + 24  # three models, eight requests each, and a batch not yet committed
-    again = start(config_file(tmp_path, audit), storage)
+    again = start("run", config_file(tmp_path, audit), "--storage", storage)
     _, talk = again.communicate(timeout=300)
     assert again.returncode == 0, talk
     assert len(server.requests) == CALLS + in_flight
@@ -287,7 +280,7 @@ def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: st
     stopped = threading.Event()
     server.script = holding(10, stopped)
     file = config_file(tmp_path, patient(config(server.url)))
-    running = start(file, storage)
+    running = start("run", file, "--storage", storage)
     wait_for(server, 11)
     running.send_signal(number)
     stopped.set()
@@ -298,7 +291,7 @@ def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: st
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert recorded == len(server.requests) < CALLS
-    again = start(file, storage)
+    again = start("run", file, "--storage", storage)
     _, talk = again.communicate(timeout=300)
     assert again.returncode == 0, talk
     assert len(server.requests) == CALLS
@@ -307,7 +300,7 @@ def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: st
 def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
     file = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
-    running = start(file, storage)
+    running = start("run", file, "--storage", storage)
     out, talk = running.communicate(timeout=300)
     assert KEY not in out + talk
     written = [p for p in tmp_path.rglob("*") if p.is_file()]

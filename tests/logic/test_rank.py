@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from tests.comparing import TOPICS, scripted
 from tests.e2e.test_logic import comparing
 from tests.e2e.test_run import config_file, wait_for
 from tests.fake_server import FakeServer, Reply, Request, error
+from tests.forked import start
 
 N = len(TOPICS)
 
@@ -63,8 +62,7 @@ def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storag
     stopped = threading.Event()
     server.script = lambda request: replace(good(request), after=stopped if request.number >= 2 else None)
     file = config_file(tmp_path, comparing(server.url, models=1))
-    command = [sys.executable, "-m", "auditor", "logic", "rank", str(file), "--storage", storage]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = start("logic", "rank", file, "--storage", storage)
     wait_for(server, 3)
     running.send_signal(signal.SIGINT)
     stopped.set()

@@ -1,0 +1,86 @@
+"""Commands in processes of their own, to be stopped and killed: forked off one that has imported what takes seconds.
+
+`tests/commands.py` runs a command in the test's process, which is quicker still; `tests/test_security.py` and
+`tests/cli/test_cli.py` start the program as a shell does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import sys
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from subprocess import TimeoutExpired
+from tempfile import TemporaryDirectory
+
+from auditor import bootstrap
+from auditor.__main__ import main
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
+STREAMS = ("stdout", "stderr")
+
+
+class Running:
+    """A command that runs, with the names that `subprocess.Popen` has for it."""
+
+    def __init__(self, words: list[str], largest_file: int) -> None:
+        self.args = words
+        self._streams = TemporaryDirectory(prefix="auditor-streams-")
+        told = (words, os.getcwd(), dict(os.environ), largest_file, Path(self._streams.name))
+        self._process: ForkServerProcess = CONTEXT.Process(target=_run, args=told)
+        self._process.start()
+
+    @property
+    def returncode(self) -> int | None:
+        """What it ended with, negative for a signal; None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """The same."""
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """End it, wherever it is."""
+        self._process.kill()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Wait until it has ended; once.
+
+        Returns:
+            What it wrote to standard output and to standard error.
+
+        Raises:
+            TimeoutExpired: it still runs after so many seconds.
+        """
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise TimeoutExpired(self.args, timeout or 0.0)
+        out, err = ((Path(self._streams.name) / name).read_text(encoding="utf-8") for name in STREAMS)
+        self._streams.cleanup()
+        return out, err
+
+
+def start(*words: str | Path, largest_file: int = resource.RLIM_INFINITY) -> Running:
+    """Start a command with this folder and environment; no file that it writes grows beyond `largest_file` bytes."""
+    return Running([str(word) for word in words], largest_file)
+
+
+def _run(words: list[str], folder: str, environment: dict[str, str], largest_file: int, streams: Path) -> None:
+    """The command, in the process that was forked off."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    bootstrap.prepare()  # what does so on first use was imported before the fork
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    for number, name in enumerate(STREAMS, 1):
+        os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT), number)
+    sys.argv = ["auditor", *words]
+    main()
