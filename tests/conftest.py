@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already: threads of each would spin in wait
+
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
