@@ -22,6 +22,7 @@ from typing import Any
 import platformdirs
 
 from auditor.errors import ConfigError, UsageError, did_you_mean
+from auditor.files import write_whole
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS
 from auditor.tui.theme import DARK
@@ -63,9 +64,7 @@ class Settings:
     def _remember(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "review-state.json"
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), encoding="utf-8")
-        os.replace(fresh, path)
+        write_whole(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), path)
 
 
 def load_settings(folder: Path | None = None) -> Settings:

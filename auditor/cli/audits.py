@@ -153,9 +153,10 @@ def _require_writable(path: Path) -> None:
 
 
 def _write(made: Report, path: Path, format_: str) -> None:
-    from auditor.reports.render import render, write_report
+    from auditor.files import write_whole
+    from auditor.reports.render import render
 
-    write_report(render(made, format_), path)
+    write_whole(render(made, format_), path)
     say(f"Report: {path.resolve()}")
 
 

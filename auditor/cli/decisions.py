@@ -116,10 +116,10 @@ def check(
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
+    from auditor.files import write_whole
     from auditor.reports.gates import Verdict
     from auditor.reports.gates_text import SIGNS, check_markdown
     from auditor.reports.gates_text import junit as junit_xml
-    from auditor.reports.render import write_report
     from auditor.run import open_audit
 
     options = {
@@ -133,7 +133,7 @@ def check(
     result = open_audit(audit, storage=storage).check(**changes)
     for path, text in ((junit, junit_xml), (markdown, check_markdown)):
         if path is not None:
-            write_report(text(result), path)
+            write_whole(text(result), path)
             say(f"Written: {path.resolve()}")
     if as_json:
         put_json(result.model_dump(mode="json"))
@@ -230,10 +230,10 @@ def form_of(output: Path | None) -> str | None:
 
 def write_page(page: Page, output: Path, form: str) -> None:
     """Write a page to a file, and say where."""
+    from auditor.files import write_whole
     from auditor.reports.pages import render_page
-    from auditor.reports.render import write_report
 
-    write_report(render_page(page, form), output)
+    write_whole(render_page(page, form), output)
     say(f"{page.kicker}: {output.resolve()}")
 
 

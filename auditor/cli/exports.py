@@ -43,7 +43,7 @@ def export_ratings(
     """
     import io
 
-    from auditor.reports.render import write_report
+    from auditor.files import write_whole
     from auditor.review.export import write_ratings
     from auditor.run import storage_url
     from auditor.storage import audits
@@ -55,7 +55,7 @@ def export_ratings(
     if output is None:
         sys.stdout.write(text.getvalue())
         return
-    write_report(text.getvalue(), output)
+    write_whole(text.getvalue(), output)
     say(f"{n} ratings: {output.resolve()}")
 
 

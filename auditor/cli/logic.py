@@ -53,9 +53,9 @@ def repair(
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
     from auditor.errors import UsageError
+    from auditor.files import write_whole
     from auditor.logic.repair import flips, mend, outcomes, send_to_review, training_rows
     from auditor.logic.training import data_card, write_training
-    from auditor.reports.render import write_report
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -79,7 +79,7 @@ def repair(
     if output is not None:
         rows = training_rows(mended)
         write_training(rows, output, kind)
-        write_report(data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
+        write_whole(data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
         say(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
     if sent is not None:
         say(f"{sent} pairs with flipped verdicts are in the queue: {command('review', audit, storage=storage)}")

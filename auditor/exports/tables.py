@@ -95,8 +95,8 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
+    from auditor.files import write_whole
     from auditor.reports.paper import paper_files
-    from auditor.reports.render import write_report
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
         raise UsageError(f"{folder}: cannot be made: {error.strerror}.", "Name a folder of yours.") from None
     files = paper_files(report)
     for name, text in files:
-        write_report(text, folder / name)
+        write_whole(text, folder / name)
     return [folder / name for name, _ in files]
 
 

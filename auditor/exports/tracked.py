@@ -54,10 +54,11 @@ def digest_of(report: Report) -> str:
 def write_artifacts(report: Report, folder: Path) -> None:
     """The report in all its forms, and the tables of the paper."""
     from auditor.exports.tables import export_paper
-    from auditor.reports.render import render, write_report
+    from auditor.files import write_whole
+    from auditor.reports.render import render
 
     for name, form in REPORTS.items():
-        write_report(render(report, form), folder / name)
+        write_whole(render(report, form), folder / name)
     export_paper(report, folder / "tables")
 
 

@@ -77,7 +77,7 @@ def write_published(found: Published, file: Path, wanted: str) -> int:
     Raises:
         UsageError: the data set has none of what is wanted, or the suffix is another.
     """
-    from auditor.reports.render import write_report
+    from auditor.files import write_whole
 
     if file.suffix != ".jsonl":
         raise UsageError(f"{file}: the suffix does not say JSONL.", "Name it .jsonl.")
@@ -87,7 +87,7 @@ def write_published(found: Published, file: Path, wanted: str) -> int:
         rows = [{"judge": PEOPLE, **row._asdict(), "relation": "standard"} for row in found.comparisons]
     if not rows:
         raise UsageError(f"the data have no {wanted}.", "Try --as items." if wanted != "items" else "")
-    write_report("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), file)
+    write_whole("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), file)
     return len(rows)
 
 

@@ -49,7 +49,7 @@ def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
     Raises:
         UsageError: another suffix, no rows, or the folder does not exist.
     """
-    from auditor.reports.render import write_report
+    from auditor.files import write_whole
 
     if not rows:
         raise UsageError("nothing follows from the comparisons, so there is nothing to write.")
@@ -57,7 +57,7 @@ def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
         raise UsageError(f"{file}: the suffix says neither JSONL nor Parquet.", "Name it .jsonl or .parquet.")
     made = records(rows, form)
     if file.suffix == ".jsonl":
-        write_report("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in made), file)
+        write_whole("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in made), file)
         return
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from auditor.errors import UsageError
 from auditor.extras import load_extra
+from auditor.files import write_whole
 from auditor.reports.model import Report
-from auditor.reports.render import write_report
 from auditor.reports.vega import specs
 from auditor.reports.views import View
 from auditor.text import slug
@@ -73,7 +73,7 @@ def write_plots(report: Report, folder: Path, form: Form = "svg") -> list[Path]:
         taken = {path.name for path in written}
         numbered = (name if not i else f"{name}-{i + 1}" for i in range(len(taken) + 1))
         path = folder / next(file for at in numbered if (file := f"{at}{SUFFIXES[form]}") not in taken)
-        write_report(content, path)
+        write_whole(content, path)
         written.append(path)
     return written
 

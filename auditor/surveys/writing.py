@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from auditor.domain import Survey, SurveyCell
-from auditor.errors import SurveyError
+from auditor.errors import SurveyError, UsageError
+from auditor.files import write_whole
 from auditor.surveys import description, facts
 from auditor.surveys.loading import OPTIONAL
 
@@ -46,9 +46,11 @@ def write_survey(
         raise SurveyError(f"{there[0]}: is there already.", "Choose another name, or say to overwrite it.")
     try:
         for target, text in texts.items():
-            _replace(target, text)
+            write_whole(text, target)
         if about is None:
             facts_path.unlink(missing_ok=True)  # facts of another survey would lie about this one
+    except UsageError as error:
+        raise SurveyError(error.message, error.mend) from None
     except OSError as error:
         raise SurveyError(f"{path}: cannot be written: {error.strerror or error}.", "Choose another folder.") from None
     return list(texts)
@@ -79,9 +81,3 @@ def _list(texts: Sequence[str]) -> str:
 def _text(text: str) -> str:
     """A TOML basic string: JSON's escapes are TOML's too, but for the one control character that JSON leaves alone."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)

@@ -1,17 +1,15 @@
-"""Forms of the report, its schema, and its way to the disk."""
+"""Forms of the report, and its schema."""
 
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 
 import pytest
 
 from auditor.errors import UsageError
 from auditor.reports.model import Report
-from auditor.reports.render import render, write_report
+from auditor.reports.render import render
 from auditor.reports.schema import schema_text
 from auditor.reports.status import status_of
 from auditor.reports.summary import summary_columns, summary_rows
@@ -56,36 +54,6 @@ def test_the_schema_refuses_a_stray_key(report: Report) -> None:
     data = json.loads(render(report, "json")) | {"stray": 1}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, schema)
-
-
-def test_written_whole(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("old", encoding="utf-8")
-    write_report("neu ✓\n", path)
-    assert path.read_bytes() == "neu ✓\n".encode()
-    assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("old", encoding="utf-8")
-    with pytest.raises(UnicodeEncodeError):
-        write_report("half \ud800", path)
-    assert path.read_text(encoding="utf-8") == "old"
-    assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_the_file_can_be_read_as_others_are(tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.touch()
-    write_report("x", tmp_path / "report.md")
-    assert stat.S_IMODE((tmp_path / "report.md").stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
-
-
-@pytest.mark.parametrize("name", ["missing/report.html", ""])
-def test_a_path_that_cannot_be_written(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"cannot be written|a folder"):
-        write_report("x", tmp_path / name)
 
 
 def test_summary_has_a_row_for_each_model(report: Report) -> None:
