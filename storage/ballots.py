@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, case, func, select
+from sqlalchemy import Connection, Integer, Select, case, func, select, type_coerce
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.database import Database, table_of
@@ -87,28 +87,59 @@ class Ballots:
 
 def ballots(db: Database, audit_id: int) -> Ballots:
     """All verdicts of an audit that were given."""
-    judges: dict[str, int] = {}
-    traces: dict[TraceKey, int] = {}
+    names = _Numbers()
     with db.read() as connection:
-        parts = [_columns(rows, judges, traces) for rows in _in_parts(connection, _given(audit_id))]
+        parts = [_columns(rows, names) for rows in _in_parts(connection, _given(audit_id))]
         if not parts:
             return Ballots.none()
+        judge, model, country, topic, sample, *rest = (np.concatenate(column) for column in zip(*parts, strict=True))
+        judges, judge = names.in_order(judge)
+        traces, trace = _traces([names.in_order(column) for column in (model, country, topic)], sample)
         told = _texts(connection, audit_id, traces)
-    judge, trace, *rest = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = sorted(traces)
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[[traces[key] for key in order]] = np.arange(len(order))
-    languages, lengths = zip(*(told.get(traces[key], (None, np.nan)) for key in order), strict=True)
-    return Ballots(list(judges), order, languages, np.array(lengths, dtype=np.float64), judge, rank[trace], *rest)
+    languages, lengths = zip(*told, strict=True)
+    return Ballots(judges, traces, languages, np.array(lengths, dtype=np.float64), judge, trace, *rest)
+
+
+class _Numbers(dict[str, int]):
+    """A number for every text, in the order in which they are first asked for."""
+
+    def __missing__(self, text: str) -> int:
+        return self.setdefault(text, len(self))
+
+    def of(self, texts: Sequence[str]) -> NDArray[np.int32]:
+        return np.fromiter(map(self.__getitem__, texts), dtype=np.int32, count=len(texts))
+
+    def in_order(self, column: NDArray[np.int32]) -> tuple[list[str], NDArray[np.intp]]:
+        """The texts that a column of numbers speaks of, in order, and the place of each row's among them."""
+        texts = list(self)
+        used = sorted(np.flatnonzero(np.bincount(column)), key=texts.__getitem__)
+        place = np.empty(len(texts), dtype=np.intp)
+        place[used] = np.arange(len(used))
+        return [texts[i] for i in used], place[column]
+
+
+def _traces(
+    names: Sequence[tuple[list[str], NDArray[np.intp]]], sample: NDArray[np.int32]
+) -> tuple[list[TraceKey], NDArray[np.intp]]:
+    """The traces that verdicts are about, in order, and the place of each verdict's among them.
+
+    Args:
+        names: models, countries and topics, each with the place of every verdict's.
+    """
+    shape = [*(len(texts) for texts, _ in names), int(sample.max()) + 1]
+    flat = np.asarray(np.ravel_multi_index([*(place for _, place in names), sample], shape))
+    number, trace = np.unique(flat, return_inverse=True)
+    *places, samples = (column.tolist() for column in np.unravel_index(number, shape))
+    texts = [map(known.__getitem__, of) for (known, _), of in zip(names, places, strict=True)]
+    return list(zip(*texts, samples, strict=True)), trace
 
 
 def _given(audit_id: int) -> Select[Any]:
     v, a = table_of(VerdictRow), table_of(AnswerRow)
     key = (v.c.judge, v.c.model, v.c.country, v.c.topic, v.c.sample)
     valid = case((v.c.ruling == Ruling.VALID.value, 1), else_=0)
-    query = select(*key, valid, v.c.confidence, v.c.always, a.c.created_at).select_from(
-        v.outerjoin(a, a.c.key == v.c.key)
-    )
+    always = type_coerce(v.c.always, Integer)  # as it is stored: making a bool of each takes longer than reading it
+    query = select(*key, valid, v.c.confidence, always, a.c.created_at).select_from(v.outerjoin(a, a.c.key == v.c.key))
     return query.where(v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value).order_by(*key)
 
 
@@ -116,15 +147,12 @@ def _in_parts(connection: Connection, query: Select[Any]) -> Iterator[Sequence[A
     yield from connection.execution_options(yield_per=_AT_ONCE).execute(query).partitions()
 
 
-def _columns(
-    rows: Iterable[Any], judges: dict[str, int], traces: dict[TraceKey, int]
-) -> tuple[NDArray[np.generic], ...]:
-    """Some rows as columns; judges and traces that are new get the next number."""
-    judge, model, country, topic, sample, valid, confidence, always, at = zip(*rows, strict=True)
-    keys = zip(model, country, topic, sample, strict=True)
+def _columns(rows: Iterable[Any], names: _Numbers) -> tuple[NDArray[np.generic], ...]:
+    """Some rows as columns: judge, model, country and topic by their numbers, then the rest as `Ballots` has it."""
+    *texts, sample, valid, confidence, always, at = zip(*rows, strict=True)
     return (
-        np.array([judges.setdefault(name, len(judges)) for name in judge], dtype=np.intp),
-        np.array([traces.setdefault(key, len(traces)) for key in keys], dtype=np.intp),
+        *(names.of(column) for column in texts),
+        np.array(sample, dtype=np.int32),
         np.array(valid, dtype=np.int8),
         np.array(confidence, dtype=np.float64),  # None becomes nan
         np.array(always, dtype=np.bool_),
@@ -132,18 +160,12 @@ def _columns(
     )
 
 
-def _texts(
-    connection: Connection, audit_id: int, traces: dict[TraceKey, int]
-) -> dict[int, tuple[str | None, float | None]]:
-    """Language and length of each of these traces that is stored, by its number."""
+def _texts(connection: Connection, audit_id: int, traces: Sequence[TraceKey]) -> list[tuple[str | None, float | None]]:
+    """Language and length of each of these traces; None and nan for one that is not stored."""
     c = table_of(TraceRow).c
     query = select(c.model, c.country, c.topic, c.sample, c.language, func.length(c.text)).where(c.audit_id == audit_id)
-    found: dict[int, tuple[str | None, float | None]] = {}
-    for rows in _in_parts(connection, query):
-        for *key, language, length in rows:
-            if (place := traces.get(tuple(key))) is not None:
-                found[place] = language, length
-    return found
+    found = {tuple(key): (language, length) for rows in _in_parts(connection, query) for *key, language, length in rows}
+    return [found.get(key, (None, np.nan)) for key in traces]
 
 
 def repeated(db: Database, audit_id: int) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 
 import numpy as np
@@ -40,7 +43,24 @@ def build_report(db: Database, audit_name: str) -> Report:
     Raises:
         StorageError: there is no such audit.
     """
-    source = load(db, audit_name)
+    with _uncollected():
+        return _built(db, load(db, audit_name))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Python's search for cyclic garbage waits: rows by the million make none, and would be searched time and again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _built(db: Database, source: Source) -> Report:
     most = ceiling(source)
     aligned = alignment(source, most[0].largest_r)
     peers = peer_agreement(source)

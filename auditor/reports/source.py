@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ from auditor.storage.tallies import (
 
 Floats = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
+AT_ONCE = 2
+"""Queries that work at the same time; more would each need their memory at once."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,29 @@ class Source:
         return table
 
 
+_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
+    "calls": tallies.call_tallies,  # those that take longest begin first
+    "ballots": ballots,
+    "repeated": repeated,
+    "judges": tallies.judge_tallies,
+    "conflicts": results.conflicts,
+    "rulings": tallies.ruling_tallies,
+    "verdicts": tallies.verdict_tallies,
+    "peers": tallies.peer_tallies,
+    "scores": results.scores,
+    "traces": tallies.trace_tallies,
+    "contrasts": tallies.contrast_tallies,
+    "repairs": tallies.repair_tallies,
+    "lost": tallies.lost_tallies,
+    "ratings": results.ratings,
+    "answering": moral.answering_models,
+    "guesses": trials.guesses,
+    "trials": trials.trials,
+    "contests": trials.contests,
+}
+"""What fills the fields of a `Source`."""
+
+
 def load(db: Database, name: str) -> Source:
     """Read all that a report needs of an audit.
 
@@ -211,32 +237,18 @@ def load(db: Database, name: str) -> Source:
     audit = audits.get(db, name)
     config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
     survey = audits.survey_of(db, audit)
-    with ThreadPoolExecutor(1) as beside:  # the longest query runs while the others are read
-        calls = beside.submit(tallies.call_tallies, db, audit.id)
+    queries = dict(_QUERIES)
+    if survey.task:
+        queries["answers"] = tasks.answers
+    if config and config.is_thinned:
+        queries["readable"] = results.readable
+    with ThreadPoolExecutor(AT_ONCE) as readers:  # a query leaves the interpreter to others while it works
+        found = {field: readers.submit(query, db, audit.id) for field, query in queries.items()}
         return Source(
             audit=audit,
             config=None if config is None else with_weights(db, audit.id, config),
             survey=survey,
-            answers=tasks.answers(db, audit.id) if survey.task else {},
-            scores=results.scores(db, audit.id),
-            traces=tallies.trace_tallies(db, audit.id),
-            contrasts=tallies.contrast_tallies(db, audit.id),
-            repairs=tallies.repair_tallies(db, audit.id),
-            verdicts=tallies.verdict_tallies(db, audit.id),
-            judges=tallies.judge_tallies(db, audit.id),
-            peers=tallies.peer_tallies(db, audit.id),
-            rulings=tallies.ruling_tallies(db, audit.id),
-            lost=tallies.lost_tallies(db, audit.id),
-            conflicts=results.conflicts(db, audit.id),
-            ratings=results.ratings(db, audit.id),
-            answering=moral.answering_models(db, audit.id),
-            ballots=ballots(db, audit.id),
-            repeated=repeated(db, audit.id),
-            guesses=trials.guesses(db, audit.id),
-            trials=trials.trials(db, audit.id),
-            contests=trials.contests(db, audit.id),
-            readable=results.readable(db, audit.id) if config and config.is_thinned else (),
-            calls=calls.result(),
+            **{field: rows.result() for field, rows in found.items()},
         )
 
 
