@@ -94,7 +94,8 @@ def ballots(db: Database, audit_id: int) -> Ballots:
             return Ballots.none()
         judge, model, country, topic, sample, *rest = (np.concatenate(column) for column in zip(*parts, strict=True))
         judges, judge = names.in_order(judge)
-        traces, trace = _traces([names.in_order(column) for column in (model, country, topic)], sample)
+        numbers, place = np.unique(sample, return_inverse=True)
+        traces, trace = _traces([*map(names.in_order, (model, country, topic)), (numbers.tolist(), place)])
         told = _texts(connection, audit_id, traces)
     languages, lengths = zip(*told, strict=True)
     return Ballots(judges, traces, languages, np.array(lengths, dtype=np.float64), judge, trace, *rest)
@@ -118,20 +119,18 @@ class _Numbers(dict[str, int]):
         return [texts[i] for i in used], place[column]
 
 
-def _traces(
-    names: Sequence[tuple[list[str], NDArray[np.intp]]], sample: NDArray[np.int32]
-) -> tuple[list[TraceKey], NDArray[np.intp]]:
+def _traces(parts: Sequence[tuple[list[Any], NDArray[np.intp]]]) -> tuple[list[TraceKey], NDArray[np.intp]]:
     """The traces that verdicts are about, in order, and the place of each verdict's among them.
 
     Args:
-        names: models, countries and topics, each with the place of every verdict's.
+        parts: of a trace's key, in order: those there are, and the place of every verdict's among them.
     """
-    shape = [*(len(texts) for texts, _ in names), int(sample.max()) + 1]
-    flat = np.asarray(np.ravel_multi_index([*(place for _, place in names), sample], shape))
+    shape = [len(known) for known, _ in parts]
+    flat = np.asarray(np.ravel_multi_index([place for _, place in parts], shape))
     number, trace = np.unique(flat, return_inverse=True)
-    *places, samples = (column.tolist() for column in np.unravel_index(number, shape))
-    texts = [map(known.__getitem__, of) for (known, _), of in zip(names, places, strict=True)]
-    return list(zip(*texts, samples, strict=True)), trace
+    places = np.unravel_index(number, shape)
+    columns = [map(known.__getitem__, of.tolist()) for (known, _), of in zip(parts, places, strict=True)]
+    return list(zip(*columns, strict=True)), trace
 
 
 def _given(audit_id: int) -> Select[Any]:
@@ -152,7 +151,7 @@ def _columns(rows: Iterable[Any], names: _Numbers) -> tuple[NDArray[np.generic],
     *texts, sample, valid, confidence, always, at = zip(*rows, strict=True)
     return (
         *(names.of(column) for column in texts),
-        np.array(sample, dtype=np.int32),
+        np.array(sample, dtype=np.int64),
         np.array(valid, dtype=np.int8),
         np.array(confidence, dtype=np.float64),  # None becomes nan
         np.array(always, dtype=np.bool_),

@@ -18,6 +18,7 @@ from auditor.metrics.widest import widest_gap
 from auditor.metrics.within import no_correlation
 from auditor.reports.estimates import STRETCHED, estimate, is_stretched, resampled, unmeasured
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
+from auditor.reports.numbers import signed
 from auditor.reports.source import Floats, Source
 from auditor.reports.unscored import explained, unscored, why_no_r
 from auditor.surveys.regions import grouping_of
@@ -203,7 +204,7 @@ def _bounded(
     told = " and ".join(f"{100 * share:.0f}%" for share in shares)
     why = f"withheld: coverage differs ({told} of the cells have a score)"
     if low is not None and high is not None:
-        why += f", so that the gap may be anything from {low:+.2f} to {high:+.2f}"
+        why += f", so that the gap may be anything from {signed(low)} to {signed(high)}"
     return {"mae_gap": unmeasured(why, int(scored.sum())), **found}
 
 

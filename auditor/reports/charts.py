@@ -23,7 +23,9 @@ NOTE = 170
 ROW = 26
 TOP = 10
 AXIS = 30
-MAX_LABEL = 26
+MAX_LABEL = 22
+"""Letters of a name that fit to the left of an interval plot."""
+MAX_TEXT = 26
 SQUARE = 260
 MARGIN = 30
 
@@ -101,7 +103,10 @@ def _grid(axis: Axis, plot: float, height: float) -> Markup:
 
 
 def _mark(mark: Mark, axis: Axis, plot: float, y: float) -> Markup:
-    parts = [_text(LABEL - 14, y + 4, mark.label, "label end"), _text(LABEL + plot + 14, y + 4, mark.note, "note")]
+    parts = [
+        _text(LABEL - 14, y + 4, mark.label, "label end", MAX_LABEL),
+        _text(LABEL + plot + 14, y + 4, mark.note, "note"),
+    ]
     for name, (low, high) in (("range", (mark.low, mark.high)), ("range inner", mark.inner)):
         if low is not None and high is not None:
             parts.append(_line(axis.place(low, LABEL, plot), y, axis.place(high, LABEL, plot), y, name))
@@ -203,10 +208,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> Markup:
     return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(name, *map(_at, (x1, y1, x2, y2)))
 
 
-def _text(x: float, y: float, text: str, name: str) -> Markup:
+def _text(x: float, y: float, text: str, name: str, most: int = MAX_TEXT) -> Markup:
     shown = visible(text)
-    if len(shown) > MAX_LABEL:
-        whole, shown = shown, shown[: MAX_LABEL - 1] + "…"
+    if len(shown) > most:
+        whole, shown = shown, shown[: most - 1] + "…"
         tip = Markup("<title>{}</title>").format(whole)
     else:
         tip = Markup("")

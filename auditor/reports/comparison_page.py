@@ -140,9 +140,20 @@ def _overall(comparison: Comparison) -> Chapter:
     grid = Grid("Overall, on the shared cells of each pair.", columns, rows)
     plots = []
     if len(comparison.pairs) <= MAX_PLOTTED:
-        parts = [(f"{p.second} – {p.first}", p.mae) for p in comparison.pairs]
+        parts = list(zip(_short_names(comparison), (p.mae for p in comparison.pairs), strict=True))
         plots = [_plot(parts, "Difference of MAE", "Differences of mean absolute error, second less first")]
     return Chapter("Overall", [text], plots=[p for p in plots if p], grids=[grid])
+
+
+def _short_names(comparison: Comparison) -> list[str]:
+    """What a pair is called beside a plot: its model alone, where both sides have the same and no other pair has it."""
+    model = {series.label: series.model for series in comparison.series}
+    whole = [f"{p.second} – {p.first}" for p in comparison.pairs]
+    short = [
+        model[p.second] if model[p.second] == model[p.first] else name
+        for p, name in zip(comparison.pairs, whole, strict=True)
+    ]
+    return short if len(set(short)) == len(short) else whole
 
 
 def _figures(part: DifferencePart) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
@@ -15,6 +16,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 760, 340, 60, 46, 16, 150
 COLOURS = 10
 Place = Callable[[float, float], tuple[float, float]]
 WHAT = {"samples": "samples a cell", "temperature": "temperature"}
+BETWEEN = {"samples": "{:g} and {:g} samples a cell", "temperature": "temperatures {:g} and {:g}"}
 
 
 def page_of(found: Settings) -> Page:
@@ -46,10 +48,10 @@ def headline(found: Settings) -> str:
         mine = [row for row in found.rows if row.model == model and row.r.value is not None]
         if len(mine) > 1:
             first, last = mine[0], mine[-1]
+            between = BETWEEN[found.what].format(first.setting, last.setting)
             told.append(
                 f"{model}: r goes from {number(first.r.value)} to {number(last.r.value)} and a cell's scatter from "
-                f"{number(first.spread, 3)} to {number(last.spread, 3)} between {found.what} {first.setting:g} and "
-                f"{last.setting:g}"
+                f"{number(first.spread, 3)} to {number(last.spread, 3)} between {between}"
             )
     return f"{'; '.join(told[:4])}." if told else "There are not two settings to compare."
 
@@ -114,20 +116,26 @@ def _svg(rows: Sequence[SettingRow], priced: bool, what: str, caption: str) -> M
 
 def _axes(low: float, high: float, most: float, place: Place, what: str) -> Markup:
     parts = []
-    for i in range(5):
-        value = low + (high - low) * i / 4
+    for value in round_steps(low, high):
         _, y = place(0, value)
         line = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(LEFT, WIDTH - RIGHT, y, y)
         told = Markup('<text class="tick end" x="{}" y="{}">{}</text>').format(LEFT - 8, y + 4, number(value))
         parts += [line, told]
-    for i in range(4):
-        x, _ = place(most * i / 3, low)
-        tick = f"{most * i / 3:,.3g}"
+    for value in round_steps(0.0, most):
+        x, _ = place(value, low)
+        tick = f"{value:,g}"
         parts.append(Markup('<text class="tick middle" x="{}" y="{}">{}</text>').format(x, HEIGHT - BOTTOM + 18, tick))
     parts.append(
         Markup('<text class="tick" x="{}" y="{}">{}</text>').format(LEFT, HEIGHT - 8, f"{what}, and r upwards")
     )
     return Markup("").join(parts)
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Round numbers from low to high at even steps of 1, 2 or 5 times a power of ten, at most six of them."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 5))
+    step = next(step for n in (1, 2, 5, 10) if (step := n * power) >= (high - low) / 5)
+    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _dot(row: SettingRow, place: Place, x: float, colour: str, size: float) -> Markup:

@@ -14,7 +14,9 @@ from auditor.text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from auditor.reports.measures import Estimate
     from auditor.reports.model import Report
+    from auditor.reports.source import Source
 
 Library = Literal["pandas", "polars"]
 
@@ -116,9 +118,37 @@ def audit_html(db: Database, name: str) -> str:
     from auditor.reports.words import span
 
     source = load(db, name)
+    if source.survey.task is not None:
+        return _task_html(source)
     rows = [
         [r.model, r.method, count(r.n), number(r.pearson_r), interval(*span(r)), number(r.mae)]
         for r in alignment(source)
     ]
     title = f"Audit {name}: {source.survey.title}, stage {source.audit.stage}"
     return html_table(title, ["model", "method", "cells", "r", "95% interval", "MAE"], rows)
+
+
+def _task_html(source: Source) -> str:
+    from auditor.reports.numbers import count
+    from auditor.reports.task import task
+
+    part = task(source)
+    assert part is not None  # whose audit is of a task has this part
+    rows = [
+        [
+            row.model,
+            count(row.accuracy.n),
+            *(text for e in (row.accuracy, row.score.mae if row.score else None) for text in _figure(e)),
+            f"{count(row.usable)} of {count(row.planned)}",
+        ]
+        for row in part.models
+    ]
+    title = f"Audit {source.audit.name}: answers to the items of {part.source}, stage {source.audit.stage}"
+    columns = ["model", "answers", "accuracy", "95% interval", "MAE", "95% interval", "usable"]
+    return html_table(title, columns, rows)
+
+
+def _figure(estimate: Estimate | None) -> list[str]:
+    from auditor.reports.numbers import NONE, interval, number
+
+    return [NONE, NONE] if estimate is None else [number(estimate.value), interval(estimate.ci_low, estimate.ci_high)]

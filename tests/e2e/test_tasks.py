@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.domain import ConflictKind, Decision, Outcome
 from auditor.errors import UsageError
+from auditor.reports.numbers import count, interval, number
 from auditor.reports.render import render
 from auditor.review.desk import Desk
 from auditor.run import open_audit, resume_after_review, run_audit
@@ -105,6 +106,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         run_audit(audit(server.url, folder, "choice", probes=PROBES), storage=storage)
     return storage
+
+
+def test_a_handle_shows_in_a_notebook_how_often_answers_are_right(finished: str) -> None:
+    handle = open_audit("sums", storage=finished)
+    part = handle.report().task
+    assert part is not None
+    for row in part.models:
+        found = row.accuracy
+        told = [row.model, count(found.n), number(found.value), interval(found.ci_low, found.ci_high)]
+        assert "".join(f"<td>{text}</td>" for text in told) in handle._repr_html_()
 
 
 def test_every_form_of_the_report_leaves_countries_out(finished: str) -> None:

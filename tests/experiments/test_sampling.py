@@ -13,7 +13,7 @@ from auditor.errors import UsageError
 from auditor.experiments.sampling import experiment_samples, experiment_temperature, variant
 from auditor.reports.pages import page_html
 from auditor.reports.sampling import _means, _subsampled
-from auditor.reports.sampling_page import page_of
+from auditor.reports.sampling_page import page_of, round_steps
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -133,3 +133,16 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
     assert len(variant(own.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steps"),
+    [
+        (0.0, 28.35, [0, 10, 20]),
+        (-1.02, 1.02, [-1, -0.5, 0, 0.5, 1]),
+        (0.31, 0.52, [0.35, 0.4, 0.45, 0.5]),
+        (0.0, 1000.0, [0, 200, 400, 600, 800, 1000]),
+    ],
+)
+def test_an_axis_has_round_numbers(low: float, high: float, steps: list[float]) -> None:
+    assert round_steps(low, high) == pytest.approx(steps)

@@ -296,6 +296,7 @@ def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
     gap = import_scores(db, truth, scores).regions.gaps[0].mae_gap
     assert gap.value is None
     assert (gap.reason or "").startswith("withheld: coverage differs (100% and 90% of the cells have a score)")
+    assert "from \N{MINUS SIGN}0." in (gap.reason or "")
 
 
 def test_the_gap_is_given_with_bounds_where_no_missing_score_could_turn_it(db: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -99,6 +100,9 @@ def test_one_audit_is_all_its_pairs_and_two_are_matched_by_model(db: Database) -
     ]  # fmt: skip
     both = compare(db, [target("before"), target("afterwards")])
     assert [(p.first, p.second) for p in both.pairs] == [("before:a", "afterwards:a"), ("before:b", "afterwards:b")]
+    assert re.findall(r'class="label end"[^>]*>([^<]*)<', page_html(page_of(both)))[:2] == ["a", "b"]
+    names = re.findall(r'class="label end"[^>]*>(?:<title>)?([^<]*)<', page_html(page_of(alone)))
+    assert names[: len(alone.pairs)] == [f"{p.second} – {p.first}" for p in alone.pairs]
 
 
 def test_a_tuned_model_of_another_name_is_paired_when_named(db: Database) -> None:
