@@ -23,7 +23,7 @@ NOTE = 170
 ROW = 26
 TOP = 10
 AXIS = 30
-MAX_LABEL = 22
+MAX_LABEL = 24
 """Letters of a name that fit to the left of an interval plot."""
 MAX_TEXT = 26
 SQUARE = 260
