@@ -85,8 +85,8 @@ def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 
 def _summarise(report: Report, progress: RunProgress) -> None:
-    from auditor.reports import summary
-    from auditor.reports.savings import told
+    from auditor.reports.cost.savings import told
+    from auditor.reports.pages import summary
 
     if report.alignment:
         table(summary.summary_columns(), summary.summary_rows(report), data=False)
@@ -120,7 +120,7 @@ def report(
 
     Example: auditor report moral-alignment --format json
     """
-    from auditor.reports.render import render
+    from auditor.reports.pages.render import render
     from auditor.run import open_audit
 
     format_ = _format_of(output, format)
@@ -154,7 +154,7 @@ def _require_writable(path: Path) -> None:
 
 def _write(made: Report, path: Path, format_: str) -> None:
     from auditor.files import write_whole
-    from auditor.reports.render import render
+    from auditor.reports.pages.render import render
 
     write_whole(render(made, format_), path)
     say(f"Report: {path.resolve()}")

@@ -11,8 +11,8 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
-    from auditor.reports.forecast import Forecast
-    from auditor.reports.pages import Page
+    from auditor.reports.cost.forecast import Forecast
+    from auditor.reports.pages.page import Page
 
 FORMS = {".html": "html", ".md": "markdown"}
 
@@ -52,9 +52,9 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.comparison import compare as compare_
-    from auditor.reports.comparison_page import page_of
-    from auditor.reports.comparison_series import target
+    from auditor.reports.comparison.compare import compare as compare_
+    from auditor.reports.comparison.page import page_of
+    from auditor.reports.comparison.series import target
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -117,9 +117,9 @@ def check(
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     from auditor.files import write_whole
-    from auditor.reports.gates import Verdict
-    from auditor.reports.gates_text import SIGNS, check_markdown
-    from auditor.reports.gates_text import junit as junit_xml
+    from auditor.reports.gates.gates import Verdict
+    from auditor.reports.gates.text import SIGNS, check_markdown
+    from auditor.reports.gates.text import junit as junit_xml
     from auditor.run import open_audit
 
     options = {
@@ -173,7 +173,7 @@ def estimate(
     form = form_of(output)
     if (config is None) == (compare is None):
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
-    from auditor.reports.forecast import page_of
+    from auditor.reports.cost.forecast import page_of
 
     found = _estimate_of(compare, storage) if compare is not None else _estimate(config or Path(), storage)
     if as_json:
@@ -231,7 +231,7 @@ def form_of(output: Path | None) -> str | None:
 def write_page(page: Page, output: Path, form: str) -> None:
     """Write a page to a file, and say where."""
     from auditor.files import write_whole
-    from auditor.reports.pages import render_page
+    from auditor.reports.pages.page import render_page
 
     write_whole(render_page(page, form), output)
     say(f"{page.kicker}: {output.resolve()}")

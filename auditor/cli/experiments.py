@@ -15,7 +15,7 @@ from auditor.cli.output import put_json, say, table
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.reports.measures import NonresponsePart
-    from auditor.reports.sampling import Settings
+    from auditor.reports.sampling.section import Settings
 
 app = typer.Typer(name="experiment", help="Would another choice give another result?", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def nonresponse(
 
     Example: auditor experiment nonresponse my-audit
     """
-    from auditor.reports.nonresponse import nonresponse_experiment
+    from auditor.reports.agreement.nonresponse import nonresponse_experiment
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -139,7 +139,7 @@ def savings(
     Example: auditor experiment savings my-audit
     """
     from auditor.cli.decisions import form_of, show_page, write_page
-    from auditor.reports.savings_study import page_of, study
+    from auditor.reports.cost.study import page_of, study
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -175,7 +175,7 @@ def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfi
 
 def _show(found: Settings, output: Path | None, as_json: bool) -> None:
     from auditor.cli.decisions import form_of, show_page, write_page
-    from auditor.reports.sampling_page import page_of
+    from auditor.reports.sampling.page import page_of
 
     form = form_of(output)
     if as_json:
@@ -187,9 +187,9 @@ def _show(found: Settings, output: Path | None, as_json: bool) -> None:
 
 
 def _print(part: NonresponsePart) -> None:
-    from auditor.reports.numbers import interval, number
-    from auditor.reports.sentences import nonresponse as sentence
-    from auditor.reports.words import span
+    from auditor.reports.pages.numbers import interval, number
+    from auditor.reports.pages.sentences import nonresponse as sentence
+    from auditor.reports.pages.words import span
 
     columns = ["treatment", "model", "r", "95% interval", "rho", "MAE", "RMSE", "bias", "cells"]
     rows: list[list[object]] = []

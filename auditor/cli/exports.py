@@ -254,7 +254,7 @@ def export_plots(
 
     Example: auditor export plots moral-alignment --format svg -o figures
     """
-    from auditor.reports.plots import write_plots
+    from auditor.reports.pages.plots import write_plots
     from auditor.run import open_audit
 
     made = open_audit(audit, storage=storage).report()

@@ -11,7 +11,7 @@ from auditor.cli.output import put_json, say, table
 
 if TYPE_CHECKING:
     from auditor.experiments.judges import Experiment
-    from auditor.reports.panel_measures import PanelPart
+    from auditor.reports.panel.parts import PanelPart
 
 Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 
@@ -84,7 +84,7 @@ def drift(
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
     from auditor.reports.experiments import drift_rows
-    from auditor.reports.numbers import with_interval
+    from auditor.reports.pages.numbers import with_interval
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -117,7 +117,7 @@ def holdout(
     Example: auditor experiment holdout my-audit
     """
     from auditor.reports.experiments import holdout_experiment
-    from auditor.reports.numbers import with_interval
+    from auditor.reports.pages.numbers import with_interval
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -146,8 +146,8 @@ def _ask(audit: str, experiment: Experiment, sample: int, storage: str | None) -
 
 
 def _show(part: PanelPart, caption: str) -> None:
-    from auditor.reports.numbers import with_interval
-    from auditor.reports.panel_tables import panel_tables
+    from auditor.reports.pages.numbers import with_interval
+    from auditor.reports.panel.tables import panel_tables
 
     for shown in panel_tables(part):
         if shown.caption.startswith(caption):

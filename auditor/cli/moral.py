@@ -90,7 +90,7 @@ def accuracy(
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import accuracy_trial
-    from auditor.reports.numbers import number
+    from auditor.reports.pages.numbers import number
 
     with RunProgress() as progress:
         rows = accuracy_trial(audit, file, storage=storage, progress=progress, signals=True)
@@ -121,7 +121,7 @@ def judgements(
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.experiments.judgements import people_trial
-    from auditor.reports.numbers import interval, number
+    from auditor.reports.pages.numbers import interval, number
 
     part = people_trial(audit, file, storage=storage)
     if as_json:
@@ -161,7 +161,7 @@ def _temperatures(text: str) -> list[float]:
 
 
 def _figure(e: Estimate) -> str:
-    from auditor.reports.numbers import interval, number
+    from auditor.reports.pages.numbers import interval, number
 
     if e.value is None:
         return str(e.reason)
@@ -170,18 +170,18 @@ def _figure(e: Estimate) -> str:
 
 
 def _between(low: float | None, high: float | None) -> str | None:
-    from auditor.reports.numbers import interval
+    from auditor.reports.pages.numbers import interval
 
     return None if low is None else interval(low, high)
 
 
 def _n(value: float | None) -> str | None:
-    from auditor.reports.numbers import number
+    from auditor.reports.pages.numbers import number
 
     return None if value is None else number(value)
 
 
 def _p(value: float | None) -> str | None:
-    from auditor.reports.numbers import p_value
+    from auditor.reports.pages.numbers import p_value
 
     return None if value is None else p_value(value)

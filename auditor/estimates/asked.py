@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from auditor.config import ModelSection
 from auditor.domain import Call, Purpose
-from auditor.reports.forecast import Range
+from auditor.reports.cost.forecast import Range
 
 SAMPLED = 40
 """Cells, questions or pairs whose prompts are built, evenly spread over all."""

@@ -10,7 +10,7 @@ from auditor.domain import Cell
 from auditor.metrics._pairs import Z_95
 from auditor.metrics.stopping import FIRST_LOOK
 from auditor.metrics.votes import least_majority
-from auditor.reports.forecast import Range
+from auditor.reports.cost.forecast import Range
 
 USABLE = (0.6, 0.95, 1.0)
 """Share of traces that can be read, and so go before judges."""

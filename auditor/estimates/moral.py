@@ -13,7 +13,7 @@ from auditor.domain import Purpose
 from auditor.domain.semantic import Question
 from auditor.estimates.asked import SAMPLED, Planned
 from auditor.estimates.calls import USABLE
-from auditor.reports.forecast import Range
+from auditor.reports.cost.forecast import Range
 
 REASON_WORDS = 20
 """Of a judge's answer about a pair."""

@@ -22,7 +22,7 @@ from auditor.models.door import TokenPrice
 from auditor.models.endpoint import price_of
 from auditor.models.likelihood import measures
 from auditor.models.structured import SCHEMAS, response_format
-from auditor.reports.forecast import Forecast, ForecastRow, Range, total_of
+from auditor.reports.cost.forecast import Forecast, ForecastRow, Range, total_of
 from auditor.storage import audits, tallies
 from auditor.storage.database import Database
 from auditor.storage.tallies import AnswerMean

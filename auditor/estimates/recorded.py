@@ -8,7 +8,7 @@ from auditor.agents.calls import direct_call
 from auditor.agents.languages import samples_of
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
-from auditor.reports.forecast import ActualPart
+from auditor.reports.cost.forecast import ActualPart
 from auditor.storage import ledger, tallies
 from auditor.storage.database import Database
 

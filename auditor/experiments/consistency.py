@@ -14,7 +14,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.correlation import pearson
 from auditor.metrics.resampling import bootstrap_mean, paired_difference
 from auditor.reports.estimates import estimate, unmeasured
-from auditor.reports.moral_trials import (
+from auditor.reports.semantic.trials import (
     AccuracyRow,
     RuleRow,
     TemperatureRow,

@@ -14,7 +14,7 @@ from auditor.metrics.correlation import dependent_correlation_difference, pearso
 from auditor.metrics.resampling import bootstrap_mean
 from auditor.reports.estimates import estimate
 from auditor.reports.measures import Estimate
-from auditor.reports.moral_trials import CorrelationRow, DifferenceOfCorrelations, PeoplePart
+from auditor.reports.semantic.trials import CorrelationRow, DifferenceOfCorrelations, PeoplePart
 from auditor.run import storage_url
 from auditor.storage import audits, moral
 from auditor.storage.database import open_database

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from auditor.config import AuditConfig, PanelSection, Probes
 from auditor.errors import UsageError
-from auditor.reports.sampling import Settings, sample_settings, temperature_rows
+from auditor.reports.sampling.section import Settings, sample_settings, temperature_rows
 from auditor.reports.source import Source, load
 from auditor.storage import audits
 from auditor.storage.database import Database

@@ -54,7 +54,7 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
         StorageError: there is no such audit.
         UsageError: Inspect is not installed, the audit has no traces, or the folder cannot be written to.
     """
-    from auditor.reports.agreement import alignment
+    from auditor.reports.agreement.section import alignment
 
     load_extra("inspect_ai.log", "inspect")
     source = load(db, name)

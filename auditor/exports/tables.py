@@ -96,7 +96,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
         UsageError: the folder cannot be written to.
     """
     from auditor.files import write_whole
-    from auditor.reports.paper import paper_files
+    from auditor.reports.pages.paper import paper_files
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -181,8 +181,8 @@ def _encodable(text: str) -> str:
 
 
 def _card(db: Database, audit: Audit, found: Written, form: Form, names: bool) -> str:
-    from auditor.reports.markdown_text import escape
-    from auditor.reports.pages import markdown_table
+    from auditor.reports.pages.markdown_text import escape
+    from auditor.reports.pages.page import markdown_table
 
     survey = audits.survey_of(db, audit)
     config = json.loads(audit.config) if audit.config else None

@@ -55,7 +55,7 @@ def write_artifacts(report: Report, folder: Path) -> None:
     """The report in all its forms, and the tables of the paper."""
     from auditor.exports.tables import export_paper
     from auditor.files import write_whole
-    from auditor.reports.render import render
+    from auditor.reports.pages.render import render
 
     for name, form in REPORTS.items():
         write_whole(render(report, form), folder / name)

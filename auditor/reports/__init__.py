@@ -1,1 +1,5 @@
-"""From records to figures, and from figures to pages: reports, comparisons, gates, and what each of them says."""
+"""From records to figures, and from figures to pages.
+
+`source` reads everything once, `build` makes the report of it, `model` and `measures` are the report as data. Each
+folder is a topic: `section` computes it, `parts` is its data, `words` says it. `pages` shows it in every form.
+"""

@@ -8,11 +8,11 @@ import numpy as np
 
 from auditor.metrics.flips import flips_by_cell
 from auditor.metrics.holdout import Holdout, holdout
-from auditor.reports.ballots import Table, table
 from auditor.reports.estimates import estimate, share_of
 from auditor.reports.measures import Estimate, Part
-from auditor.reports.numbers import interval, number
-from auditor.reports.panel_measures import ShiftRow
+from auditor.reports.pages.numbers import interval, number
+from auditor.reports.panel.ballots import Table, table
+from auditor.reports.panel.parts import ShiftRow
 from auditor.reports.source import Floats, Source, load, refuse_task
 from auditor.storage import audits, results
 from auditor.storage.ballots import TraceKey

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.reports.coverage_parts import CoveragePart
-from auditor.reports.languages import LanguagesPart
-from auditor.reports.logic_parts import LogicPart
-from auditor.reports.losses import ReaskRow, RefusalsPart
+from auditor.reports.agreement.languages import LanguagesPart
+from auditor.reports.agreement.methods import MethodRow
+from auditor.reports.agreement.tiers import TiersPart
+from auditor.reports.cost.savings import SavingRow
+from auditor.reports.coverage.losses import ReaskRow, RefusalsPart
+from auditor.reports.coverage.parts import CoveragePart
+from auditor.reports.coverage.served import ServedRow
+from auditor.reports.logic.parts import LogicPart
 from auditor.reports.measures import (
     AlignmentRow,
     BaselineRow,
@@ -24,13 +28,9 @@ from auditor.reports.measures import (
     PlaceRow,
     RegionsPart,
 )
-from auditor.reports.methods import MethodRow
-from auditor.reports.panel_measures import PanelPart
-from auditor.reports.savings import SavingRow
-from auditor.reports.semantic_parts import SemanticPart
-from auditor.reports.served import ServedRow
-from auditor.reports.task_parts import TaskPart
-from auditor.reports.tiers import TiersPart
+from auditor.reports.panel.parts import PanelPart
+from auditor.reports.semantic.parts import SemanticPart
+from auditor.reports.task.parts import TaskPart
 
 # --- audit ------------------------------------------------------------------------------------------------------
 

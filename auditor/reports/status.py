@@ -8,9 +8,9 @@ from typing import Any
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome
-from auditor.reports.coverage import Unit, planned_verdicts
-from auditor.reports.people import settled
-from auditor.reports.served import drifted, served
+from auditor.reports.conflicts.people import settled
+from auditor.reports.coverage.section import Unit, planned_verdicts
+from auditor.reports.coverage.served import drifted, served
 from auditor.storage import audits, batches, comparisons, limits, moral, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

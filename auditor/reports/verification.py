@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.domain import Outcome
-from auditor.reports.coverage import Tally, Unit, tallies
+from auditor.reports.coverage.section import Tally, Unit, tallies
 from auditor.reports.source import load
 from auditor.storage import chain
 from auditor.storage import tallies as stored

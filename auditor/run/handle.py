@@ -10,7 +10,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import database_url, open_database
 
 if TYPE_CHECKING:
-    from auditor.reports.gates import CheckResult
+    from auditor.reports.gates.gates import CheckResult
     from auditor.reports.model import Report
 
 
@@ -52,7 +52,7 @@ class AuditHandle:
         The result is true where everything was passed, and its text names what was not; see `CheckSection`.
         """
         from auditor.reports.build import build_report
-        from auditor.reports.gates import check, thresholds
+        from auditor.reports.gates.gates import check, thresholds
 
         with open_database(self.storage, create=False) as db:
             audit = audits.get(db, self.name)

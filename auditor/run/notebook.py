@@ -112,10 +112,10 @@ def html_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
 
 def audit_html(db: Database, name: str) -> str:
     """An audit at a glance: how far it is, and how well each model agrees with people."""
-    from auditor.reports.agreement import alignment
-    from auditor.reports.numbers import count, interval, number
+    from auditor.reports.agreement.section import alignment
+    from auditor.reports.pages.numbers import count, interval, number
+    from auditor.reports.pages.words import span
     from auditor.reports.source import load
-    from auditor.reports.words import span
 
     source = load(db, name)
     if source.survey.task is not None:
@@ -129,8 +129,8 @@ def audit_html(db: Database, name: str) -> str:
 
 
 def _task_html(source: Source) -> str:
-    from auditor.reports.numbers import count
-    from auditor.reports.task import task
+    from auditor.reports.pages.numbers import count
+    from auditor.reports.task.section import task
 
     part = task(source)
     assert part is not None  # whose audit is of a task has this part
@@ -149,6 +149,6 @@ def _task_html(source: Source) -> str:
 
 
 def _figure(estimate: Estimate | None) -> list[str]:
-    from auditor.reports.numbers import NONE, interval, number
+    from auditor.reports.pages.numbers import NONE, interval, number
 
     return [NONE, NONE] if estimate is None else [number(estimate.value), interval(estimate.ci_low, estimate.ci_high)]

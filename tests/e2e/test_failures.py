@@ -15,7 +15,7 @@ from sqlalchemy import inspect
 
 from auditor.domain import Decision, Outcome, Rating
 from auditor.exports.tables import export_paper, export_tables
-from auditor.reports.render import render
+from auditor.reports.pages.render import render
 from auditor.review.export import write_ratings
 from auditor.review.weights import learnt_weights, weights_json
 from auditor.run import open_audit, run_audit

@@ -11,7 +11,7 @@ from auditor.config import AuditConfig
 from auditor.experiments.judges import run_experiment
 from auditor.reports.measures import Estimate
 from auditor.reports.model import Report
-from auditor.reports.panel_measures import FaultRow, GuessRow, JudgeRow, PositionRow, ShiftRow
+from auditor.reports.panel.parts import FaultRow, GuessRow, JudgeRow, PositionRow, ShiftRow
 from auditor.run import open_audit, run_audit
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, error

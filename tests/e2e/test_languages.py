@@ -15,8 +15,8 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
 from auditor.reports.build import build_report
-from auditor.reports.html import render_html
-from auditor.reports.markdown import render_markdown
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
 from auditor.run import planned_survey, run_audit
 from auditor.storage import results
 from auditor.storage.audits import get

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.domain import Measure, Outcome
 from auditor.reports.model import Report
-from auditor.reports.render import render
+from auditor.reports.pages.render import render
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

@@ -12,8 +12,8 @@ from auditor.agents.calls import blinded
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
-from auditor.reports.html import render_html
-from auditor.reports.markdown import render_markdown
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
 from auditor.run import open_audit, planned_survey, run_audit
 from tests.audits import config
 from tests.fake_server import FakeServer

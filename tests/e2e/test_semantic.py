@@ -15,7 +15,7 @@ from auditor.errors import ConfigError, ImportFileError, UsageError
 from auditor.imports.answers import import_answers
 from auditor.models import weights
 from auditor.reports.model import Report
-from auditor.reports.render import render
+from auditor.reports.pages.render import render
 from auditor.reports.status import status_of
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, moral

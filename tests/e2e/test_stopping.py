@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Trace, Verdict
-from auditor.reports.markdown import render_markdown
+from auditor.reports.pages.markdown import render_markdown
 from auditor.reports.status import status_of
 from auditor.run import AuditHandle, planned_survey, run_audit
 from auditor.storage import audits, results

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.domain import ConflictKind, Decision, Outcome
 from auditor.errors import UsageError
-from auditor.reports.numbers import count, interval, number
-from auditor.reports.render import render
+from auditor.reports.pages.numbers import count, interval, number
+from auditor.reports.pages.render import render
 from auditor.review.desk import Desk
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results

@@ -10,7 +10,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import ConflictState, Decision
 from auditor.metrics.conflict import settle
-from auditor.reports.render import render
+from auditor.reports.pages.render import render
 from auditor.review.desk import Desk
 from auditor.review.weights import learnt_weights, weights_toml
 from auditor.run import open_audit, run_audit

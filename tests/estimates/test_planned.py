@@ -9,7 +9,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.estimates.planned import estimate, estimate_of_audit
-from auditor.reports.forecast import Forecast, headline, page_of
+from auditor.reports.cost.forecast import Forecast, headline, page_of
 from auditor.run import planned_cells, planned_survey, run_audit
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config

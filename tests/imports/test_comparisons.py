@@ -9,8 +9,8 @@ import pytest
 
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.comparisons import import_comparisons
-from auditor.reports.logic_parts import LogicPart
-from auditor.reports.render import render
+from auditor.reports.logic.parts import LogicPart
+from auditor.reports.pages.render import render
 from auditor.run import open_audit
 
 HEAD = "judge,context,item_a,item_b,relation,decision"

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from auditor.reports import charts
-from auditor.reports.charts import Axis, Mark
-from auditor.reports.heat_maps import shade
+from auditor.reports.pages import charts
+from auditor.reports.pages.charts import Axis, Mark
+from auditor.reports.pages.heat_maps import shade
 
 
 def test_a_dot_stands_between_the_ends_of_its_interval() -> None:

@@ -27,10 +27,10 @@ from auditor.domain import (
 )
 from auditor.errors import UsageError
 from auditor.metrics.bootstrap import holm
-from auditor.reports.comparison import compare
-from auditor.reports.comparison_page import page_of
-from auditor.reports.comparison_series import target
-from auditor.reports.pages import page_html, page_markdown
+from auditor.reports.comparison.compare import compare
+from auditor.reports.comparison.page import page_of
+from auditor.reports.comparison.series import target
+from auditor.reports.pages.page import page_html, page_markdown
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from auditor.reports import conflict_words
+from auditor.reports.conflicts import words as conflict_words
 from auditor.reports.estimates import share_of
 from auditor.reports.model import KindRow, Report, VotingPart
 

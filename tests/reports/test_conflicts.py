@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from auditor.domain import Outcome, Purpose
-from auditor.reports import conflicts as module
 from auditor.reports.build import build_report
-from auditor.reports.cost_words import cost
+from auditor.reports.conflicts import section as module
+from auditor.reports.cost.words import cost
 from auditor.reports.model import Report
 from auditor.storage import ledger, results
 from auditor.storage.audits import Audit

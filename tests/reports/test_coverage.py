@@ -12,10 +12,10 @@ from auditor.domain import Outcome
 from auditor.imports.recorded import import_scores as import_file
 from auditor.imports.recorded import import_traces
 from auditor.reports.build import build_report
-from auditor.reports.gates import check
+from auditor.reports.gates.gates import check
 from auditor.reports.model import Report
+from auditor.reports.pages.words import signs
 from auditor.reports.verification import verify
-from auditor.reports.words import signs
 from auditor.storage import audits, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from auditor.config import CheckSection
-from auditor.reports import words
-from auditor.reports.gates import Verdict, check
-from auditor.reports.html import render_html
-from auditor.reports.markdown import render_markdown
+from auditor.reports.gates.gates import Verdict, check
 from auditor.reports.model import Report
-from auditor.reports.paper import paper_files
-from auditor.reports.summary import COLUMNS, summary_rows
+from auditor.reports.pages import words
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.pages.paper import paper_files
+from auditor.reports.pages.summary import COLUMNS, summary_rows
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 

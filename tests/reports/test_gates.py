@@ -8,11 +8,11 @@ import pytest
 
 from auditor.config import AuditConfig, CheckSection
 from auditor.errors import UsageError
-from auditor.reports.gates import Verdict, check, thresholds
-from auditor.reports.gates_text import check_markdown, junit
+from auditor.reports.coverage.served import ServedRow
+from auditor.reports.gates.gates import Verdict, check, thresholds
+from auditor.reports.gates.text import check_markdown, junit
 from auditor.reports.model import Report
-from auditor.reports.served import ServedRow
-from auditor.reports.words import span
+from auditor.reports.pages.words import span
 from tests.audits import config
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Choice, Comparison, Outcome, Relation
-from auditor.reports.logic import first_named
+from auditor.reports.logic.section import first_named
 
 A, B, TIE = Choice.FIRST, Choice.SECOND, Choice.TIE
 

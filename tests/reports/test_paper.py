@@ -9,7 +9,7 @@ import re
 import pytest
 
 from auditor.reports.model import Report
-from auditor.reports.paper import PaperTable, paper_csv, paper_files, paper_latex, paper_tables, tex
+from auditor.reports.pages.paper import PaperTable, paper_csv, paper_files, paper_latex, paper_tables, tex
 
 
 def test_every_table_of_the_paper_is_there(report: Report) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, Rating
-from auditor.reports.people import settled
+from auditor.reports.conflicts.people import settled
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

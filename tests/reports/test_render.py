@@ -9,10 +9,10 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.reports.model import Report
-from auditor.reports.render import render
+from auditor.reports.pages.render import render
+from auditor.reports.pages.summary import summary_columns, summary_rows
 from auditor.reports.schema import schema_text
 from auditor.reports.status import status_of
-from auditor.reports.summary import summary_columns, summary_rows
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.reports.build import build_report
-from auditor.reports.savings import told
+from auditor.reports.cost.savings import told
 from auditor.storage import audits
 from auditor.storage.database import Database
 from tests.population import populate

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from auditor.cli.app import app
 from auditor.reports.build import build_report
-from auditor.reports.html import render_html
-from auditor.reports.markdown import render_markdown
-from auditor.reports.served import ServedRow, drifted, remarks
+from auditor.reports.coverage.served import ServedRow, drifted, remarks
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
 from auditor.reports.status import status_of
 from auditor.run import run_audit
 from auditor.storage import audits, ledger

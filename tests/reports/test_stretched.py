@@ -7,14 +7,14 @@ import pytest
 
 from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
+from auditor.reports.agreement.tiers import preference
 from auditor.reports.build import build_report
-from auditor.reports.gates import CheckResult, Verdict, check
-from auditor.reports.gates_text import check_markdown, junit
-from auditor.reports.html import render_html
-from auditor.reports.markdown import render_markdown
+from auditor.reports.gates.gates import CheckResult, Verdict, check
+from auditor.reports.gates.text import check_markdown, junit
 from auditor.reports.model import Report
-from auditor.reports.paper import paper_files
-from auditor.reports.tiers import preference
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.pages.paper import paper_files
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.reports.html import render_html
-from auditor.reports.tiers import ALL, TiersPart, preference
+from auditor.reports.agreement.tiers import ALL, TiersPart, preference
+from auditor.reports.pages.html import render_html
 from auditor.storage.database import Database
 from tests.population import COUNTRIES, TOPICS
 from tests.reports.conftest import import_scores

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from auditor.reports import cost_words, words
+from auditor.reports.cost import words as cost_words
 from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate
 from auditor.reports.model import Report
-from auditor.reports.numbers import count, interval, number, p_value, share, signed, usd
+from auditor.reports.pages import words
+from auditor.reports.pages.numbers import count, interval, number, p_value, share, signed, usd
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from xml.etree import ElementTree
 
-from auditor.reports.worldmap import error_map, shade, tiles
+from auditor.reports.pages.worldmap import error_map, shade, tiles
 from auditor.surveys.countries import known_codes
 from auditor.surveys.loading import load_survey
 from tests.population import COUNTRIES

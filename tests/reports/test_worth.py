@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.reports import sentences
-from auditor.reports.html import render_html
-from auditor.reports.markdown import render_markdown
 from auditor.reports.measures import Estimate, GainRow
 from auditor.reports.model import Report
+from auditor.reports.pages import sentences
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
 from auditor.storage.database import Database
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores

@@ -1,0 +1,1 @@
+"""How well models agree with people, and which to prefer."""

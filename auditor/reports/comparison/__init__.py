@@ -1,0 +1,1 @@
+"""Series of scores side by side: two audits, models, prompts or judges."""

@@ -1,0 +1,1 @@
+"""Where models contradict each other, and what became of it."""

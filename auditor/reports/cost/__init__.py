@@ -1,0 +1,1 @@
+"""What an audit costs, and what asking less saves."""

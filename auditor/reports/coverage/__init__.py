@@ -1,0 +1,1 @@
+"""Of what was planned, how much is there, and why the rest is not."""

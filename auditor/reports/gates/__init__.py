@@ -1,0 +1,1 @@
+"""What must hold of an audit, and whether it does."""

@@ -1,0 +1,1 @@
+"""How logical judges are."""

@@ -1,0 +1,62 @@
+"""Ranking with few comparisons beside all of them: calls saved, and accuracy lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from auditor.metrics.rank_study import RankPoint, rank_study
+from auditor.reports.estimates import mean_of
+from auditor.reports.logic.parts import RankingRow
+from auditor.reports.measures import Estimate
+from auditor.reports.pages import charts
+from auditor.reports.pages.charts import Dot
+from auditor.storage.comparisons import SetAnswers
+
+LEAST_ITEMS, MOST_ITEMS = 4, 60
+"""Smaller sets have too few rankings to tell apart; larger ones take the report minutes."""
+MOST_SETS = 20
+COMPLETE = 0.95
+"""Share of all pairs, in both orders, that must have been asked: what was not asked cannot be replayed."""
+
+
+def rankings(judge: str, answers: Sequence[SetAnswers], seed: int) -> list[RankingRow]:
+    """Each way to rank, over the sets of one judge that were asked about in full; none where there is no such set."""
+    found: dict[str, list[RankPoint]] = {}
+    for one in [a for a in answers if _is_complete(a)][:MOST_SETS]:
+        people = np.array([np.nan if i.human is None else i.human for i in one.items.items])
+        for point in rank_study(one.preferences, people, seed=seed):
+            found.setdefault(point.method, []).append(point)
+    return [_row(judge, method, points) for method, points in found.items()]
+
+
+def _is_complete(answers: SetAnswers) -> bool:
+    n = len(answers.items.items)
+    return LEAST_ITEMS <= n <= MOST_ITEMS and bool(answers.asked[0].sum() >= COMPLETE * n * (n - 1))
+
+
+def _row(judge: str, method: str, points: Sequence[RankPoint]) -> RankingRow:
+    return RankingRow(
+        judge=judge,
+        method=method,
+        calls=float(np.mean([p.calls for p in points])),
+        failed=float(np.mean([p.failed for p in points])),
+        all_pairs=_over_sets([p.rho_all for p in points], "the judge decides nothing"),
+        people=_over_sets([p.rho_people for p in points], "people's order, or the judge's, is not known"),
+    )
+
+
+def _over_sets(values: Sequence[float], none: str) -> Estimate:
+    found = mean_of(np.array(values), none)
+    return found.model_copy(update={"reason": "one set: no interval"}) if found.n == 1 else found
+
+
+def ranking_plot(rows: Sequence[RankingRow]) -> Markup:
+    """Calls against accuracy: against people where their order is known, else against the judge's own full ranking."""
+    by_people = any(row.people.value is not None for row in rows)
+    shown = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
+    dots = [Dot(row.calls, rho, row.method) for row, rho in shown if rho is not None]
+    against = "people’s order" if by_people else "the judge’s ranking from all pairs"
+    return charts.calls_plot(dots, f"Spearman’s ρ against {against}", "Calls a set, and what the ranking is worth")

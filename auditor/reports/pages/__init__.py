@@ -1,0 +1,1 @@
+"""From figures to words, tables and plots: HTML, Markdown, and plots as files."""

@@ -1,0 +1,22 @@
+"""Figures with their intervals as the rows of a plot, and as the words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from auditor.reports.measures import Estimate
+from auditor.reports.pages.charts import Mark
+from auditor.reports.pages.numbers import interval, number, with_interval
+
+
+def note(value: float | None, low: float | None, high: float | None) -> str:
+    return f"{number(value)}  ({interval(low, high)})" if value is not None else "not measurable"
+
+
+def mark(label: str, estimate: Estimate) -> Mark:
+    value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
+    return Mark(label, value, low, high, note(value, low, high))
+
+
+def told(rows: Iterable[tuple[str, Estimate]]) -> str:
+    return "; ".join(f"{label} {with_interval(estimate)}" for label, estimate in rows)

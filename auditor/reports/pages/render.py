@@ -1,0 +1,29 @@
+"""A report as text in one of its forms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from auditor.errors import UsageError
+from auditor.reports.model import Report
+
+Format = Literal["html", "json", "markdown"]
+
+
+def render(report: Report, fmt: Format | str) -> str:
+    """The report as HTML, JSON or Markdown; equal reports give equal texts.
+
+    Raises:
+        UsageError: no such format.
+    """
+    if fmt == "json":
+        return report.model_dump_json(indent=2) + "\n"
+    if fmt == "html":
+        from auditor.reports.pages.html import render_html
+
+        return render_html(report)
+    if fmt == "markdown":
+        from auditor.reports.pages.markdown import render_markdown
+
+        return render_markdown(report)
+    raise UsageError(f"'{fmt}' is no report format.", "Known are html, json and markdown.")

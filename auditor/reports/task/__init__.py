@@ -1,0 +1,1 @@
+"""Answers to a task of one's own."""
