@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import socket
 import subprocess
@@ -52,6 +53,20 @@ def test_nothing_on_disk_can_name_code() -> None:
             elif isinstance(node, ast.Call):
                 assert ast.unparse(node.func) != "torch.load", f"{path}:{node.lineno}"
             assert not CODE_IN_DATA.intersection(names), f"{path}:{getattr(node, 'lineno', 0)}"
+
+
+def test_no_process_of_ours_runs_what_lies_in_the_folder_it_is_started_in() -> None:
+    found = 0
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            words = node.elts if isinstance(node, ast.List) else node.args if isinstance(node, ast.Call) else []
+            for word, following in itertools.pairwise(words):
+                if ast.unparse(word) == "sys.executable":
+                    found += 1
+                    assert ast.unparse(following) == "'-P'", (
+                        f"{path}:{node.lineno}: Python looks there for modules first"
+                    )
+    assert found >= 5
 
 
 def test_an_audit_looks_up_no_host_but_its_own(server: FakeServer, storage: str, tmp_path: Path) -> None:

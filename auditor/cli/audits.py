@@ -260,7 +260,7 @@ def review(
         words = ["review", *([audit] if audit else []), "--rater", who]
         words += ["--open-book"] if open_book else []
         words += [] if second_share is None else ["--second-share", str(second_share)]
-        browser.serve([sys.executable, "-m", "auditor", *words], host=host, port=port, public_url=public_url)
+        browser.serve([sys.executable, "-P", "-m", "auditor", *words], host=host, port=port, public_url=public_url)
         return
     left: dict[str, int] = {}
 

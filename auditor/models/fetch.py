@@ -48,7 +48,7 @@ def resolve_wheel(requirement: str) -> Wheel:
     """
     options = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary=:all:", "--quiet", "--report=-"]
     general = ["--disable-pip-version-check", "--no-input", "--retries=1"]
-    command = [sys.executable, "-m", "pip", *general, "install", *options, requirement]
+    command = [sys.executable, "-P", "-m", "pip", *general, "install", *options, requirement]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -53,7 +53,7 @@ class Helper:
     async def help(self, models: Sequence[ModelSection]) -> None:
         """Start the process, and take what it returns until it ends; who still waits then is told that it is lost."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "auditor.models.helper",
+            sys.executable, "-P", "-m", "auditor.models.helper",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         assert process.stdin is not None

@@ -131,7 +131,7 @@ def _require_locked(address: str) -> None:
         raise UsageError(f"'{address}' is no address of a Ray cluster's head.", "Give it as HOST:PORT.")
     environment = {name: value for name, value in os.environ.items() if name not in TOKENS} | {MODE: "disabled"}
     knocked = subprocess.run(
-        [sys.executable, "-c", KNOCK, address], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", KNOCK, address], env=environment, capture_output=True, text=True, check=False
     )
     if knocked.returncode == 0:
         raise UsageError(f"the Ray cluster at {address} lets everybody in, without a token.", MEND_TOKEN)
