@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
+from auditor.cli.options import AsJson, PageFile, Storage
 from auditor.cli.output import put_json, say, table
+from auditor.cli.pages import form_of, present
 
 if TYPE_CHECKING:
     from auditor.reports.cost.forecast import Forecast
-    from auditor.reports.pages.page import Page
-
-FORMS = {".html": "html", ".md": "markdown"}
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +36,7 @@ def compare(
         typer.Option("--map", metavar="OLD=NEW", help="A model that has another name in the audits after the first."),
     ] = None,
     flips: Annotated[int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")] = 50,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
-    ] = None,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,7 +54,7 @@ def compare(
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
-    form = form_of(output)
+    form_of(output)
     with open_database(storage_url(storage), create=False) as db:
         found = compare_(
             db,
@@ -69,12 +65,7 @@ def compare(
             listed=flips,
             renamed=dict(map(_names, renamed or ())),
         )
-    if as_json:
-        put_json(found.model_dump(mode="json"))
-    if output is not None and form:
-        write_page(page_of(found), output, form)
-    elif not as_json:
-        show_page(page_of(found))
+    present(found.model_dump(mode="json"), page_of(found), output, as_json)
 
 
 def _names(text: str) -> tuple[str, str]:
@@ -153,9 +144,7 @@ def estimate(
     compare: Annotated[
         str | None, typer.Option("--compare", metavar="AUDIT", help="Instead: an audit that was run, and what it cost.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
-    ] = None,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -170,18 +159,13 @@ def estimate(
     from auditor.errors import UsageError
 
     bootstrap.prepare()
-    form = form_of(output)
+    form_of(output)
     if (config is None) == (compare is None):
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
     from auditor.reports.cost.forecast import page_of
 
     found = _estimate_of(compare, storage) if compare is not None else _estimate(config or Path(), storage)
-    if as_json:
-        put_json(found.model_dump(mode="json"))
-    if output is not None and form:
-        write_page(page_of(found), output, form)
-    elif not as_json:
-        show_page(page_of(found))
+    present(found.model_dump(mode="json"), page_of(found), output, as_json)
 
 
 def _estimate(path: Path, storage: str | None) -> Forecast:
@@ -211,42 +195,3 @@ def _estimate_of(audit: str, storage: str | None) -> Forecast:
 
     with open_database(storage_url(storage), create=False) as db:
         return estimate_of_audit(db, audit)
-
-
-def form_of(output: Path | None) -> str | None:
-    """The form of a page that a file's suffix names; None without a file.
-
-    Raises:
-        UsageError: the suffix names none.
-    """
-    from auditor.errors import UsageError
-
-    if output is None:
-        return None
-    if output.suffix not in FORMS:
-        raise UsageError(f"'{output}' has no suffix of a page.", "Name it .html or .md.")
-    return FORMS[output.suffix]
-
-
-def write_page(page: Page, output: Path, form: str) -> None:
-    """Write a page to a file, and say where."""
-    from auditor.files import write_whole
-    from auditor.reports.pages.page import render_page
-
-    write_whole(render_page(page, form), output)
-    say(f"{page.kicker}: {output.resolve()}")
-
-
-def show_page(page: Page) -> None:
-    """A page in a terminal: what it says to standard error, its tables to standard output."""
-    say(page.answer)
-    for text in page.points if len(page.points) > 1 else ():
-        say(f"  {text}")
-    for text in page.warnings:
-        say(f"! {text}")
-    for chapter in page.chapters:
-        say(f"\n{chapter.title}")
-        for text in [*chapter.text, *chapter.points]:
-            say(f"  {text}")
-        for grid in chapter.grids:
-            table(grid.columns, grid.rows)

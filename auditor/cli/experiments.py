@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from auditor.cli import judges, moral
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
+from auditor.cli.options import AsJson, PageFile, Storage
+from auditor.cli.pages import form_of, present
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.reports.measures import NonresponsePart
     from auditor.reports.sampling.section import Settings
 
 app = typer.Typer(name="experiment", help="Would another choice give another result?", no_args_is_help=True)
@@ -32,6 +31,7 @@ moral.register(app)
 @app.command("nonresponse")
 def nonresponse(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,21 +43,17 @@ def nonresponse(
     Example: auditor experiment nonresponse my-audit
     """
     from auditor.reports.agreement.nonresponse import nonresponse_experiment
+    from auditor.reports.experiments.nonresponse_page import nonresponse_page
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
+    form_of(output)
     with open_database(storage_url(storage), create=False) as db:
         part = nonresponse_experiment(db, audit)
-    if as_json:
-        put_json(part.model_dump(mode="json"))
-    else:
-        _print(part)
+    present(part.model_dump(mode="json"), nonresponse_page(audit, part), output, as_json)
 
 
 Ask: TypeAlias = Annotated[bool, typer.Option("--ask", help="Ask models for what is missing; this may cost money.")]
-Output: TypeAlias = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
-]
 
 
 @app.command("samples")
@@ -65,7 +61,7 @@ def samples(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     k: Annotated[list[int] | None, typer.Option("--k", min=1, help="Samples a cell; 3, 5 and 10 if not given.")] = None,
     ask: Ask = False,
-    output: Output = None,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,6 +76,7 @@ def samples(
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
+    form_of(output)
     sizes, url = sorted(set(k or [3, 5, 10])), storage_url(storage)
     if ask:
         _ask(
@@ -99,7 +96,7 @@ def direct_temperature(
         list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; 0, 0.7 and 1 if not given.")
     ] = None,
     ask: Ask = False,
-    output: Output = None,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -113,6 +110,7 @@ def direct_temperature(
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
+    form_of(output)
     wanted, url = sorted(set([0.0, 0.7, 1.0] if at is None else at)), storage_url(storage)
     if ask:
         _ask(audit, url, lambda config: [variant(config, temperature=t) for t in wanted if not is_own(config, t)])
@@ -127,7 +125,7 @@ def savings(
     target_width: Annotated[
         float, typer.Option("--target-width", min=0.001, max=2, help="Width of the interval of r to aim at.")
     ] = 0.1,
-    output: Output = None,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -138,20 +136,14 @@ def savings(
 
     Example: auditor experiment savings my-audit
     """
-    from auditor.cli.decisions import form_of, show_page, write_page
     from auditor.reports.cost.study import page_of, study
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
-    form = form_of(output)
+    form_of(output)
     with open_database(storage_url(storage), create=False) as db:
         found = study(db, audit, target_width)
-    if as_json:
-        put_json(found.model_dump(mode="json"))
-    if output is not None and form:
-        write_page(page_of(found), output, form)
-    elif not as_json:
-        show_page(page_of(found))
+    present(found.model_dump(mode="json"), page_of(found), output, as_json)
 
 
 def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
@@ -174,33 +166,6 @@ def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfi
 
 
 def _show(found: Settings, output: Path | None, as_json: bool) -> None:
-    from auditor.cli.decisions import form_of, show_page, write_page
     from auditor.reports.sampling.page import page_of
 
-    form = form_of(output)
-    if as_json:
-        put_json(found.model_dump(mode="json"))
-    if output is not None and form:
-        write_page(page_of(found), output, form)
-    elif not as_json:
-        show_page(page_of(found))
-
-
-def _print(part: NonresponsePart) -> None:
-    from auditor.reports.pages.numbers import interval, number
-    from auditor.reports.pages.sentences import nonresponse as sentence
-    from auditor.reports.pages.words import span
-
-    columns = ["treatment", "model", "r", "95% interval", "rho", "MAE", "RMSE", "bias", "cells"]
-    rows: list[list[object]] = []
-    for treatment in part.treatments:
-        for r in treatment.alignment:
-            figures = [number(x) for x in (r.spearman_rho, r.mae, r.rmse, r.bias.value)]
-            rows.append([treatment.treatment, r.model, number(r.pearson_r), interval(*span(r)), *figures, r.n])
-    table(columns, rows)
-    if part.bounds:
-        ends = [[b.model, number(b.mae_best), number(b.mae_worst), b.n] for b in part.bounds]
-        table(["model", "MAE at best", "MAE at worst", "cells"], ends)
-    for name, reason in part.not_possible.items():
-        say(f"{name} is not possible: {reason}")
-    say(sentence(part))
+    present(found.model_dump(mode="json"), page_of(found), output, as_json)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
+from auditor.cli.options import AsJson, PageFile, Storage
+from auditor.cli.output import say
+from auditor.cli.pages import form_of, present
 
 if TYPE_CHECKING:
     from auditor.experiments.judges import Experiment
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
 def planted(
     audit: Audit,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Traces for each kind of fault at most.")] = 30,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,17 +39,17 @@ def planted(
 
     Example: auditor experiment planted my-audit --sample 40
     """
+    from auditor.reports.experiments.judges_pages import planted_page
+
+    form_of(output)
     part = _ask(audit, "planted", sample, storage)
-    if as_json:
-        put_json([row.model_dump(mode="json") for row in part.faults])
-        return
-    _show(part, "Planted faults")
-    say(next(sentence for sentence in part.certificate if "planted" in sentence))
+    present([row.model_dump(mode="json") for row in part.faults], planted_page(audit, part), output, as_json)
 
 
 def bias(
     audit: Audit,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Conflicts, and traces of each judge, at most.")] = 30,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,13 +60,12 @@ def bias(
 
     Example: auditor experiment bias my-audit
     """
+    from auditor.reports.experiments.judges_pages import bias_page
+
+    form_of(output)
     part = _ask(audit, "bias", sample, storage)
-    if as_json:
-        whole = part.model_dump(mode="json")
-        put_json({name: whole[name] for name in ("positions", "own_traces")})
-        return
-    _show(part, "Two traces")
-    _show(part, "Judges on their own")
+    whole = part.model_dump(mode="json")
+    present({name: whole[name] for name in ("positions", "own_traces")}, bias_page(audit, part), output, as_json)
 
 
 def drift(
@@ -73,6 +74,7 @@ def drift(
     other_storage: Annotated[
         str | None, typer.Option("--other-storage", metavar="URL", help="Where OTHER is, if not beside AUDIT.")
     ] = None,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,29 +85,22 @@ def drift(
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
-    from auditor.reports.experiments import drift_rows
-    from auditor.reports.pages.numbers import with_interval
+    from auditor.reports.experiments.judges import drift_rows
+    from auditor.reports.experiments.judges_pages import drift_page
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
+    form_of(output)
     urls = (storage_url(storage), storage_url(other_storage or storage))
     with open_database(urls[0], create=False) as db, open_database(urls[1], create=False) as later:
         rows = drift_rows(db, audit, later, other)
-    if as_json:
-        put_json([row.model_dump(mode="json") for row in rows])
-        return
-    columns = ["judge", "VALID before", "VALID after", "shift", "verdicts changed", "traces"]
-    table(
-        columns,
-        [[r.judge, *map(with_interval, (r.valid, r.restated, r.shift, r.changed)), r.valid.n] for r in rows],
-    )
-    if not rows:
-        say("No trace was judged by the same judge in both audits.")
+    present([row.model_dump(mode="json") for row in rows], drift_page(audit, other, rows), output, as_json)
 
 
 def holdout(
     audit: Audit,
     splits: Annotated[int, typer.Option("--splits", min=20, help="How often the cells are split.")] = 500,
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -116,22 +111,15 @@ def holdout(
 
     Example: auditor experiment holdout my-audit
     """
-    from auditor.reports.experiments import holdout_experiment
-    from auditor.reports.pages.numbers import with_interval
+    from auditor.reports.experiments.judges import holdout_experiment
+    from auditor.reports.experiments.judges_pages import holdout_page
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
+    form_of(output)
     with open_database(storage_url(storage), create=False) as db:
         rows = holdout_experiment(db, audit, splits)
-    if as_json:
-        put_json([row.model_dump(mode="json") for row in rows])
-        return
-    table(
-        ["method", "models", "r on unseen cells", "error on unseen models", "error of the mean of the others"],
-        [[r.method, r.models, *map(with_interval, (r.unseen_cells, r.error, r.error_of_mean))] for r in rows],
-    )
-    for row in rows:
-        say(row.sentence)
+    present([row.model_dump(mode="json") for row in rows], holdout_page(audit, rows), output, as_json)
 
 
 def _ask(audit: str, experiment: Experiment, sample: int, storage: str | None) -> PanelPart:
@@ -143,13 +131,3 @@ def _ask(audit: str, experiment: Experiment, sample: int, storage: str | None) -
         run_experiment(audit, experiment, sample, storage=storage, progress=progress, signals=True)
     say(f"{progress.asked} calls, {progress.recorded} known already; cost {progress.cost}.")
     return open_audit(audit, storage=storage).report().panel
-
-
-def _show(part: PanelPart, caption: str) -> None:
-    from auditor.reports.pages.numbers import with_interval
-    from auditor.reports.panel.tables import panel_tables
-
-    for shown in panel_tables(part):
-        if shown.caption.startswith(caption):
-            rows: list[list[Any]] = [[f if isinstance(f, str) else with_interval(f) for f in row] for row in shown.rows]
-            table([name.lower() for name in shown.head], rows)

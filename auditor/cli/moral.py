@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
-
-if TYPE_CHECKING:
-    from auditor.reports.measures import Estimate
+from auditor.cli.options import AsJson, PageFile, Storage
+from auditor.cli.pages import form_of, present
 
 Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")]
 
@@ -27,6 +24,7 @@ def temperature(
     temperatures: Annotated[
         str, typer.Option("--temperatures", metavar="LIST", help="Temperatures, each in [0, 2].")
     ] = "0,0.5,1",
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -38,22 +36,16 @@ def temperature(
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import temperature_trial
+    from auditor.reports.experiments.consistency_pages import temperature_page
 
+    form_of(output)
     wanted = _temperatures(temperatures)
     with RunProgress() as progress:
         rows = temperature_trial(audit, wanted, storage=storage, progress=progress, signals=True)
-    if as_json:
-        put_json([row.model_dump(mode="json") for row in rows])
-        return
-    columns = ["model", "temperature", "same words", "other words", "other less same", "p"]
-    figures = [
-        [r.model, r.temperature, *map(_figure, (r.same_words, r.other_words, r.difference)), _p(r.p_value)]
-        for r in rows
-    ]
-    table(columns, figures)
+    present([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
 
 
-def rules(audit: Audit, storage: Storage = None, as_json: AsJson = False) -> None:
+def rules(audit: Audit, output: PageFile = None, storage: Storage = None, as_json: AsJson = False) -> None:
     """Ask whether a model is more consistent when it is told to follow its own rule of thumb.
 
     Each question is asked again in all its wordings, with the first rule of thumb that the model gave on it. Models are
@@ -63,14 +55,12 @@ def rules(audit: Audit, storage: Storage = None, as_json: AsJson = False) -> Non
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import rule_trial
+    from auditor.reports.experiments.consistency_pages import rules_page
 
+    form_of(output)
     with RunProgress() as progress:
         rows = rule_trial(audit, storage=storage, progress=progress, signals=True)
-    if as_json:
-        put_json([row.model_dump(mode="json") for row in rows])
-        return
-    columns = ["model", "before", "with a rule", "change", "p"]
-    table(columns, [[r.model, *map(_figure, (r.before, r.after, r.change)), _p(r.p_value)] for r in rows])
+    present([row.model_dump(mode="json") for row in rows], rules_page(audit, rows), output, as_json)
 
 
 def accuracy(
@@ -78,6 +68,7 @@ def accuracy(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices by |.")
     ],
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -90,27 +81,18 @@ def accuracy(
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import accuracy_trial
-    from auditor.reports.pages.numbers import number
+    from auditor.reports.experiments.consistency_pages import accuracy_page
 
+    form_of(output)
     with RunProgress() as progress:
         rows = accuracy_trial(audit, file, storage=storage, progress=progress, signals=True)
-    if as_json:
-        put_json([row.model_dump(mode="json") for row in rows])
-        return
-    columns = ["model", "accuracy", "consistency", "r", "95% interval", "p", "questions"]
-    figures: list[list[object]] = [
-        [
-            r.model, *map(_figure, (r.accuracy, r.consistency)), r.reason if r.r is None else number(r.r),
-            _between(r.ci_low, r.ci_high), _p(r.p_value), r.n,
-        ]
-        for r in rows
-    ]  # fmt: skip
-    table(columns, figures)
+    present([row.model_dump(mode="json") for row in rows], accuracy_page(audit, rows), output, as_json)
 
 
 def judgements(
     audit: Audit,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="rater,model,question_id,left,right,judgement")],
+    output: PageFile = None,
     storage: Storage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -121,31 +103,11 @@ def judgements(
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.experiments.judgements import people_trial
-    from auditor.reports.pages.numbers import interval, number
+    from auditor.reports.experiments.consistency_pages import judgements_page
 
+    form_of(output)
     part = people_trial(audit, file, storage=storage)
-    if as_json:
-        put_json(part.model_dump(mode="json"))
-        return
-    say(f"{part.judgements} judgements on {part.questions} questions; Krippendorff's alpha {_figure(part.alpha)}; ")
-    say(f"entropy of the judgements on a question {_figure(part.entropy)} bits.")
-    columns = ["measure", "of", "r with people", "95% interval", "r with entropy", "n"]
-    rows: list[list[object]] = [
-        [
-            c.metric,
-            c.text,
-            number(c.r) if c.r is not None else c.reason,
-            _between(c.ci_low, c.ci_high),
-            _n(c.r_entropy),
-            c.n,
-        ]
-        for c in part.correlations
-    ]
-    table(columns, rows)
-    for d in part.differences:
-        name = f"{d.than_metric} of {d.than_text} less {d.metric} of {d.text}"
-        told = d.reason or f"{number(d.difference)} (95% interval {interval(d.ci_low, d.ci_high)}, p {_p(d.p_value)})"
-        say(f"r of {name}: {told}")
+    present(part.model_dump(mode="json"), judgements_page(audit, part), output, as_json)
 
 
 def _temperatures(text: str) -> list[float]:
@@ -158,30 +120,3 @@ def _temperatures(text: str) -> list[float]:
     if not found or not all(0 <= t <= 2 for t in found):
         raise UsageError(f"--temperatures: '{text}' is no list of numbers in [0, 2].", "Such as 0,0.7,1.4.")
     return list(dict.fromkeys(found))
-
-
-def _figure(e: Estimate) -> str:
-    from auditor.reports.pages.numbers import interval, number
-
-    if e.value is None:
-        return str(e.reason)
-    between = interval(e.ci_low, e.ci_high) if e.ci_low is not None else str(e.reason)
-    return f"{number(e.value)} ({between}; n {e.n})"
-
-
-def _between(low: float | None, high: float | None) -> str | None:
-    from auditor.reports.pages.numbers import interval
-
-    return None if low is None else interval(low, high)
-
-
-def _n(value: float | None) -> str | None:
-    from auditor.reports.pages.numbers import number
-
-    return None if value is None else number(value)
-
-
-def _p(value: float | None) -> str | None:
-    from auditor.reports.pages.numbers import p_value
-
-    return None if value is None else p_value(value)

@@ -12,7 +12,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 
 from auditor.domain import Cell, CellScore, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.reports.build import build_report
-from auditor.reports.experiments import drift_rows, holdout_experiment
+from auditor.reports.experiments.judges import drift_rows, holdout_experiment
 from auditor.reports.measures import Estimate
 from auditor.reports.model import Report
 from auditor.reports.pages.html import render_html

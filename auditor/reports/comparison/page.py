@@ -13,7 +13,7 @@ from auditor.reports.comparison.rulings import (
     verdicts_chapter,
     with_interval,
 )
-from auditor.reports.pages.charts import Axis, Mark, interval_plot
+from auditor.reports.pages.charts import Mark, difference_axis, interval_plot
 from auditor.reports.pages.numbers import count, interval, number, p_value, plural, share, signed
 from auditor.reports.pages.page import Chapter, Grid, Page, Plot
 
@@ -208,9 +208,7 @@ def _plot(parts: Sequence[tuple[str, DifferencePart]], label: str, title: str) -
     known = [(name, part.difference) for name, part in parts if part.difference.value is not None]
     if not known or len(known) > MAX_PLOTTED:
         return None
-    ends = [abs(v) for _, d in known for v in (d.value, d.ci_low, d.ci_high) if v is not None]
-    high = next((h for h in (0.1, 0.2, 0.4, 0.6, 1.0) if h >= max(ends)), 2.0)
-    axis = Axis(-high, high, [-high, -high / 2, 0.0, high / 2, high], label, 0.0)
+    axis = difference_axis((v for _, d in known for v in (d.value, d.ci_low, d.ci_high)), label)
     marks = [Mark(name, d.value, d.ci_low, d.ci_high, signed(d.value)) for name, d in known]
     caption = f"{title}, with 95% intervals (not corrected). Left of the dashed line the second is nearer to people."
     return Plot(interval_plot(marks, axis, title, caption), caption)

@@ -78,6 +78,13 @@ def error_axis(values: Iterable[float | None], label: str) -> Axis:
     return Axis(0, high, [high * i / 4 for i in range(5)], label)
 
 
+def difference_axis(values: Iterable[float | None], label: str) -> Axis:
+    """An axis around 0, to a round number beyond all values."""
+    most = max((abs(v) for v in values if v is not None), default=0.0)
+    high = next((h for h in (0.1, 0.2, 0.4, 0.6, 1.0) if h >= most), 2.0)
+    return Axis(-high, high, [-high, -high / 2, 0.0, high / 2, high], label, 0.0)
+
+
 def interval_plot(marks: Sequence[Mark], axis: Axis, title: str, description: str) -> Markup:
     """A dot and its interval for each row, on one axis."""
     height = TOP + ROW * len(marks) + AXIS
