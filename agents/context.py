@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Cell, Survey
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, Interrupted
 from auditor.seating import Seating, asking_order, seating
 from auditor.storage.database import Database
 
@@ -92,12 +92,6 @@ class Silent:
         """Nothing."""
 
 
-class Interrupted(AuditorError):
-    """The run was asked to stop, and did, with everything saved."""
-
-    exit_code = 130
-
-
 @dataclass(frozen=True)
 class Context:
     """The surroundings of one run.
@@ -150,4 +144,4 @@ class Context:
         if self.trouble:
             raise self.trouble[0]
         if self.stop.is_set():
-            raise Interrupted("the run was stopped; everything that arrived is saved.", "Give the same command again.")
+            raise Interrupted

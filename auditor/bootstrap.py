@@ -40,6 +40,7 @@ ALSO_REDIRECTING = (
     "AWS_STS_ENDPOINT",
     "AWS_ENDPOINT_URL",
     "AWS_CONTAINER_CREDENTIALS_",
+    "ANTHROPIC_FEDERATION_",  # a token of the machine's own, for which litellm would ask past our rules
 )
 """Beginnings of the names of those that end otherwise."""
 _NOISY = (

@@ -33,6 +33,19 @@ class AuditorError(Exception):
         return f"{self.message} {self.mend}".rstrip()
 
 
+class Interrupted(AuditorError):
+    """The run was asked to stop, and did, with everything saved."""
+
+    exit_code = 130
+
+    def __init__(
+        self,
+        message: str = "the run was stopped; everything that arrived is saved.",
+        mend: str = "Give the same command again.",
+    ) -> None:
+        super().__init__(message, mend)
+
+
 class UsageError(AuditorError):
     """A command was given words or options it cannot take."""
 

@@ -53,9 +53,9 @@ def run(
 
     Example: auditor run examples/quickstart.toml --report report.html
     """
-    from auditor.agents.context import Interrupted
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
+    from auditor.errors import Interrupted
     from auditor.run import planned_survey, run_audit
 
     loaded = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)

@@ -114,7 +114,7 @@ class ModelSection(Section):
     """Requests a minute at most."""
     tpm: Annotated[int, Field(ge=1)] | None = None
     """Tokens a minute at most, by estimate."""
-    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     """Time limit of one request, in seconds."""
     price: Price | None = None
     """Set where the provider's price is not publicly listed; unknown is not zero."""
@@ -194,7 +194,7 @@ class Limits(Section):
     """No call goes out once this much is spent; None is no limit."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Requests for one call at most, retries included."""
-    deadline_s: Annotated[float, Field(gt=0)] = 120.0
+    deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
     """Time for one call in all, waits between retries included, in seconds."""
 
 

@@ -106,7 +106,7 @@ def open_client() -> None:
 AT_ONCE = frozenset(
     ("openai", "azure", "anthropic", "gemini", "mistral", "openrouter", "groq", "deepseek", "together_ai")
 )
-"""Providers whose requests litellm builds without waiting for a file, a token or a server."""
+"""Providers whose requests litellm builds without waiting for a file, a token or a server, where it is given a key."""
 
 
 async def complete(**request: Any) -> Any:
@@ -118,7 +118,7 @@ async def complete(**request: Any) -> Any:
     """
     ask, build, log = _beneath()
     request |= {"litellm_logging_obj": log(request)}
-    if request["model"].split("/", 1)[0] not in AT_ONCE:
+    if request["model"].split("/", 1)[0] not in AT_ONCE or not request.get("api_key"):
         return await ask(**request)
     try:
         return await build(**request, acompletion=True)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from auditor.domain import Outcome
 from auditor.models.door import litellm
+from auditor.models.responses import storable
 from auditor.models.transport import Redirected, Unacceptable
 
 MAX_ERROR_CHARS = 500
@@ -128,4 +129,4 @@ def _status(error: Exception) -> int | None:
 def _text(error: Exception, secrets: tuple[str, ...]) -> str:
     text = redact(str(getattr(error, "message", "") or error), secrets)
     text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text)
-    return " ".join(text.split())[:MAX_ERROR_CHARS]
+    return storable(" ".join(text.split())[:MAX_ERROR_CHARS])

@@ -11,18 +11,19 @@ import functools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Measure, Outcome
-from auditor.errors import ModelSetupError
+from auditor.errors import Interrupted, ModelSetupError
 from auditor.models.budget import Budget, require_prices, size
 from auditor.models.door import TokenPrice
 from auditor.models.endpoint import embedded_slots, price_of
 from auditor.models.failures import Failure
-from auditor.models.limiter import Limiter, Rate, backoff
+from auditor.models.limiter import LOOK_S, START, Limiter, Rate, backoff
 from auditor.models.requests import failed
 from auditor.models.sending import Sender, Sending
 
@@ -65,7 +66,7 @@ class Gateway:
             limits: budget, attempts and deadline.
             spent_usd: what this audit has cost before.
             seed: of the retries' jitter.
-            stop: once set, nothing is tried again.
+            stop: once set, nothing goes out any more.
             on_limit: is told when the number of requests that an account may have in flight changes: account, from, to,
                 why.
             sender: sends the requests; this process if not given.
@@ -82,16 +83,17 @@ class Gateway:
         self._sender = sender or Sending(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
-        limiters = _limiters(models, on_limit)
+        limiters = _limiters(models, on_limit, self._stop.is_set)
         for model in models:
             slots = asyncio.Semaphore(model.most_in_flight)
-            rate, contact = Rate(model.rpm, model.tpm), asyncio.Lock()
+            rate, contact = Rate(model.rpm, model.tpm, self._stop.is_set), asyncio.Lock()
             self._lines[model.name] = _Line(model, price_of(model), limiters[model.account], slots, rate, contact)
 
     async def complete(self, call: Call) -> Answer:
         """Ask, and ask again where that can help, within the limits.
 
         Raises:
+            Interrupted: nothing is to go out any more, and nothing has for this call.
             ModelSetupError: the first request of this run to the model shows that it cannot be used at all (no server,
                 a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
         """
@@ -126,30 +128,47 @@ class Gateway:
             estimate = self.budget.estimate(call, line.price)
             if not self.budget.reserve(estimate):
                 return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
-            await line.rate.take(size(call))
-            async with line.slots, line.limiter.slot():
-                # Waiting for a first slot is our own doing, and no part of the call's time.
-                deadline = deadline or time.monotonic() + self._limits.deadline_s
-                answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
-            self.budget.settle(estimate, answer.cost_usd)
+            async with self._turn(line, call):
+                in_time = deadline is None or time.monotonic() < deadline
+                goes = in_time and line.blocked is None and not self._stop.is_set()
+                if goes:
+                    # Waiting for a first slot is our own doing, and no part of the call's time.
+                    deadline = deadline or time.monotonic() + self._limits.deadline_s
+                    answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
+            self.budget.settle(estimate, answer.cost_usd if goes else 0.0)
+            if not goes:  # much may have happened while it waited; what was paid for before is kept
+                if line.blocked is not None:
+                    continue
+                if attempts:
+                    break
+                raise Interrupted
             attempts += answer.attempts
             _tell(line.limiter, failure, first=len(attempts) == 1)
             if failure is None or not failure.retry:
                 break
-            if not await self._wait(line, failure, len(attempts), deadline):
+            if deadline is None or not await self._wait(failure, len(attempts), deadline):
                 break
         return replace(answer, attempts=tuple(attempts))
 
-    async def _wait(self, line: _Line, failure: Failure, attempt: int, deadline: float) -> bool:
+    @asynccontextmanager
+    async def _turn(self, line: _Line, call: Call) -> AsyncIterator[None]:
+        """Wait until a request may go out, or none may any more."""
+        await line.rate.take(size(call))
+        async with line.slots, line.limiter.slot():
+            yield
+
+    async def _wait(self, failure: Failure, attempt: int, deadline: float) -> bool:
         """Wait before another try; False when the deadline leaves no time for one."""
         pause = backoff(attempt, self._rng)
         if failure.outcome is Outcome.RATE_LIMITED and failure.retry_after_s is not None:
             pause += failure.retry_after_s
         elif failure.retry_after_s is not None:
             pause = max(pause, failure.retry_after_s)
-        if time.monotonic() + pause >= deadline or self._stop.is_set():
+        until = time.monotonic() + pause
+        if until >= deadline:
             return False
-        await asyncio.sleep(pause)
+        while not self._stop.is_set() and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left, LOOK_S))
         return not self._stop.is_set()
 
     async def _request(self, line: _Line, call: Call, number: int, deadline: float) -> tuple[Answer, Failure | None]:
@@ -161,7 +180,9 @@ class Gateway:
         return reply.answer, failure
 
 
-def _limiters(models: Sequence[ModelSection], on_limit: OnLimit) -> dict[tuple[str, str | None, str | None], Limiter]:
+def _limiters(
+    models: Sequence[ModelSection], on_limit: OnLimit, stopped: Callable[[], bool]
+) -> dict[tuple[str, str | None, str | None], Limiter]:
     """One for each account. What waits at a server of few slots would run into its time limit, so they bound it too."""
     found = {}
     for account in {m.account for m in models}:
@@ -169,9 +190,8 @@ def _limiters(models: Sequence[ModelSection], on_limit: OnLimit) -> dict[tuple[s
         most = sum(m.concurrency for m in mine if m.concurrency) or max(m.most_in_flight for m in mine)
         slots = embedded_slots(mine[0].model)
         told = functools.partial(on_limit, _account(mine[0]))
-        found[account] = (
-            Limiter(most, changed=told) if slots is None else Limiter(min(most, slots), start=slots, changed=told)
-        )
+        at_most, start = (most, START) if slots is None else (min(most, slots), slots)
+        found[account] = Limiter(at_most, start=start, changed=told, stopped=stopped)
     return found
 
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -43,10 +44,15 @@ class Parcel:
 
 @checked(frozen=True, slots=True, config=EXACT)
 class Returned:
-    """What came of one; None where this process failed at it."""
+    """What came of one.
+
+    Attributes:
+        fault: what in this process failed, and where, in place of a reply.
+    """
 
     id: int
     reply: Reply | None
+    fault: str | None = None
 
 
 MODELS = TypeAdapter(list[ModelSection])
@@ -82,8 +88,10 @@ async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         try:
             reply = await sender.send(parcel.call, parcel.number, parcel.limit_s)
             data = RETURNED.dump_json(Returned(parcel.id, reply))
-        except Exception:  # noqa: BLE001 - whoever waits must hear of it, here nobody would
-            data = RETURNED.dump_json(Returned(parcel.id, None))
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, here nobody would
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__} at {at.name}, line {at.lineno}"
+            data = RETURNED.dump_json(Returned(parcel.id, None, told))
         writer.write(framed(data))
 
     under_way: set[asyncio.Task[None]] = set()

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 from aiolimiter import AsyncLimiter
@@ -23,6 +23,8 @@ CUT, GROWTH = 0.8, 1.05
 COOLDOWN_S = 15.0
 """After a cut the limit is left alone for this long, or for as long as the provider asks to wait."""
 LEAST_ROUND = 4
+LOOK_S = 0.5
+"""How often a wait looks whether the run is to stop."""
 BUSY = 0.8
 """Share of the limit that must have been in flight for a clean round to prove anything."""
 
@@ -41,6 +43,7 @@ class Limiter:
         start: int = START,
         clock: Callable[[], float] = time.monotonic,
         changed: Callable[[int, int, str], None] = lambda before, after, why: None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """A limiter.
 
@@ -49,6 +52,7 @@ class Limiter:
             start: what it begins with.
             clock: seconds, never going back.
             changed: is told of each change: from, to, why.
+            stopped: whether nothing is to go out any more: a closed gate keeps nobody then.
         """
         self.limit = float(min(start, most))
         self._most = most
@@ -57,7 +61,7 @@ class Limiter:
         self._doubling = True
         self._not_before = self._cooled_at = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._tell = changed
+        self._tell, self._stopped = changed, stopped
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -67,8 +71,8 @@ class Limiter:
         else:
             self._in_flight += 1
         try:
-            while (wait := self._not_before - self._clock()) > 0:  # noqa: ASYNC110 - another 429 may move the gate
-                await asyncio.sleep(wait)
+            while not self._stopped() and (wait := self._not_before - self._clock()) > 0:  # noqa: ASYNC110
+                await asyncio.sleep(min(wait, LOOK_S))  # another 429 may move the gate
             self._peak = max(self._peak, self._in_flight)
             yield
         finally:
@@ -131,16 +135,25 @@ class Limiter:
 class Rate:
     """Requests and tokens a minute at most, where the config sets them."""
 
-    def __init__(self, rpm: int | None, tpm: int | None) -> None:
+    def __init__(self, rpm: int | None, tpm: int | None, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._stopped = stopped
         self._requests = AsyncLimiter(rpm, 60) if rpm else None
         self._tokens = AsyncLimiter(tpm, 60) if tpm else None
 
     async def take(self, tokens: float) -> None:
-        """Wait until one more request of about so many tokens may go out."""
+        """Wait until one more request of about so many tokens may go out, or nothing is to go out any more."""
         if self._requests:
-            await self._requests.acquire()
+            await self._wait(self._requests.acquire())
         if self._tokens:
-            await self._tokens.acquire(min(tokens, self._tokens.max_rate))
+            await self._wait(self._tokens.acquire(min(tokens, self._tokens.max_rate)))
+
+    async def _wait(self, turn: Coroutine[object, object, None]) -> None:
+        waiting = asyncio.ensure_future(turn)
+        try:
+            while not waiting.done() and not self._stopped():
+                await asyncio.wait({waiting}, timeout=LOOK_S)
+        finally:
+            waiting.cancel()
 
 
 def backoff(attempt: int, rng: random.Random) -> float:

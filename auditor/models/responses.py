@@ -79,7 +79,7 @@ def finish_reason(choice: Any) -> str | None:
     """The provider's own reason: litellm maps what it does not know to `stop`."""
     specific = getattr(choice, "provider_specific_fields", None) or {}
     native = specific.get("native_finish_reason")
-    return str(native or choice.finish_reason) if native or choice.finish_reason else None
+    return storable(str(native or choice.finish_reason)) if native or choice.finish_reason else None
 
 
 def _usage(response: Any) -> tuple[int | None, int | None, int | None]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from auditor.config import EMBEDDED, ModelSection
 from auditor.domain import Attempt, Call, Measure, Outcome
+from auditor.errors import AuditorError
 from auditor.models.failures import Failure
 from auditor.models.helper import MODELS, PARCEL, RETURNED, Parcel, framed, unframed
 from auditor.models.requests import Reply, failed
@@ -48,50 +49,68 @@ class Helper:
         self.ready = False
         self.waiting: dict[int, asyncio.Future[Reply | None]] = {}
         self._ids = itertools.count(1)
-        self._writer: asyncio.StreamWriter | None = None
+        self._process: asyncio.subprocess.Process | None = None
 
     async def help(self, models: Sequence[ModelSection]) -> None:
         """Start the process, and take what it returns until it ends; who still waits then is told that it is lost."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "auditor.models.helper",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "auditor.models.helper",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+            try:
+                await self._serve(process, models)
+            finally:
+                self._lose()
+                with suppress(ProcessLookupError):
+                    process.kill()  # nobody waits for what it has
+                await process.communicate()
+        except Exception as error:  # noqa: BLE001 - a run goes on without helpers
+            log.warning("a process that helped to send requests is given up: %s", type(error).__name__)
+        else:
+            log.warning("a process that helped to send requests ended; they go out without it")
+
+    async def _serve(self, process: asyncio.subprocess.Process, models: Sequence[ModelSection]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self._writer = process.stdin
-        try:
-            self._writer.write(framed(MODELS.dump_json(list(models))))
-            self.ready = await unframed(process.stdout) is not None
-            while (data := await unframed(process.stdout)) is not None:
-                returned = RETURNED.validate_json(data)
-                if (future := self.waiting.get(returned.id)) is not None and not future.done():
-                    future.set_result(returned.reply)
-            log.warning("a process that helped to send requests ended; they go out without it")
-        finally:
-            self.ready = False
-            for future in self.waiting.values():
-                if not future.done():
-                    future.set_result(None)
-            process.stdin.close()  # at which it ends
-            try:
-                async with asyncio.timeout(GRACE_S):
-                    await process.wait()
-            except BaseException:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                raise
+        self._process = process
+        process.stdin.write(framed(MODELS.dump_json(list(models))))
+        self.ready = await unframed(process.stdout) is not None
+        while (data := await unframed(process.stdout)) is not None:
+            returned = RETURNED.validate_json(data)
+            if (future := self.waiting.get(returned.id)) is None or future.done():
+                continue
+            if returned.fault is None:
+                future.set_result(returned.reply)
+            else:
+                told = f"a process that helps to send requests failed with {returned.fault}."
+                future.set_exception(AuditorError(told, "Give the same command again: nothing recorded is lost."))
+
+    def _lose(self) -> None:
+        self.ready = False
+        for future in self.waiting.values():
+            if not future.done():
+                future.set_result(None)
 
     async def send(self, call: Call, number: int, limit_s: float | None) -> Reply | None:
-        """What came of a request; None where that will never be known."""
-        assert self._writer is not None
+        """What came of a request; None where that will never be known.
+
+        Raises:
+            AuditorError: the process failed at it by a fault of its own.
+        """
+        assert self._process is not None
+        assert self._process.stdin is not None
         parcel = Parcel(next(self._ids), call, number, limit_s)
         future: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self.waiting[parcel.id] = future
         try:
-            self._writer.write(framed(PARCEL.dump_json(parcel)))
+            self._process.stdin.write(framed(PARCEL.dump_json(parcel)))
             async with asyncio.timeout(None if limit_s is None else limit_s + GRACE_S):
                 return await future
         except TimeoutError:
+            self.ready = False
+            with suppress(ProcessLookupError):
+                self._process.kill()  # it hangs; its death tells all others that wait for it
             return None
         finally:
             del self.waiting[parcel.id]
@@ -126,6 +145,7 @@ class Spreading:
 
         Raises:
             ModelSetupError: the weights to compute with cannot be loaded.
+            AuditorError: a helper failed at it by a fault of its own.
         """
         if self._is_busy() and not self._running:
             self._running = [asyncio.create_task(h.help(list(self._far.values()))) for h in self._helpers]

@@ -58,7 +58,8 @@ def ask_models(
         ModelSetupError, StorageError: what is wrong, and how to mend it.
         Interrupted: a signal stopped it.
     """
-    from auditor.agents.context import Interrupted, Silent
+    from auditor.agents.context import Silent
+    from auditor.errors import Interrupted
 
     require_engine(config, db.url)
 

@@ -14,7 +14,7 @@ import pytest
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.errors import ConfigError, ModelSetupError
+from auditor.errors import ConfigError, Interrupted, ModelSetupError
 from auditor.models import door
 from auditor.models.gateway import Gateway
 from tests.audits import KEY, KEY_VARIABLE
@@ -252,3 +252,66 @@ async def test_a_request_is_built_without_waiting_for_anybody(provider: str, mon
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
     await door.close_clients()
+
+
+async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
+    """How many of n calls are told that the run is interrupted, once some requests have come."""
+    stop, held = threading.Event(), threading.Event()
+    gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop=stop)
+    try:
+        assert (await gateway.complete(call(n))).outcome is Outcome.OK
+        server.script = lambda request: replace(reply(), after=held)
+        asking = [asyncio.create_task(gateway.complete(call(i))) for i in range(n)]
+        while len(server.requests) < 2 and changes.get("rpm") != 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        stop.set()
+        held.set()
+        async with asyncio.timeout(300):
+            got = await asyncio.gather(*asking, return_exceptions=True)
+    finally:
+        await gateway.close()
+    assert all(isinstance(one, Answer | Interrupted) for one in got)
+    return sum(isinstance(one, Interrupted) for one in got)
+
+
+async def test_once_stopped_nobody_who_waits_for_a_slot_goes_out(server: FakeServer) -> None:
+    waited = await stopped_while_they_wait(server, 12, lambda: completion("SCORE = 0.1"), concurrency=3)
+    assert waited == 12 - 3
+    assert len(server.requests) == 1 + 3
+
+
+async def test_once_stopped_nobody_waits_out_a_429_or_a_set_rate(server: FakeServer) -> None:
+    headers = {"retry-after": "3600"}
+    assert await stopped_while_they_wait(server, 6, lambda: error(429, "slow", headers=headers), concurrency=2) == 4
+    server.script = answer
+    server.requests.clear()
+    assert await stopped_while_they_wait(server, 3, lambda: completion("x"), rpm=1) == 3
+
+
+async def test_a_retry_whose_turn_comes_too_late_does_not_go_out(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.0)
+    gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=5, deadline_s=0.6))
+    try:
+        assert (await gateway.complete(call(0))).outcome is Outcome.OK
+        server.script = lambda r: error(500, "no") if r.number == 1 else replace(answer(r), after=NEVER)
+        first, second = await asyncio.gather(*(gateway.complete(call(i)) for i in (1, 2)))
+    finally:
+        await gateway.close()
+    assert [a.outcome for a in first.attempts] == [Outcome.SERVER_ERROR]
+    assert first.outcome is Outcome.SERVER_ERROR
+    assert second.outcome is Outcome.TIMEOUT
+    assert len(server.requests) == 3
+
+
+async def test_who_waits_while_a_key_is_revoked_does_not_go_out(server: FakeServer) -> None:
+    gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=2))
+    try:
+        assert (await gateway.complete(call(0))).outcome is Outcome.OK
+        server.script = lambda request: error(401, "revoked")
+        got = await asyncio.gather(*(gateway.complete(call(i)) for i in range(1, 9)))
+    finally:
+        await gateway.close()
+    assert {a.outcome for a in got} == {Outcome.CLIENT_ERROR}
+    assert len(server.requests) == 2

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Attempt, Body, Call, Cell, Measure, Message, Outcome, Purpose
+from auditor.errors import AuditorError
 from auditor.models import spreading
 from auditor.models.gateway import Gateway
 from auditor.models.helper import PARCEL, RETURNED, Parcel, Returned
@@ -28,7 +29,7 @@ from auditor.models.spreading import Spreading, helpers_for
 from auditor.run import run_audit
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_run import exported, stored
-from tests.fake_server import FakeServer, answer, error
+from tests.fake_server import FakeServer, answer, completion, error
 from tests.fake_server import Reply as Sent
 from tests.models.test_wire import WAYS
 
@@ -147,11 +148,46 @@ async def test_what_a_helper_had_when_it_died_is_asked_again(
 def helper_of(parent: int) -> int:
     """The process that helps another."""
     for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
+        with suppress(OSError):  # others end meanwhile
             words = (folder / "cmdline").read_bytes().split(b"\0")
             if b"auditor.models.helper" in words and f" {parent} " in (folder / "stat").read_text():
                 return int(folder.name)
     raise AssertionError("no process helps")
+
+
+async def test_a_helper_that_hangs_is_given_up(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreading, "GRACE_S", 0.5)
+    async with helped(server, monkeypatch) as sender:
+        os.kill(helper_of(os.getpid()), signal.SIGSTOP)
+        reply = await sender.send(question(1), 1, 0.1)
+        assert reply.failure is not None
+        assert reply.failure.retry
+        await asyncio.gather(*sender._running)
+        assert (await sender.send(question(1), 2, 60.0)).answer.outcome is Outcome.OK
+
+
+async def test_a_fault_of_a_helper_ends_the_run_and_is_not_paid_for_again(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with helped(server, monkeypatch) as sender:
+        call = replace(question(1), name="other")  # of no model that it knows
+        sender._far["other"] = section(server)
+        with pytest.raises(AuditorError, match="failed with KeyError at send, line"):
+            await sender.send(call, 1, 60.0)
+
+
+async def test_large_answers_do_not_hold_up_the_end(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with helped(server, monkeypatch) as sender:
+        server.script = lambda request: completion("x" * 200_000)
+        asking = [asyncio.create_task(sender.send(question(i), 1, 60.0)) for i in range(8)]
+        while len(server.requests) < 8:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        await sender.close()
+        assert time.monotonic() - began < spreading.GRACE_S
 
 
 async def test_a_helper_that_cannot_begin_is_done_without(
@@ -166,7 +202,7 @@ async def test_a_helper_that_cannot_begin_is_done_without(
         assert (await sender.send(question(1), 1, 60.0)).answer.outcome is Outcome.OK
     finally:
         await sender.close()
-    assert "without it" in caplog.text
+    assert "they go out without it" in caplog.text
 
 
 def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:

@@ -12,6 +12,7 @@ from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.likelihood import params_of
+from auditor.models.responses import storable
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 from tests.models.test_likelihood import BEGINNING, ENDS, choice, echo, listed
@@ -79,6 +80,7 @@ WAYS = {
     "refusal in its field": Way(said(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
     "refusal by a filter": Way(said(None, finish="content_filter"), Outcome.REFUSED),
     "refusal by a filter, with words": Way(said("0.9", finish="content_filter"), Outcome.REFUSED, "0.9"),
+    "an end in a word that no database takes": Way(said(JUDGEMENT, finish="\ud800\0"), Outcome.OK, JUDGEMENT),
     "truncation": Way(said('{"norms": "a', finish="length"), Outcome.TRUNCATED, '{"norms": "a'),
     "empty": Way(said(""), Outcome.SERVER_ERROR),
     "blank": Way(said(" \n"), Outcome.SERVER_ERROR, " \n"),
@@ -97,6 +99,7 @@ async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pyte
     server.script = way.reply
     got = await ask(server, way)
     assert got.outcome is way.outcome, got
+    assert got.finish_reason is None or storable(got.finish_reason) == got.finish_reason
     if way.text is not None or way.outcome is not Outcome.OK:
         assert got.text == way.text
     body = server.requests[0].body

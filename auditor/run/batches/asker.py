@@ -188,7 +188,7 @@ class Batching:
             waiter.fail(self._interrupted())
 
     def _interrupted(self) -> AuditorError:
-        from auditor.agents.context import Interrupted
+        from auditor.errors import Interrupted
 
         if self._farewell is None:
             waits = waiting_words([len(tray.left) for tray in self._office.under_way()])
