@@ -64,7 +64,7 @@ def test_no_process_of_ours_runs_what_lies_in_the_folder_it_is_started_in() -> N
                 if ast.unparse(word) == "sys.executable":
                     found += 1
                     assert ast.unparse(following) == "'-P'", (
-                        f"{path}:{node.lineno}: Python looks there for modules first"
+                        f"{path}: {ast.unparse(node)[:60]}: Python looks there for modules first"
                     )
     assert found >= 5
 
