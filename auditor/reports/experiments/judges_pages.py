@@ -11,6 +11,7 @@ from auditor.reports.pages.numbers import count
 from auditor.reports.pages.page import Chapter, Grid, Page
 from auditor.reports.panel.parts import PanelPart, ShiftRow
 
+FROM_NONE = Axis(-1, 1, (-1, -0.5, 0, 0.5, 1), "difference", 0.0)
 HALF = Axis(SHARE.low, SHARE.high, SHARE.ticks, "share", 0.5)
 
 
@@ -27,8 +28,16 @@ def planted_page(audit: str, part: PanelPart) -> Page:
         ["Judge", "Fault", "With the fault", "Without it", "Difference", "n"],
         [[f.judge, f.fault, *figures(f.detected, f.false_alarms, f.difference)] for f in part.faults],
     )
-    named = ((f"{f.judge}: {f.fault}", f.difference) for f in part.faults)
-    plots = plot(named, None, "difference", "Objections with the fault less without")
+    plots = [
+        drawn
+        for judge in dict.fromkeys(f.judge for f in part.faults)
+        for drawn in plot(
+            ((f.fault, f.difference) for f in part.faults if f.judge == judge),
+            FROM_NONE,
+            "difference",
+            f"{judge}: objections with the fault less without",
+        )
+    ]
     chapter = Chapter("What judges notice", [method], plots=plots, grids=[grid])
     return page(audit, "planted faults", told[:1], [chapter], "No fault was planted.")
 

@@ -12,8 +12,8 @@ from auditor.reports.pages.sentences import nonresponse as sentence
 from auditor.reports.pages.words import span
 
 METHOD = (
-    "As audited comes first. drop leaves respondents without an answer out, neutral counts them as 0, low and high as "
-    "never and as always acceptable, impute fills them in within their country."
+    "The audit’s own scores come first; “drop” leaves respondents without an answer out, “neutral” counts them as 0, "
+    "“low” and “high” as never and as always acceptable, “impute” fills them in within their country."
 )
 
 
@@ -42,6 +42,10 @@ def nonresponse_page(audit: str, part: NonresponsePart) -> Page:
         ["Model", "MAE at best", "MAE at worst", "Cells"],
         [[b.model, number(b.mae_best), number(b.mae_worst), count(b.n)] for b in part.bounds],
     )
-    not_there = [f"{name} could not be tried: {reason}" for name, reason in part.not_possible.items()]
+    reasons = dict.fromkeys(part.not_possible.values())
+    not_there = [
+        f"{', '.join(name for name, why in part.not_possible.items() if why == reason)} could not be tried: {reason}"
+        for reason in reasons
+    ]
     chapter = Chapter("Each treatment", [METHOD], not_there, plots, [agreement, *([bounds] if part.bounds else [])])
     return page(audit, "respondents without an answer", [sentence(part)], [chapter], "")
