@@ -10,7 +10,9 @@ from auditor.reports.pages.numbers import interval, number, with_interval
 
 
 def note(value: float | None, low: float | None, high: float | None) -> str:
-    return f"{number(value)}  ({interval(low, high)})" if value is not None else "not measurable"
+    if value is None:
+        return "not measurable"
+    return number(value) if low is None or high is None else f"{number(value)}  ({interval(low, high)})"
 
 
 def mark(label: str, estimate: Estimate) -> Mark:
