@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
@@ -21,6 +20,7 @@ from auditor.reports.logic import ranking as logic_ranking
 from auditor.reports.logic import words as logic_words
 from auditor.reports.model import Report
 from auditor.reports.pages import numbers, sentences, words
+from auditor.reports.pages.templates import environment
 from auditor.reports.pages.views import View
 from auditor.reports.semantic import words as semantic_words
 from auditor.reports.task import words as task_words
@@ -50,16 +50,9 @@ def render_html(report: Report) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("auditor.reports"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= _filters()
-    return environment.get_template(TEMPLATE)
+    templates = environment()
+    templates.filters |= _filters()
+    return templates.get_template(TEMPLATE)
 
 
 def _filters() -> Mapping[str, Callable[..., str]]:
@@ -75,10 +68,3 @@ def _names(names: Iterable[str]) -> Markup:
 def _told(text: str) -> Markup:
     """A sentence of ours in which names written from right to left leave the figures beside them where they are."""
     return Markup(_RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", str(escape(visible(text)))))
-
-
-def _finalize(value: Any) -> Any:
-    """What stands in the page for a value: sanitised when it is text, and an error when it is missing."""
-    if value is None:
-        raise ValueError("the template printed a missing value")
-    return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from auditor.errors import UsageError
 from auditor.reports.pages.markdown_text import escape
-from auditor.text import visible
+from auditor.reports.pages.templates import environment
 
 TEMPLATE = "page.html.j2"
 
@@ -113,16 +112,4 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("auditor.reports"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(TEMPLATE)
-
-
-def _finalize(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return environment().get_template(TEMPLATE)
