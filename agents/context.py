@@ -19,6 +19,9 @@ from auditor.errors import AuditorError, Interrupted
 from auditor.seating import Seating, asking_order, seating
 from auditor.storage.database import Database
 
+FEW = 20
+"""Requests in flight up to which the disk keeps nobody waiting for long."""
+
 
 class Asker(Protocol):
     """Whoever answers calls: the gateway, or what stands before it."""
@@ -131,8 +134,15 @@ class Context:
         return seating(self.config, self.survey)
 
     def most_at_once(self, model: str) -> int:
-        """Calls to a model that may wait for their answers together: all, where they go out as one batch."""
-        return sys.maxsize if self.config.batch else self.config.model(model).most_in_flight
+        """Calls to a model that may be under way together: all, where they go out as one batch.
+
+        Where many may be in flight, others are under way besides them: noted, and waiting for a turn, or answered, and
+        waiting for the disk. Else each slot would stand empty for as long as that takes.
+        """
+        if self.config.batch:
+            return sys.maxsize
+        in_flight = self.config.model(model).most_in_flight
+        return in_flight + max(0, in_flight - FEW) // 2
 
     def raise_if_stopped(self) -> None:
         """End the run where it was told to stop.

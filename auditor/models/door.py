@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 from collections.abc import Callable
 from datetime import datetime
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
+from auditor.models import shapes
 
 # A schema keyword that a provider's strict mode refuses; the others get the bound, since small models need it.
 REFUSED_KEYWORDS = {
@@ -39,6 +41,7 @@ def litellm() -> ModuleType:
     module.suppress_debug_info = True
     module.telemetry = False
     module.drop_params = False
+    gc.freeze()  # a million objects that stay: to look through them for garbage takes a quarter of a second each time
     return module
 
 
@@ -93,14 +96,17 @@ def without_keywords(schema: Any, refused: set[str]) -> Any:
 
 def open_client() -> None:
     """Give litellm the HTTP clients of this run: guarded ones, whatever provider they are for."""
-    from auditor.models.transport import client, guard
+    from auditor.models.client import Client, lighten
+    from auditor.models.transport import guard
 
     module = litellm()
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     guard(AsyncHTTPHandler)
+    lighten(AsyncHTTPHandler)
     module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
-    vars(module)["aclient_session"] = client(AsyncHTTPHandler)
+    shapes.forget()
+    vars(module)["aclient_session"] = Client(AsyncHTTPHandler.create_async_transport())
 
 
 AT_ONCE = frozenset(
@@ -121,7 +127,7 @@ async def complete(**request: Any) -> Any:
     if request["model"].split("/", 1)[0] not in AT_ONCE or not request.get("api_key"):
         return await ask(**request)
     try:
-        return await build(**request, acompletion=True)
+        return await (shapes.sent(litellm(), build, request) or build(**request, acompletion=True))
     except Exception as error:
         raise _mapped(error, request) from error
 
@@ -186,3 +192,4 @@ async def close_clients() -> None:
     vars(litellm())["aclient_session"] = None
     await litellm().close_litellm_async_clients()
     litellm().in_memory_llm_clients_cache.flush_cache()
+    shapes.forget()

@@ -157,11 +157,6 @@ def guard(handler: type[Any]) -> None:
     handler.create_async_transport = staticmethod(guarded)
 
 
-def client(handler: type[Any]) -> httpx.AsyncClient:
-    """A client of a guarded handler's kind for one event loop; close it with the run."""
-    return httpx.AsyncClient(transport=handler.create_async_transport(), follow_redirects=False, timeout=None)
-
-
 @functools.cache
 def is_metadata(host: str) -> bool:
     """Whether a host is a link-local address or one of those that hand out a machine's credentials."""

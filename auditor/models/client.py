@@ -1,0 +1,102 @@
+"""The HTTP client that litellm is given: of httpx's, what a request with a key to one server needs.
+
+A client as it comes merges cookies, log-ins, proxies and redirects into each request and looks for them in each answer:
+two fifths of the CPU time of sending. None of them may play a part here.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import ssl
+from typing import Any
+
+import httpx
+
+from auditor.models.transport import Guarded
+
+address = functools.lru_cache(maxsize=256)(httpx.URL)
+
+
+class Client(httpx.AsyncClient):
+    """Sends what was built through one transport; what is unusual goes httpx's own way."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, headers: dict[str, str] | None = None) -> None:
+        """A client for one event loop; close it with the run.
+
+        Args:
+            transport: what sends.
+            headers: of every request.
+        """
+        super().__init__(transport=transport, headers=headers, follow_redirects=False, timeout=None, trust_env=False)
+        self._through = transport
+        self._usual = dict(self.headers.items())
+
+    def build_request(
+        self,
+        method: str,
+        url: Any,
+        *,
+        content: Any = None,
+        headers: Any = None,
+        timeout: Any = None,
+        **others: Any,
+    ) -> httpx.Request:
+        """As httpx does."""
+        usual = isinstance(headers, dict) and isinstance(content, (str, bytes)) and isinstance(timeout, (int, float))
+        if not usual or any(value is not None for value in others.values()):
+            others |= {"content": content, "headers": headers, "timeout": timeout}
+            return super().build_request(method, url, **others)
+        return httpx.Request(
+            method,
+            address(url) if isinstance(url, str) else url,
+            content=content,
+            headers=self._usual | {name.lower(): value for name, value in headers.items()},
+            extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout)},
+        )
+
+    async def send(self, request: httpx.Request, *, stream: bool = False, **others: Any) -> httpx.Response:
+        """Send, and read all of the answer, unless it is to be streamed.
+
+        Raises:
+            httpx.RequestError: it could not be sent, or not answered.
+        """
+        if request.url.userinfo or "timeout" not in request.extensions:
+            return await super().send(request, stream=stream, **others)
+        try:
+            response = await self._through.handle_async_request(request)
+            response.request = request
+            if not stream:
+                try:
+                    await response.aread()
+                except BaseException:
+                    await response.aclose()
+                    raise
+        except httpx.RequestError as error:
+            error.request = request
+            raise
+        return response
+
+
+def lighten(handler: type[Any]) -> None:
+    """Have litellm's handlers use such clients, and keep no time of each request, from now on.
+
+    Args:
+        handler: litellm's asynchronous HTTP handler, whose transports are guarded.
+    """
+    if getattr(handler, "light", False):
+        return
+    from litellm.llms.custom_httpx.http_handler import get_default_headers, get_ssl_configuration
+
+    def create_client(_: Any, *__: Any, ssl_verify: Any = None, shared_session: Any = None, **___: Any) -> Client:
+        found = get_ssl_configuration(ssl_verify)
+        context = found if isinstance(found, ssl.SSLContext) else None
+        verify = found if isinstance(found, bool) else None
+        transport: Guarded = handler.create_async_transport(
+            ssl_context=context, ssl_verify=verify, shared_session=shared_session
+        )
+        return Client(transport, get_default_headers())
+
+    handler.create_client = create_client
+    handler.post = inspect.unwrap(handler.post)
+    handler.light = True
