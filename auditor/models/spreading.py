@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 def helpers_for(cores: int | None) -> int:
     """How many helpers a machine of so many cores may have; nobody can help on one."""
-    return 0 if cores is None or cores < 2 else min(cores, MOST)
+    return 0 if cores is None else min(cores - 1, MOST)
 
 
 class Helper:
