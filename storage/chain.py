@@ -6,10 +6,11 @@ Whoever notes the head (in a paper, say) can show later that nothing behind it w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Table, insert, select
+from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import canonical_hash
@@ -51,13 +52,20 @@ def extend(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]])
     """
     if not rows:
         return
-    table, (_, column) = table_of(LinkRow), KINDS[kind]
-    last = connection.execute(select(table.c.digest).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none() or START
+    ending, linking = _statements()
+    (_, column), last = KINDS[kind], connection.execute(ending).scalar_one_or_none() or START
     links = []
     for row in rows:
         last = _digest(last, kind, row)
         links.append({"kind": kind, "row": str(row[column]), "digest": last})
-    connection.execute(insert(table), links)
+    connection.execute(linking, links)
+
+
+@functools.cache
+def _statements() -> tuple[Select[Any], Insert]:
+    """What finds the last link, and what adds some; made once, as it takes longer than to carry them out."""
+    table = table_of(LinkRow)
+    return select(table.c.digest).order_by(table.c.id.desc()).limit(1), insert(table)
 
 
 def check(db: Database, most: int = 10) -> Checked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, func, insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
@@ -109,13 +110,31 @@ def packed(data: bytes) -> bytes:
     return packing.compress(data) + packing.flush()
 
 
+# Statements are made once: to make one anew takes SQLAlchemy longer than SQLite takes to carry it out.
+@functools.cache
+def _settling() -> Delete:
+    table = table_of(DispatchRow)
+    return delete(table).where(table.c.run == bindparam("of"), table.c.key.in_(bindparam("keys", expanding=True)))
+
+
+@functools.cache
+def _knowing(row: type[SQLModel], key: str) -> Select[Any]:
+    column = table_of(row).c[key]
+    return select(column).where(column.in_(bindparam("keys", expanding=True)))
+
+
+@functools.cache
+def _inserting(row: type[SQLModel]) -> Insert:
+    return insert(table_of(row))
+
+
 def _settle(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
     """Take out the notes of calls that went out."""
-    c, by_run = table_of(DispatchRow).c, dict[str, list[str]]()
+    by_run = dict[str, list[str]]()
     for run, key in calls:
         by_run.setdefault(run, []).append(key)
     for run, keys in by_run.items():
-        connection.execute(delete(table_of(DispatchRow)).where(c.run == run, c.key.in_(keys)))
+        connection.execute(_settling(), {"of": run, "keys": keys})
 
 
 def _unknown(
@@ -124,14 +143,13 @@ def _unknown(
     """The rows, by key, that are not there yet; nobody else writes during the transaction."""
     if not rows:
         return []
-    column = table_of(row).c[key]
-    known = set(connection.execute(select(column).where(column.in_(rows))).scalars())
+    known = set(connection.execute(_knowing(row, key), {"keys": list(rows)}).scalars())
     return [values for name, values in rows.items() if name not in known]
 
 
 def _insert(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
     if values:
-        connection.execute(insert(table_of(row)), values)
+        connection.execute(_inserting(row), values)
 
 
 def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
