@@ -121,7 +121,8 @@ def main() -> None:
     outward = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
     bootstrap.prepare()
-    asyncio.run(_at(sys.stdin.fileno(), outward))
+    with bootstrap.seldom_collecting():
+        asyncio.run(_at(sys.stdin.fileno(), outward))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Itera
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.domain import Survey
 from auditor.run.engines import require_engine, sending
@@ -74,7 +75,7 @@ def ask_models(
                     raise Interrupted(stopped, "Give the same command again.") from None
                 raise
 
-    with _brisk_threads():
+    with _brisk_threads(), bootstrap.seldom_collecting():
         return asyncio.run(inside())
 
 

@@ -1,0 +1,70 @@
+"""A server that answers each chat request after a while, for as little processor time as it can: it shares the processors.
+
+Usage: python benchmarks/slow_server.py SECONDS
+
+Serves on a loopback port until its standard input is closed, and prints its address. It speaks just enough of HTTP/1.1
+for clients that state the length of what they send and keep their connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+END = b"\r\n\r\n"
+LENGTH = b"content-length:"
+
+
+def answer(model: str = "scripted-1") -> bytes:
+    """A chat completion as it goes over the wire."""
+    words = "Step 1. People there hold some norms.\nStep 2. So the view follows.\nStep 3.\nSCORE = 0.2"
+    body = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": words}}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+    }
+    data = json.dumps(body).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data)
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection: one request after another."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._delay_s = delay_s
+        self._answer = answer()
+        self._arrived = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer later what is complete now."""
+        self._arrived += data
+        while (end := self._arrived.find(END)) >= 0:
+            head = self._arrived[:end].lower()
+            start = head.index(LENGTH) + len(LENGTH)
+            length = int(head[start:].split(b"\r\n", 1)[0])
+            if len(self._arrived) < end + len(END) + length:
+                return
+            self._arrived = self._arrived[end + len(END) + length :]
+            asyncio.get_running_loop().call_later(self._delay_s, self._transport.write, self._answer)
+
+
+async def main(delay_s: float) -> None:
+    """Serve until standard input is closed."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(delay_s), "127.0.0.1", 0)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(float(sys.argv[1])))
