@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,19 @@ INSPECT = ROOT / ".venv-bench" / "bin" / "python"
 
 
 @contextmanager
-def scripted_server(delay_s: float = 0.0) -> Iterator[str]:
-    """The tests' scripted server, in a process of its own so that its CPU time is not counted."""
-    command = [sys.executable, str(ROOT / "tests" / "fake_server.py"), str(delay_s)]
+def served(program: Path, delay_s: float) -> Iterator[str]:
+    """The address of a server in a process of its own, so that its CPU time is not counted."""
+    command = [sys.executable, str(program), str(delay_s)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         yield process.stdout.readline().strip()
         process.stdin.close()
+
+
+def scripted_server() -> AbstractContextManager[str]:
+    """The tests' scripted server, which answers at once."""
+    return served(ROOT / "tests" / "fake_server.py", 0.0)
 
 
 def measured(job: Callable[[], object]) -> tuple[float, float]:

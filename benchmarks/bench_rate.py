@@ -4,7 +4,7 @@
 
 The possible rate is concurrency / delay. Counted are the answers after the first half, when the limit of the account
 has found itself and helpers have begun where they are needed, and before the last tenth, when fewer are left than may
-be in flight. The scripted server has the same processors. Prints JSON.
+be in flight. The server has the same processors, and takes little of them. Prints JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench_audit import scripted_server
+from bench_audit import served
 from soak import in_audit, prepare
 
 
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.3)
     given = parser.parse_args()
     prepare()
-    with scripted_server(given.delay) as url, tempfile.TemporaryDirectory() as folder:
+    with served(Path(__file__).with_name("slow_server.py"), given.delay) as url, tempfile.TemporaryDirectory() as folder:
         times = in_audit(url, folder, given.concurrency, lambda c: timed(c, given.calls))
     first, last = given.calls // 2, given.calls - max(given.concurrency, given.calls // 10)
     rate = (last - first) / (times[last] - times[first])
