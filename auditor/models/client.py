@@ -66,6 +66,8 @@ class Client(httpx.AsyncClient):
         try:
             response = await self._through.handle_async_request(request)
             response.request = request
+            if response.headers.get("content-type") == "application/json":
+                response.encoding = "utf-8"  # which JSON is: httpx would look for it in each answer
             if not stream:
                 try:
                     await response.aread()

@@ -123,11 +123,11 @@ async def complete(**request: Any) -> Any:
     something: a third of what is left. What is beneath stays: each provider's translation and the mapping of errors.
     """
     ask, build, log = _beneath()
-    request |= {"litellm_logging_obj": log(request)}
     if request["model"].split("/", 1)[0] not in AT_ONCE or not request.get("api_key"):
-        return await ask(**request)
+        return await ask(**request, litellm_logging_obj=log(request))
     try:
-        return await (shapes.sent(litellm(), build, request) or build(**request, acompletion=True))
+        under_way = shapes.sent(litellm(), build, log, request)
+        return await (under_way or build(**request, acompletion=True, litellm_logging_obj=log(request)))
     except Exception as error:
         raise _mapped(error, request) from error
 

@@ -36,16 +36,19 @@ def forget() -> None:
     _shapes.clear()
 
 
-def sent(litellm: ModuleType, build: Callable[..., Any], request: dict[str, Any]) -> Awaitable[Any] | None:
+def sent(
+    litellm: ModuleType, build: Callable[..., Any], log: Callable[[dict[str, Any]], Any], request: dict[str, Any]
+) -> Awaitable[Any] | None:
     """The request under way by what is known of its shape; None where litellm must do all of it itself.
 
     Args:
         litellm: the module.
         build: its function that makes a request of keywords and returns what sends it.
+        log: makes the log record that it wants, which keeps nothing: one will do for all of a shape.
         request: keywords for it.
     """
     words, seed = request["messages"], request.get("seed")
-    rest = {name: value for name, value in request.items() if name not in ("messages", "seed", "litellm_logging_obj")}
+    rest = {name: value for name, value in request.items() if name not in ("messages", "seed")}
     try:
         key = json.dumps([[m["role"] for m in words], seed is None, rest], sort_keys=True)
     except TypeError:
@@ -53,7 +56,8 @@ def sent(litellm: ModuleType, build: Callable[..., Any], request: dict[str, Any]
     if key not in _shapes:
         if len(_shapes) >= MOST:
             _shapes.clear()
-        _shapes[key] = _tried(litellm, build, request if seed is None else request | {"seed": MARK})
+        asked = request if seed is None else request | {"seed": MARK}
+        _shapes[key] = _tried(litellm, build, asked | {"litellm_logging_obj": log(asked)})
     shape = _shapes[key]
     if shape is None:
         return None
@@ -63,7 +67,6 @@ def sent(litellm: ModuleType, build: Callable[..., Any], request: dict[str, Any]
         "optional_params": _filled(shape.given["optional_params"], seed),
         "litellm_params": dict(shape.given["litellm_params"]),
         "headers": dict(shape.given["headers"] or {}),
-        "logging_obj": request["litellm_logging_obj"],
     }
     return shape.send(**shape.given | own)
 
