@@ -58,7 +58,10 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.3)
     given = parser.parse_args()
     prepare()
-    with served(Path(__file__).with_name("slow_server.py"), given.delay) as url, tempfile.TemporaryDirectory() as folder:
+    with (
+        served(Path(__file__).with_name("slow_server.py"), given.delay) as url,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         times = in_audit(url, folder, given.concurrency, lambda c: timed(c, given.calls))
     first, last = given.calls // 2, given.calls - max(given.concurrency, given.calls // 10)
     rate = (last - first) / (times[last] - times[first])

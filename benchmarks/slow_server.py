@@ -1,4 +1,4 @@
-"""A server that answers each chat request after a while, for as little processor time as it can: it shares the processors.
+"""A server that answers each chat request after a while, and takes as little processor time as it can.
 
 Usage: python benchmarks/slow_server.py SECONDS
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 
 END = b"\r\n\r\n"
 LENGTH = b"content-length:"

@@ -16,6 +16,7 @@ import httpx
 from auditor.models.transport import Guarded
 
 address = functools.lru_cache(maxsize=256)(httpx.URL)
+KEPT_HEADERS = 256
 
 
 class Client(httpx.AsyncClient):
@@ -31,6 +32,10 @@ class Client(httpx.AsyncClient):
         super().__init__(transport=transport, headers=headers, follow_redirects=False, timeout=None, trust_env=False)
         self._through = transport
         self._usual = dict(self.headers.items())
+        self._complete = functools.lru_cache(maxsize=KEPT_HEADERS)(self._with_usual)
+
+    def _with_usual(self, *given: tuple[str, str]) -> httpx.Headers:
+        return httpx.Headers(self._usual | {name.lower(): value for name, value in given})
 
     def build_request(
         self,
@@ -51,7 +56,7 @@ class Client(httpx.AsyncClient):
             method,
             address(url) if isinstance(url, str) else url,
             content=content,
-            headers=self._usual | {name.lower(): value for name, value in headers.items()},
+            headers=self._complete(*headers.items()),
             extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout)},
         )
 
@@ -66,18 +71,23 @@ class Client(httpx.AsyncClient):
         try:
             response = await self._through.handle_async_request(request)
             response.request = request
-            if response.headers.get("content-type") == "application/json":
-                response.encoding = "utf-8"  # which JSON is: httpx would look for it in each answer
-            if not stream:
-                try:
-                    await response.aread()
-                except BaseException:
-                    await response.aclose()
-                    raise
+            return response if stream else await _read(response, request)
         except httpx.RequestError as error:
             error.request = request
             raise
-        return response
+
+
+async def _read(response: httpx.Response, request: httpx.Request) -> httpx.Response:
+    """All of an answer that is not compressed."""
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    try:
+        data = b"".join([chunk async for chunk in response.stream])
+    finally:
+        await response.aclose()
+    whole = httpx.Response(response.status_code, headers=response.headers, content=data, request=request)
+    if whole.headers.get("content-type") == "application/json":
+        whole.encoding = "utf-8"  # which JSON is: httpx would look for it in each answer
+    return whole
 
 
 def lighten(handler: type[Any]) -> None:

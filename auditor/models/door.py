@@ -106,7 +106,8 @@ def open_client() -> None:
     lighten(AsyncHTTPHandler)
     module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
     shapes.forget()
-    vars(module)["aclient_session"] = Client(AsyncHTTPHandler.create_async_transport())
+    transport: Any = AsyncHTTPHandler.create_async_transport()
+    vars(module)["aclient_session"] = Client(transport)
 
 
 AT_ONCE = frozenset(

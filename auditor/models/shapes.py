@@ -93,7 +93,7 @@ def _keeping(litellm: ModuleType) -> Any:
     class Keeping(BaseLLMHTTPHandler):
         """A handler that sends nothing while a shape is tried."""
 
-        def completion(self, **given: Any) -> Any:
+        def completion(self, **given: Any) -> Any:  # type: ignore[override]
             """Keep, or send."""
             kept = _TRIED.get()
             if kept is None:

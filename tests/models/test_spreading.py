@@ -273,6 +273,6 @@ async def test_helpers_begin_where_the_event_loop_can_do_no_more(
         await sender.close()
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(None, 0), (1, 0), (2, 2), (16, 4)])
-def test_there_are_no_more_helpers_than_cores(cores: int | None, expected: int) -> None:
+@pytest.mark.parametrize(("cores", "expected"), [(None, 0), (1, 0), (2, 1), (4, 3), (16, 4)])
+def test_there_are_fewer_helpers_than_cores(cores: int | None, expected: int) -> None:
     assert helpers_for(cores) == expected
