@@ -19,6 +19,8 @@ from auditor.storage.database import Database, as_stored, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.writer import Joined
 
+LOOK_AHEAD = 262
+"""Bytes of zlib's window that it looks ahead by."""
 CHUNK = 500
 """Keys in one query; SQLite allows 999 variables in the oldest versions."""
 
@@ -104,8 +106,8 @@ class _Note(Joined):
 
 
 def packed(data: bytes) -> bytes:
-    """The data by zlib, with a window that is no larger than they: to clear one of 32 KB takes longer than they do."""
-    window = max(zlib.MAX_WBITS - 6, min(zlib.MAX_WBITS, len(data).bit_length()))
+    """The data by zlib, with a window for them and its look-ahead: to clear one of 32 KB takes longer than they do."""
+    window = min(zlib.MAX_WBITS, (len(data) + LOOK_AHEAD).bit_length())
     packing = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
     return packing.compress(data) + packing.flush()
 

@@ -111,7 +111,18 @@ def open_client() -> None:
 
 
 AT_ONCE = frozenset(
-    ("openai", "azure", "anthropic", "gemini", "mistral", "openrouter", "groq", "deepseek", "together_ai")
+    (
+        "openai",
+        "azure",
+        "anthropic",
+        "gemini",
+        "mistral",
+        "openrouter",
+        "groq",
+        "deepseek",
+        "together_ai",
+        "hosted_vllm",
+    )
 )
 """Providers whose requests litellm builds without waiting for a file, a token or a server, where it is given a key."""
 

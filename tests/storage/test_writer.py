@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -168,3 +170,10 @@ async def test_a_job_that_raises_tells_whoever_waits(db: Database) -> None:
     with pytest.raises(ZeroDivisionError):
         await db.writer.write(lambda connection: 1 / 0)
     assert await db.writer.write(lambda connection: 7) == 7
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 255, 256, 511, 512, 4096, 65_536])
+def test_a_body_is_packed_in_a_window_of_its_size(size: int) -> None:
+    for data in (random.Random(size).randbytes(size), (b'{"model": "m", "content": "words"}' * 2000)[:size]):
+        assert zlib.decompress(ledger.packed(data)) == data
+        assert len(ledger.packed(data)) <= 1.1 * len(zlib.compress(data, 1)) + 16

@@ -1,0 +1,112 @@
+"""The light client sends what httpx would, and reads what comes as httpx would."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from auditor import bootstrap
+from auditor.models.client import Client
+from auditor.models.transport import Guarded
+from tests.fake_server import FakeServer, Reply, completion
+
+URL = "https://example.org/v1/chat/completions"
+HEADERS = {"Authorization": "Bearer k", "Content-Type": "application/json", "X-One": "one"}
+
+
+class Noted(httpx.AsyncBaseTransport):
+    """Answers by what it is given."""
+
+    def __init__(self, response: httpx.Response | Exception) -> None:
+        self.response = response
+        self.requests: list[httpx.Request] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
+
+
+def told(request: httpx.Request) -> tuple[Any, ...]:
+    return request.method, str(request.url), sorted(request.headers.raw), request.content, request.extensions
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"content": b"{}", "headers": HEADERS, "timeout": 3.0},
+        {"content": "{}", "headers": {"USER-AGENT": "own"}, "timeout": 3},
+        {"json": {"a": 1}, "headers": HEADERS, "timeout": 3.0},
+        {"content": b"", "headers": None, "timeout": httpx.Timeout(1.0)},
+        {"content": b"{}", "headers": HEADERS, "timeout": 3.0, "params": {"q": "1"}},
+    ],
+)
+async def test_a_request_is_as_httpx_builds_it(asked: dict[str, Any]) -> None:
+    usual = {"User-Agent": "litellm"}
+    async with Client(Noted(httpx.Response(200)), usual) as light, httpx.AsyncClient(headers=usual) as heavy:
+        ours, theirs = light.build_request("POST", URL, **asked), heavy.build_request("POST", URL, **asked)
+        assert {k.lower(): v for k, v in ours.headers.items()} == {k.lower(): v for k, v in theirs.headers.items()}
+        assert told(ours)[3:] == told(theirs)[3:]
+        assert told(ours)[:2] == told(theirs)[:2]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=latin-1", "text/plain", None])
+async def test_words_are_read_as_their_server_means_them(kind: str | None) -> None:
+    body = '{"a": "é"}'.encode("latin-1" if kind and "latin" in kind else "utf-8")
+    headers = {} if kind is None else {"content-type": kind}
+    transport = Noted(httpx.Response(200, headers=headers, stream=httpx.ByteStream(body)))
+    async with Client(transport) as client:
+        request = client.build_request("POST", URL, content=b"{}", headers={}, timeout=1.0)
+        response = await client.send(request)
+    assert response.text == '{"a": "é"}'
+    assert response.request is request
+    assert response.is_closed
+
+
+async def test_a_name_in_an_address_logs_in_as_httpx_does() -> None:
+    transport = Noted(httpx.Response(200, stream=httpx.ByteStream(b"")))
+    async with Client(transport) as client:
+        request = client.build_request("POST", URL.replace("//", "//me:pw@"), content=b"", headers={}, timeout=1.0)
+        await client.send(request)
+    assert transport.requests[0].headers["authorization"].startswith("Basic ")
+
+
+async def test_what_cannot_be_sent_tells_of_which_request() -> None:
+    async with Client(Noted(httpx.ReadError("gone"))) as client:
+        request = client.build_request("POST", URL, content=b"", headers={}, timeout=1.0)
+        with pytest.raises(httpx.ReadError) as raised:
+            await client.send(request)
+    assert raised.value.request is request
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_it_sets_no_cookie_and_can_stream(server: FakeServer, stream: bool) -> None:
+    server.script = lambda _: Reply(body=completion("hello").body, headers={"Set-Cookie": "a=b"})
+    async with Client(Guarded(httpx.AsyncHTTPTransport())) as client:
+        for _ in range(2):
+            request = client.build_request(
+                "POST", f"{server.url}/chat/completions", content=b"{}", headers={}, timeout=5.0
+            )
+            response = await client.send(request, stream=stream)
+            assert b"hello" in (await response.aread() if stream else response.content)
+            await response.aclose()
+    assert all("Cookie" not in r.headers for r in server.requests)
+
+
+@pytest.fixture
+def thresholds() -> Iterator[tuple[int, int, int]]:
+    usual = gc.get_threshold()
+    yield usual
+    gc.set_threshold(*usual)
+
+
+def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
+    with pytest.raises(ZeroDivisionError), bootstrap.seldom_collecting():
+        assert gc.get_threshold() == bootstrap.SELDOM
+        raise ZeroDivisionError
+    assert gc.get_threshold() == thresholds

@@ -1,0 +1,143 @@
+"""A request by its shape is the very request that litellm makes by itself, and litellm is asked for it once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.models import door, shapes
+from auditor.models.structured import SCHEMAS, response_format
+from tests.audits import KEY
+from tests.fake_server import FakeServer, Reply, Request, completion, error
+from tests.models.test_families import FAMILIES
+
+KEPT = (
+    "openai/x",
+    "mistral/mistral-small",
+    "groq/x",
+    "deepseek/deepseek-chat",
+    "openrouter/a/x",
+    "together_ai/x",
+    "hosted_vllm/x",
+)
+"""Models whose requests litellm's common handler sends."""
+OTHERS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
+WORDS = (
+    ({"role": "user", "content": "What is right?"},),
+    ({"role": "user", "content": 'And "wrong", {seed} \\ \n\u2028?'},),
+    ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Good?"}),
+    ({"role": "system", "content": " "}, {"role": "user", "content": "Bad?"}),
+)
+
+
+@pytest.fixture(autouse=True)
+async def clients() -> AsyncIterator[None]:
+    door.open_client()
+    yield
+    await door.close_clients()
+
+
+def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
+    """Requests of several shapes, each more than once, with other words and another seed."""
+    whole = response_format(SCHEMAS["MoralJudgement"], 80)
+    usual = {
+        "model": model,
+        "api_base": server.url,
+        "api_key": KEY,
+        "timeout": 60.0,
+        "num_retries": 0,
+        "max_retries": 0,
+    }
+    shapes_of = [{"temperature": 0.5, "max_tokens": 50}, {"temperature": 0.0, "response_format": whole}, {"top_p": 0.9}]
+    seeds = [{"seed": s} for s in (0, 1, 2**40)] if "seed" in door.supported_params(model) else [{}]
+    return [
+        {**usual, "messages": [dict(m) for m in words], **shape, **seed}
+        for shape in shapes_of
+        for words in WORDS
+        for seed in [*seeds, {}]
+    ]
+
+
+def seen(request: Request) -> tuple[Any, ...]:
+    """All that tells one request from another."""
+    return request.path, request.body, {k.lower(): v for k, v in request.headers.items()}
+
+
+def form(model: str) -> Reply:
+    """An answer in the family's form; litellm reads none of Groq's without its tier."""
+    reply = FAMILIES.get(model, completion)("hello")
+    return replace(reply, body=reply.body | {"service_tier": "default"}) if model.startswith("groq/") else reply
+
+
+@pytest.mark.parametrize("model", [*KEPT, *OTHERS])
+async def test_what_goes_out_is_what_litellm_makes_by_itself(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    server.script = lambda _: form(model)
+    first = [(await door.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
+    by_shape = [seen(r) for r in server.requests]
+    server.requests.clear()
+    monkeypatch.setattr(shapes, "sent", lambda *_: None)
+    second = [(await door.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
+    assert by_shape == [seen(r) for r in server.requests]
+    assert len(by_shape) == len(asked(server, model))
+    assert first == second
+    assert all(str(shapes.MARK) not in str(body) for _, body, _ in by_shape)
+
+
+@pytest.mark.parametrize("model", KEPT)
+async def test_litellm_makes_each_shape_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    server.script = lambda _: form(model)
+    ask, build, log = door._beneath()
+    made: list[str] = []
+
+    def counting(**request: Any) -> Any:
+        made.append(request["model"])
+        return build(**request)
+
+    monkeypatch.setattr(door, "_beneath", lambda: (ask, counting, log))
+    requests = asked(server, model)
+    for request in requests:
+        await door.complete(**request)
+    seeded = 2 if "seed" in door.supported_params(model) else 1
+    assert len(made) == 3 * 2 * seeded  # kinds of parameters, of roles, with a seed and without
+    assert len(server.requests) == len(requests)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    server.script = lambda _: error(status, "no, and here is why", headers={"retry-after": "7"})
+    told = []
+    for shaped in (True, False):
+        if not shaped:
+            monkeypatch.setattr(shapes, "sent", lambda *_: None)
+        with pytest.raises(Exception, match="here is why") as raised:
+            await door.complete(**asked(server, KEPT[0])[0])
+        found = raised.value
+        headers = {k.lower(): v for k, v in (getattr(found, "litellm_response_headers", None) or {}).items()}
+        told.append((type(found), str(found), getattr(found, "status_code", None), headers.get("retry-after")))
+    assert told[0] == told[1]
+    assert len(server.requests) == 2
+
+
+async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> None:
+    """A shape that litellm refuses is refused again, in its own words, for each request."""
+    refused = {**asked(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
+    for _ in range(2):
+        with pytest.raises(door.litellm().UnsupportedParamsError, match="logit_bias"):
+            await door.complete(**refused)
+    assert not server.requests
+
+
+async def test_no_more_shapes_are_kept_than_a_run_has(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "MOST", 3)
+    server.script = lambda _: form(KEPT[0])
+    for tokens in range(1, 9):
+        await door.complete(**{**asked(server, KEPT[0])[0], "max_tokens": tokens})
+        assert len(shapes._shapes) <= 3
+    assert [r.body["max_tokens"] for r in server.requests] == list(range(1, 9))
+    await door.close_clients()
+    assert not shapes._shapes
