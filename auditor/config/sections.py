@@ -205,7 +205,7 @@ class RunSection(Section):
     """`local` is this process; `ray` is workers on the hosts of a Ray cluster, which write to a PostgreSQL server."""
     processes: Annotated[int, Field(ge=1)] | None = None
     """Processes of this machine that requests go out from at most, where the engine is `local`: this one, and helpers
-    that begin where it can do no more. If not set, a helper for each core, at most 4, and none on a single core."""
+    that begin where it can do no more. If not set, a helper for each core but one, at most 4."""
     ray_address: str | None = None
     """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone."""
     workers: Annotated[int, Field(ge=1)] | None = None

@@ -106,7 +106,11 @@ def thresholds() -> Iterator[tuple[int, int, int]]:
 
 
 def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
-    with pytest.raises(ZeroDivisionError), bootstrap.seldom_collecting():
-        assert gc.get_threshold() == bootstrap.SELDOM
-        raise ZeroDivisionError
+    def send() -> None:
+        with bootstrap.seldom_collecting():
+            assert gc.get_threshold() == bootstrap.SELDOM
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        send()
     assert gc.get_threshold() == thresholds

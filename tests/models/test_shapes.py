@@ -51,8 +51,14 @@ def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
         "num_retries": 0,
         "max_retries": 0,
     }
-    shapes_of = [{"temperature": 0.5, "max_tokens": 50}, {"temperature": 0.0, "response_format": whole}, {"top_p": 0.9}]
-    seeds = [{"seed": s} for s in (0, 1, 2**40)] if "seed" in door.supported_params(model) else [{}]
+    shapes_of: list[dict[str, Any]] = [
+        {"temperature": 0.5, "max_tokens": 50},
+        {"temperature": 0.0, "response_format": whole},
+        {"top_p": 0.9},
+    ]
+    seeds: list[dict[str, Any]] = (
+        [{"seed": s} for s in (0, 1, 2**40)] if "seed" in door.supported_params(model) else [{}]
+    )
     return [
         {**usual, "messages": [dict(m) for m in words], **shape, **seed}
         for shape in shapes_of

@@ -39,13 +39,11 @@ def test_while_some_wait_for_the_disk_others_go_out(
         return answer(request)
 
     server.script = counting
-    record, waiting = ledger.record, []
+    record = ledger.record
 
     async def held(*args: Any, **more: Any) -> None:
         """The disk takes nothing until as many have gone out as may be under way."""
-        waiting.append(args)
-        while not arrived.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(arrived.wait, 60)
         await record(*args, **more)
 
     monkeypatch.setattr(ledger, "record", held)
