@@ -95,7 +95,7 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-SELDOM = (100_000, 20, 100)
+SELDOM = (10_000, 20, 100)
 """Python looks for garbage that holds itself after so many new objects, not after 700."""
 
 
@@ -103,8 +103,8 @@ SELDOM = (100_000, 20, 100)
 def seldom_collecting() -> Iterator[None]:
     """Have Python look for garbage that holds itself less often while requests are sent.
 
-    They leave none behind, but with hundreds in flight it would look through tens of thousands of objects each second,
-    and nothing else could be done for 40 ms.
+    They leave next to none behind, but with hundreds in flight it would look through tens of thousands of objects each
+    second, and nothing else could be done for 40 ms.
     """
     usual = gc.get_threshold()
     gc.set_threshold(*SELDOM)

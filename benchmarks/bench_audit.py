@@ -33,9 +33,9 @@ INSPECT = ROOT / ".venv-bench" / "bin" / "python"
 
 
 @contextmanager
-def served(program: Path, delay_s: float) -> Iterator[str]:
+def served(program: Path, *words: float) -> Iterator[str]:
     """The address of a server in a process of its own, so that its CPU time is not counted."""
-    command = [sys.executable, str(program), str(delay_s)]
+    command = [sys.executable, str(program), *map(str, words)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stdin is not None

@@ -1,6 +1,6 @@
 """Answers that take 300 ms, 200 of them in flight: how near the pipeline comes to the possible rate.
 
-    python benchmarks/bench_rate.py [--calls 20000] [--concurrency 200] [--delay 0.3]
+    python benchmarks/bench_rate.py [--calls 20000] [--concurrency 200] [--delay 0.3] [--spread 0.5]
 
 The possible rate is concurrency / delay. Counted are the answers after the first half, when the limit of the account
 has found itself and helpers have begun where they are needed, and before the last tenth, when fewer are left than may
@@ -56,10 +56,11 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--concurrency", type=int, default=200)
     parser.add_argument("--delay", type=float, default=0.3)
+    parser.add_argument("--spread", type=float, default=0.0, help="share of the delay by which answers differ")
     given = parser.parse_args()
     prepare()
     with (
-        served(Path(__file__).with_name("slow_server.py"), given.delay) as url,
+        served(Path(__file__).with_name("slow_server.py"), given.delay, given.spread) as url,
         tempfile.TemporaryDirectory() as folder,
     ):
         times = in_audit(url, folder, given.concurrency, lambda c: timed(c, given.calls))

@@ -1,7 +1,8 @@
 """A server that answers each chat request after a while, and takes as little processor time as it can.
 
-Usage: python benchmarks/slow_server.py SECONDS
+Usage: python benchmarks/slow_server.py SECONDS [SPREAD]
 
+Each answer takes so many seconds, or between 1 - SPREAD and 1 + SPREAD times as many, evenly drawn.
 Serves on a loopback port until its standard input is closed, and prints its address. It speaks just enough of HTTP/1.1
 for clients that state the length of what they send and keep their connections.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 
 END = b"\r\n\r\n"
@@ -34,8 +36,9 @@ def answer(model: str = "scripted-1") -> bytes:
 class Connection(asyncio.Protocol):
     """One client's connection: one request after another."""
 
-    def __init__(self, delay_s: float) -> None:
+    def __init__(self, delay_s: float, spread: float) -> None:
         self._delay_s = delay_s
+        self._spread = spread
         self._answer = answer()
         self._arrived = b""
 
@@ -54,16 +57,17 @@ class Connection(asyncio.Protocol):
             if len(self._arrived) < end + len(END) + length:
                 return
             self._arrived = self._arrived[end + len(END) + length :]
-            asyncio.get_running_loop().call_later(self._delay_s, self._transport.write, self._answer)
+            delay_s = self._delay_s * random.uniform(1 - self._spread, 1 + self._spread)
+            asyncio.get_running_loop().call_later(delay_s, self._transport.write, self._answer)
 
 
-async def main(delay_s: float) -> None:
+async def main(delay_s: float, spread: float) -> None:
     """Serve until standard input is closed."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(delay_s), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: Connection(delay_s, spread), "127.0.0.1", 0)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(float(sys.argv[1])))
+    asyncio.run(main(float(sys.argv[1]), float((*sys.argv, "0")[2])))

@@ -72,6 +72,12 @@ SUITE = {
         ("--calls", "1200"),
         (Figure("Share of the possible rate: 300 ms answers, 200 in flight", lambda f: f["share"], "", least=0.95),),
     ),
+    "rate of answers that differ": Bench(
+        "bench_rate.py",
+        ("--spread", "0.5"),
+        ("--spread", "0.5", "--calls", "1200"),
+        (Figure("The same, answers of 150 to 450 ms", lambda f: f["share"]),),
+    ),
     "start": Bench(
         "bench_start.py",
         (),

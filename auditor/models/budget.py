@@ -59,6 +59,10 @@ class Budget:
             return 0.0
         return _prompt(call) * price[0] + _answer(call) * price[1]
 
+    def allows(self, estimate: float) -> bool:
+        """Whether the limit leaves so much beside what is spent; who waits for a turn has set nothing aside."""
+        return self.limit_usd is None or self.spent_usd + estimate <= self.limit_usd
+
     def reserve(self, estimate: float) -> bool:
         """Set the amount aside; False when the limit would be passed."""
         if self.limit_usd is not None and self.spent_usd + self._reserved + estimate > self.limit_usd:

@@ -15,27 +15,40 @@ import httpx
 
 from auditor.models.transport import Guarded
 
-address = functools.lru_cache(maxsize=256)(httpx.URL)
-KEPT_HEADERS = 256
+KEPT = 256
+"""Addresses, and sets of headers, that need not be read again."""
+address = functools.lru_cache(maxsize=KEPT)(httpx.URL)
+Headers = tuple[tuple[str, str], ...]
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _complete(usual: Headers, given: Headers) -> httpx.Headers:
+    """A request's headers, with a client's for what it does not say; each request copies them."""
+    found = httpx.Headers(list(usual))
+    found.update(httpx.Headers(list(given)))
+    return found
+
+
+LONGEST = httpx.Timeout(600.0, connect=5.0)
+"""litellm's own time limit where a request says none."""
 
 
 class Client(httpx.AsyncClient):
     """Sends what was built through one transport; what is unusual goes httpx's own way."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, transport: httpx.AsyncBaseTransport, headers: dict[str, str] | None = None, timeout: Any = None
+    ) -> None:
         """A client for one event loop; close it with the run.
 
         Args:
             transport: what sends.
             headers: of every request.
+            timeout: of a request that says none.
         """
-        super().__init__(transport=transport, headers=headers, follow_redirects=False, timeout=None, trust_env=False)
+        super().__init__(transport=transport, headers=headers, follow_redirects=False, timeout=timeout, trust_env=False)
         self._through = transport
-        self._usual = dict(self.headers.items())
-        self._complete = functools.lru_cache(maxsize=KEPT_HEADERS)(self._with_usual)
-
-    def _with_usual(self, *given: tuple[str, str]) -> httpx.Headers:
-        return httpx.Headers(self._usual | {name.lower(): value for name, value in given})
+        self._usual = tuple(self.headers.items())
 
     def build_request(
         self,
@@ -56,7 +69,7 @@ class Client(httpx.AsyncClient):
             method,
             address(url) if isinstance(url, str) else url,
             content=content,
-            headers=self._complete(*headers.items()),
+            headers=_complete(self._usual, tuple(headers.items())),
             extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout)},
         )
 
@@ -100,14 +113,16 @@ def lighten(handler: type[Any]) -> None:
         return
     from litellm.llms.custom_httpx.http_handler import get_default_headers, get_ssl_configuration
 
-    def create_client(_: Any, *__: Any, ssl_verify: Any = None, shared_session: Any = None, **___: Any) -> Client:
+    def create_client(
+        _: Any, timeout: Any = None, event_hooks: Any = None, ssl_verify: Any = None, shared_session: Any = None
+    ) -> Client:
         found = get_ssl_configuration(ssl_verify)
         context = found if isinstance(found, ssl.SSLContext) else None
         verify = found if isinstance(found, bool) else None
         transport: Guarded = handler.create_async_transport(
             ssl_context=context, ssl_verify=verify, shared_session=shared_session
         )
-        return Client(transport, get_default_headers())
+        return Client(transport, get_default_headers(), LONGEST if timeout is None else timeout)
 
     handler.create_client = create_client
     handler.post = inspect.unwrap(handler.post)

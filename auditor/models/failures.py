@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import re
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,7 +72,7 @@ def _cause(error: Exception, kind: type[BaseException]) -> BaseException | None:
     return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
 
 
-def _causes(error: Exception) -> Iterator[BaseException]:
+def _causes(error: BaseException) -> Iterator[BaseException]:
     """An error and what it came of."""
     seen: set[int] = set()
     cause: BaseException | None = error
@@ -79,6 +80,12 @@ def _causes(error: Exception) -> Iterator[BaseException]:
         yield cause
         seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
+
+
+def let_go(error: BaseException) -> None:
+    """Forget what the functions that an error came through held: they would keep each other, and the answer's body."""
+    for cause in _causes(error):
+        traceback.clear_frames(cause.__traceback__)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

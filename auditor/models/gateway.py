@@ -126,16 +126,18 @@ class Gateway:
             if line.blocked is not None:
                 return replace(failed(call, line.blocked), attempts=tuple(attempts))
             estimate = self.budget.estimate(call, line.price)
-            if not self.budget.reserve(estimate):
-                return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
+            if not self.budget.allows(estimate):
+                return _over_budget(call, attempts)
             async with self._turn(line, call):
                 in_time = deadline is None or time.monotonic() < deadline
                 goes = in_time and line.blocked is None and not self._stop.is_set()
+                if goes and not self.budget.reserve(estimate):
+                    return _over_budget(call, attempts)
                 if goes:
                     # Waiting for a first slot is our own doing, and no part of the call's time.
                     deadline = deadline or time.monotonic() + self._limits.deadline_s
                     answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
-            self.budget.settle(estimate, answer.cost_usd if goes else 0.0)
+                    self.budget.settle(estimate, answer.cost_usd)
             if not goes:  # much may have happened while it waited; what was paid for before is kept
                 if line.blocked is not None:
                     continue
@@ -178,6 +180,10 @@ class Gateway:
         if failure and (failure.blocks or (reply.unreachable and not line.reached and number >= UNREACHABLE_AFTER)):
             line.blocked = failure
         return reply.answer, failure
+
+
+def _over_budget(call: Call, attempts: Sequence[Attempt]) -> Answer:
+    return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
 
 
 def _limiters(

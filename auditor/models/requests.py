@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.models import door
 from auditor.models.endpoint import Endpoint
-from auditor.models.failures import Failure, classify, is_unreachable
+from auditor.models.failures import Failure, classify, is_unreachable, let_go
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
 from auditor.models.record import body_of, recorded
 from auditor.models.responses import read_response
@@ -54,6 +54,7 @@ async def request(
     except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
         failure = _unsupported(call, classify(error, endpoint.secrets))
         answer, unreachable = failed(call, failure), is_unreachable(error)
+        let_go(error)
     if wire.requests:
         answer = recorded(answer, call, wire)
     attempt = Attempt(

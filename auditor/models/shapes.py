@@ -82,7 +82,16 @@ def _tried(litellm: ModuleType, build: Callable[..., Any], request: dict[str, An
         return None
     finally:
         _TRIED.reset(token)
-    return Shape(handler.completion, kept[0]) if len(kept) == 1 else None
+    if len(kept) != 1 or ("seed" in request and not _is_filled(kept[0])):
+        return None
+    return Shape(handler.completion, kept[0])
+
+
+def _is_filled(given: dict[str, Any]) -> bool:
+    """Whether the seed of a trial is where another can be put in its place, and nowhere else."""
+    options, mark = given["optional_params"], str(MARK)
+    in_place = repr(options).count(mark)
+    return in_place == repr(given).count(mark) > 0 and mark not in repr(_filled(options, 0))
 
 
 @functools.cache

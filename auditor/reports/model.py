@@ -256,7 +256,7 @@ class CostPart(Part):
     total: CostRow
     rows: list[CostRow]
     lost: int
-    """Requests whose answer never came: in flight when a run was cut short, or now. They may have been charged for."""
+    """Calls out or about to go when a run was cut short, or now; they may have been charged for, and brought nothing."""
     lost_usd: float | None
     """At most, going by the dearest answer of each model and purpose; null where that is unknown."""
 

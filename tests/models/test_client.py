@@ -15,7 +15,7 @@ from auditor.models.transport import Guarded
 from tests.fake_server import FakeServer, Reply, completion
 
 URL = "https://example.org/v1/chat/completions"
-HEADERS = {"Authorization": "Bearer k", "Content-Type": "application/json", "X-One": "one"}
+HEADERS = {"Authorization": "Bearer k", "Content-Type": "application/json", "X-One": "one", "x-one": "two"}
 
 
 class Noted(httpx.AsyncBaseTransport):

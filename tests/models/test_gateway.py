@@ -188,6 +188,17 @@ async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follo
     assert len(server.requests) == 2
 
 
+async def test_who_waits_for_a_slot_sets_no_money_aside(server: FakeServer) -> None:
+    """Of five calls of 20 dollars each two go out together, for which 100 are set aside: 170 are enough for all."""
+    model = section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
+    gateway = Gateway([model], Limits(budget_usd=170.0))
+    try:
+        answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(5)))
+    finally:
+        await gateway.close()
+    assert [(a.outcome, a.cost_usd) for a in answers] == [(Outcome.OK, 20.0)] * 5
+
+
 async def test_the_budget_is_reserved_before_a_call_goes_out(server: FakeServer) -> None:
     model = section(server, price={"input": 0.0, "output": 1e6})  # a dollar a token, 20 tokens an answer
     answers = await ask(model, *(call(i) for i in range(4)), budget_usd=75.0)  # 50 tokens are reserved

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
+from auditor.config import ModelSection
+from auditor.domain import Call, Message, Purpose
 from auditor.models import door, shapes
+from auditor.models.endpoint import resolve
+from auditor.models.requests import request
 from auditor.models.structured import SCHEMAS, response_format
-from tests.audits import KEY
+from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion, error
 from tests.models.test_families import FAMILIES
 
@@ -67,9 +73,9 @@ def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
     ]
 
 
-def seen(request: Request) -> tuple[Any, ...]:
+def seen(arrived: Request) -> tuple[Any, ...]:
     """All that tells one request from another."""
-    return request.path, request.body, {k.lower(): v for k, v in request.headers.items()}
+    return arrived.path, arrived.body, {k.lower(): v for k, v in arrived.headers.items()}
 
 
 def form(model: str) -> Reply:
@@ -100,14 +106,14 @@ async def test_litellm_makes_each_shape_once(server: FakeServer, monkeypatch: py
     ask, build, log = door._beneath()
     made: list[str] = []
 
-    def counting(**request: Any) -> Any:
-        made.append(request["model"])
-        return build(**request)
+    def counting(**asked_for: Any) -> Any:
+        made.append(asked_for["model"])
+        return build(**asked_for)
 
     monkeypatch.setattr(door, "_beneath", lambda: (ask, counting, log))
     requests = asked(server, model)
-    for request in requests:
-        await door.complete(**request)
+    for one in requests:
+        await door.complete(**one)
     seeded = 2 if "seed" in door.supported_params(model) else 1
     assert len(made) == 3 * 2 * seeded  # kinds of parameters, of roles, with a seed and without
     assert len(server.requests) == len(requests)
@@ -136,6 +142,49 @@ async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> Non
         with pytest.raises(door.litellm().UnsupportedParamsError, match="logit_bias"):
             await door.complete(**refused)
     assert not server.requests
+
+
+@pytest.mark.parametrize("written", ["{} times", [1]])
+async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, written: Any
+) -> None:
+    """As words, or beside the parameters: then each request is made anew, and has its own seed."""
+    server.script = lambda _: form(KEPT[0])
+    ask, build, log = door._beneath()
+
+    def elsewhere(**given: Any) -> Any:
+        seed = given.pop("seed")
+        return build(
+            **given, user=written.format(seed) if isinstance(written, str) else "x", extra_headers={"x-seed": f"{seed}"}
+        )
+
+    monkeypatch.setattr(door, "_beneath", lambda: (ask, elsewhere, log))
+    for seed in (1, 2):
+        await door.complete(**{**asked(server, KEPT[0])[0], "seed": seed})
+    assert [r.headers["x-seed"] for r in server.requests] == ["1", "2"]
+    assert list(shapes._shapes.values()) == [None]
+
+
+async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error and the functions that it came through would keep each other, and the answer's body."""
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    server.script = lambda _: error(400, "no")
+    endpoint = resolve(ModelSection(name="m", model=KEPT[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}"))
+    call = Call("m", KEPT[0], (Message("user", "hi"),), Purpose.DIRECT)
+
+    def kept() -> int:
+        return sum(isinstance(o, httpx.Response) for o in gc.get_objects())
+
+    await request(endpoint, call, number=1, timeout_s=5.0)
+    gc.collect()
+    gc.disable()
+    try:
+        before = kept()
+        for _ in range(10):
+            assert (await request(endpoint, call, number=1, timeout_s=5.0)).failure
+        assert kept() <= before + 2
+    finally:
+        gc.enable()
 
 
 async def test_no_more_shapes_are_kept_than_a_run_has(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,8 @@ def _lost(report: Report) -> str:
         return ""
     most = "what they may have cost is not known" if part.lost_usd is None else f"up to {usd(part.lost_usd)}"
     were = "request was" if part.lost == 1 else "requests were"
-    return f" {count(part.lost)} more {were} in flight when a run was cut short, or are now: paid for perhaps, {most}."
+    when = "in flight or about to go out when a run was cut short, or are now"
+    return f" {count(part.lost)} more {were} {when}: paid for perhaps, {most}."
 
 
 def _known_cost(report: Report) -> str:
