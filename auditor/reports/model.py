@@ -256,7 +256,7 @@ class CostPart(Part):
     total: CostRow
     rows: list[CostRow]
     lost: int
-    """Calls out or about to go when a run was cut short, or now; they may have been charged for, and brought nothing."""
+    """Calls out or about to go when a run was cut short, or now: charged for perhaps, and without an answer."""
     lost_usd: float | None
     """At most, going by the dearest answer of each model and purpose; null where that is unknown."""
 
