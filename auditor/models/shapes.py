@@ -82,12 +82,12 @@ def _tried(litellm: ModuleType, build: Callable[..., Any], request: dict[str, An
         return None
     finally:
         _TRIED.reset(token)
-    if len(kept) != 1 or ("seed" in request and not _is_filled(kept[0])):
+    if len(kept) != 1 or ("seed" in request and not _is_replaceable(kept[0])):
         return None
     return Shape(handler.completion, kept[0])
 
 
-def _is_filled(given: dict[str, Any]) -> bool:
+def _is_replaceable(given: dict[str, Any]) -> bool:
     """Whether the seed of a trial is where another can be put in its place, and nowhere else."""
     options, mark = given["optional_params"], str(MARK)
     in_place = repr(options).count(mark)
