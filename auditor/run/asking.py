@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_ENCODER = "none"
-SWITCH_S = 0.001
+SWITCH_S = 0.0002
 """After how long a thread that waits for the interpreter may have it."""
 
 
