@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fake_server import Reply, Request, Script
+from tests.fake_server import Reply, Request, Script, respond
 
 DONE, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
 Fate = Callable[[int, int], str]
@@ -44,6 +44,7 @@ class FakeBatches:
         refuse: an error with which a batch fails as a whole, by its number.
         deaf: how many submissions arrive, though their answer is an error.
         there: whether the interface is there at all.
+        deliver: makes a reply of a batch's file of results, for a server that sends it in an odd way.
     """
 
     looks: int = 1
@@ -53,6 +54,7 @@ class FakeBatches:
     refuse: Callable[[int], dict[str, str] | None] = lambda number: None
     deaf: int = 0
     there: bool = True
+    deliver: Callable[[Submitted, bytes], Reply] | None = None
     batches: list[Submitted] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -131,12 +133,12 @@ class FakeBatches:
         for key, fate, reply in self._answered(batch):
             told: dict[str, Any] = {"id": f"batch_req_{key[:6]}", "custom_id": key, "error": None, "response": None}
             if fate == DONE:
-                told["response"] = {"status_code": reply.status, "request_id": "r", "body": reply.body}
+                told["response"] = {"status_code": reply.status, "request_id": "r", "body": _body(reply)}
             elif fate != SILENT:
                 told["error"] = {"code": f"batch_{fate}", "message": "This request was not executed."}
             if fate != SILENT and (kind == "out") == (fate == DONE and reply.status == 200):
                 rows.append(json.dumps(told).encode())
-        return web.Response(body=b"\n".join(rows) + b"\n", content_type="application/octet-stream")
+        return await self._delivered(raw, batch, rows)
 
     # --- Anthropic --------------------------------------------------------------------------------------------------
 
@@ -161,16 +163,25 @@ class FakeBatches:
 
     async def _message_results(self, raw: web.Request) -> web.StreamResponse:
         rows = list(self.extra)
-        for key, fate, reply in self._answered(self._batch(raw)):
+        batch = self._batch(raw)
+        for key, fate, reply in self._answered(batch):
             told: dict[str, Any] = {"type": {CANCELLED: "canceled"}.get(fate, fate)}
             if fate == DONE and reply.status == 200:
-                told = {"type": "succeeded", "message": reply.body}
+                told = {"type": "succeeded", "message": _body(reply)}
             elif fate == DONE:
-                told = {"type": "errored", "error": reply.body}
+                told = {"type": "errored", "error": _body(reply)}
             rows += [json.dumps({"custom_id": key, "result": told}).encode()] if fate != SILENT else []
-        return web.Response(body=b"\n".join(rows) + b"\n", content_type="application/x-jsonl")
+        return await self._delivered(raw, batch, rows)
 
     # --- both -------------------------------------------------------------------------------------------------------
+
+    async def _delivered(self, raw: web.Request, batch: Submitted, rows: list[bytes]) -> web.StreamResponse:
+        """A batch's file of results."""
+        data = b"\n".join(rows) + b"\n"
+        if self.deliver is not None:
+            return await respond(raw, self.deliver(batch, data))
+        kind = "application/x-jsonl" if batch.of_messages else "application/octet-stream"
+        return web.Response(body=data, content_type=kind)
 
     def _add(self, lines: list[tuple[str, Any]], metadata: dict[str, str], raw: web.Request) -> Submitted:
         assert len({key for key, _ in lines}) == len(lines), "a custom id is there twice"
@@ -201,7 +212,7 @@ class FakeBatches:
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
             asked = _as_openai(body) if batch.of_messages else body
             reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
-            if batch.of_messages:
+            if batch.of_messages and reply.raw is None:
                 reply = Reply(reply.status, _message(body, reply))
             yield key, self.fate(batch.number, i), reply
 
@@ -260,6 +271,11 @@ def _message(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
         "stop_reason": "tool_use" if tools else "end_turn", "stop_sequence": None,
         "usage": {"input_tokens": 100, "output_tokens": 20},
     }  # fmt: skip
+
+
+def _body(reply: Reply) -> Any:
+    """The JSON value that a reply brings."""
+    return reply.body if reply.raw is None else json.loads(reply.raw)
 
 
 def _json(told: dict[str, Any], status: int = 200) -> web.Response:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import socket
+import struct
 import sys
 import threading
 import time
@@ -52,7 +54,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server sends back; `raw` replaces the JSON body, and `after` is what it waits for, even for ever."""
+    """What the server sends back; `raw` replaces the JSON body, and `after` is what it waits for, even for ever.
+
+    Attributes:
+        wire: written to the connection as it is, head and all, with pauses in seconds between; then the connection is closed.
+        reset: whether the connection is reset instead of an answer.
+    """
 
     status: int = 200
     body: dict[str, Any] = field(default_factory=dict)
@@ -61,6 +68,8 @@ class Reply:
     raw: bytes | None = None
     drop: bool = False
     after: threading.Event | None = None
+    wire: tuple[bytes | float, ...] | None = None
+    reset: bool = False
 
 
 Script = Callable[[Request], Reply]
@@ -129,6 +138,33 @@ def review_of_answer(valid: bool, confidence: int = 80) -> dict[str, Any]:
     }
 
 
+async def respond(raw: web.Request, reply: Reply) -> web.StreamResponse:
+    """Send a reply to a request, however odd."""
+    if reply.delay_s:
+        await asyncio.sleep(reply.delay_s)
+    while reply.after is not None and not reply.after.is_set():  # noqa: ASYNC110 - set by another thread
+        await asyncio.sleep(0.005)
+    if reply.wire is not None and isinstance(raw.transport, asyncio.Transport):
+        await _write(raw.transport, reply.wire)
+    if reply.reset and raw.transport is not None:
+        at_once = struct.pack("ii", 1, 0)  # so that closing sends a reset
+        raw.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    if (reply.drop or reply.reset) and raw.transport is not None:
+        raw.transport.abort()
+    content = reply.raw if reply.raw is not None else json.dumps(reply.body).encode()
+    headers = {"content-type": "application/json", **reply.headers}
+    return web.Response(status=reply.status, body=content, headers=headers)
+
+
+async def _write(transport: asyncio.Transport, wire: tuple[bytes | float, ...]) -> None:
+    for part in wire:
+        if isinstance(part, bytes):
+            transport.write(part)
+        else:
+            await asyncio.sleep(part)
+    transport.close()
+
+
 class FakeServer:
     """The server, in a thread of its own; `requests` holds all that came, `script` may be replaced at any time."""
 
@@ -186,16 +222,7 @@ class FakeServer:
         with self._lock:
             request = Request(len(self.requests), raw.path, body, dict(raw.headers), time.monotonic())
             self.requests.append(request)
-        reply = self.script(request)
-        if reply.delay_s:
-            await asyncio.sleep(reply.delay_s)
-        while reply.after is not None and not reply.after.is_set():  # noqa: ASYNC110 - set by another thread
-            await asyncio.sleep(0.005)
-        if reply.drop and raw.transport is not None:
-            raw.transport.abort()
-        content = reply.raw if reply.raw is not None else json.dumps(reply.body).encode()
-        headers = {"content-type": "application/json", **reply.headers}
-        return web.Response(status=reply.status, body=content, headers=headers)
+        return await respond(raw, self.script(request))
 
 
 if __name__ == "__main__":

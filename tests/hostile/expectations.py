@@ -1,0 +1,58 @@
+"""Whether a case came out as its line expects; every complaint says what was expected and what happened."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from tests.hostile.axes import BATCHES, ECHO
+from tests.hostile.bodies import SCORE
+from tests.hostile.corpus import Case
+from tests.hostile.runner import ATTEMPTS, ENDS, MAX_TOKENS, PRICE, Result, beginning_of, question_of
+
+BATCH_FACTOR = 0.5
+CHARS_PER_TOKEN = 4
+INTERNAL = re.compile(
+    r"Traceback|NoneType|object has no attribute|not subscriptable|validation error|Input should|pydantic|File \""
+)
+"""Words of a program that failed, and not of one that explains."""
+
+
+def estimate_of(case: Case) -> float:
+    """What one request of a case costs where its provider does not say it: by characters and `max_tokens`."""
+    texts = [beginning_of(case) + end for end in ENDS] if case.protocol == ECHO else [question_of(case)]
+    prompt = math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
+    usd = (prompt * PRICE.input + (1 if case.protocol == ECHO else MAX_TOKENS) * PRICE.output) / 1e6
+    return usd * (BATCH_FACTOR if case.protocol in BATCHES else 1.0)
+
+
+def complaints(case: Case, result: Result) -> list[str]:
+    """All in which a result is not as its case expects."""
+    expected_usd = case.charge.dollars + case.charge.estimates * estimate_of(case)
+    pairs = {
+        "outcome": (case.outcome, result.outcome),
+        "requests at the server": (case.requests, result.requests),
+        "attempts recorded": (case.requests, result.attempts),
+        "exit code": (case.exit, result.exit),
+        "attempts charged by estimate": (case.charge.estimates, result.estimated),
+    }
+    found = [f"{what}: expected {expected}, was {was}" for what, (expected, was) in pairs.items() if expected != was]
+    if not math.isclose(expected_usd, result.usd, rel_tol=1e-9, abs_tol=1e-12):
+        found.append(f"dollars: expected {expected_usd:.9g} ({case.charge}), was {result.usd:.9g}")
+    return [
+        *found,
+        *(f"'{word}' is nowhere" for word in case.words if word not in result.text),
+        *violations(case, result),
+    ]
+
+
+def violations(case: Case, result: Result) -> list[str]:
+    """What must never happen, whatever the server does."""
+    found = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
+    if match := INTERNAL.search(result.text):
+        found.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
+    if result.requests > ATTEMPTS + (case.contact == "later"):
+        found.append(f"{result.requests} requests for one call")
+    if result.outcome == "ok" and case.protocol != ECHO and result.score != SCORE:
+        found.append(f"a score of {result.score} that nobody gave")
+    return found

@@ -1,0 +1,77 @@
+"""The key that every hostile case uses, in all forms in which a server may send it back or a file may hold it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+import urllib.parse
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+KEY = 'sk-canary/7+"Q=0123456789abcdef'
+"""With characters that JSON, percent encoding and base64 write in other ways."""
+
+
+def echoed(form: str) -> str:
+    """The key as a body of this kind holds it, for a place inside a decoded JSON string."""
+    return {
+        "key-plain": KEY,
+        "key-bearer": f"Authorization: Bearer {KEY}",
+        "key-base64": base64.b64encode(f"user:{KEY}".encode()).decode(),
+        "key-hex": KEY.encode().hex(),
+        "key-percent": urllib.parse.quote(KEY, safe=""),
+        "key-json": json.dumps({"key": KEY}),
+    }[form]
+
+
+def _forms() -> frozenset[bytes]:
+    """Each way to write the key that must be in no file and no text."""
+    raw = KEY.encode()
+    written = {raw, json.dumps(KEY)[1:-1].encode(), json.dumps(KEY)[1:-1].replace("/", "\\/").encode()}
+    written |= {json.dumps(json.dumps(KEY)[1:-1])[1:-1].encode()}
+    written |= {raw.hex().encode(), raw.hex().upper().encode()}
+    quoted = urllib.parse.quote(KEY, safe="")
+    written |= {quoted.encode(), quoted.lower().encode()}
+    for offset in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            # Without the characters that depend on what stands before and after the key.
+            text = encode(b"\0" * offset + raw)
+            written.add(text[4 if offset else 0 : -4])
+    return frozenset(written)
+
+
+FORMS = _forms()
+
+
+def leaks_in(data: bytes) -> list[bytes]:
+    """The forms of the key that the data hold."""
+    return [form for form in FORMS if form in data]
+
+
+def leaks_in_folder(folder: Path) -> list[str]:
+    """Files, and compressed values of databases, that hold the key in any form."""
+    found = []
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        data = path.read_bytes()
+        found += [f"{path.name}: {form!r}" for form in leaks_in(data)]
+        if data.startswith(b"SQLite format 3\0"):
+            found += [f"{path.name} (unpacked): {form!r}" for blob in _unpacked(path) for form in leaks_in(blob)]
+    return found
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    connection = sqlite3.connect(path)
+    try:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            for row in connection.execute(f'SELECT * FROM "{table}"'):
+                for value in row:
+                    if isinstance(value, bytes):
+                        try:
+                            yield zlib.decompress(value)
+                        except zlib.error:
+                            yield value
+    finally:
+        connection.close()

@@ -1,0 +1,256 @@
+"""Runs cases in this process: through the real gateway, the batches, the ledger and a database of each case's own."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import select
+
+from auditor.agents.reading import read_trace
+from auditor.agents.recording import Book, Recording
+from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
+from auditor.domain import Answer, Call, Cell, Measure, Message, Purpose
+from auditor.errors import AuditorError
+from auditor.models.gateway import Gateway
+from auditor.models.likelihood import params_of
+from auditor.run import planned_survey
+from auditor.run.batches import batching
+from auditor.storage import audits, chain
+from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.tables import AttemptRow
+from tests.audits import KEY_VARIABLE, config
+from tests.hostile.axes import BATCHES, ECHO
+from tests.hostile.corpus import Case
+from tests.hostile.keys import leaks_in, leaks_in_folder
+from tests.hostile.server import HostileServer
+
+MODELS = {
+    "openai": "openai/hostile",
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "gemini": "gemini/gemini-2.5-flash",
+    "bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0",
+    "mistral": "mistral/mistral-small-latest",
+    "groq": "groq/llama-3.3-70b-versatile",
+    "openrouter": "openrouter/openai/gpt-4o",
+    ECHO: "hosted_vllm/hostile",
+    "openai-batch": "openai/hostile",
+    "anthropic-batch": "anthropic/hostile",
+}
+PRICE = Price(input=10.0, output=100.0, cached_input=1.0)
+"""Dollars per million tokens: 100 tokens of a prompt and 20 of an answer are $0.003, in a batch half of it."""
+MAX_TOKENS = 50
+QUESTION_CHARS = 400
+ENDS = (" always justifiable", " never justifiable")
+ATTEMPTS = 2
+SHORT_S, LONG_S = 0.8, 60.0
+"""Time limits of a request: where nothing will come, and where all will."""
+AT_ONCE = 12
+CELL = Cell("Germany", "divorce")
+HEARTBEAT_S = 0.01
+CRASHES = "crashes"
+"""The outcome of a case in which something else was raised than what the program says in one line."""
+
+
+@dataclass
+class Result:
+    """What became of a case.
+
+    Attributes:
+        outcome: of the trace that was read, or of the measurement; `stops` where the run stopped.
+        usd: what the database says that all attempts cost.
+        estimated: attempts whose cost the database marks as estimated.
+        text: all that a person could be shown: the answer, errors, what stopped the run.
+        broken: what the chain of the database's records complains of.
+        leaks: places in which the key was found.
+    """
+
+    outcome: str
+    requests: int
+    attempts: int
+    usd: float
+    estimated: int
+    exit: int
+    text: str
+    answer: Answer | None
+    score: float | None
+    broken: Sequence[object] = ()
+    leaks: list[str] = field(default_factory=list)
+
+
+def section_of(case: Case, server: HostileServer) -> ModelSection:
+    """The model that a case asks."""
+    return ModelSection(
+        name=case.id,
+        model=MODELS[case.protocol],
+        api_base=server.url_of(case),
+        api_key=f"os.environ/{KEY_VARIABLE}",
+        timeout_s=SHORT_S if case.choice["timing"] == "hang" else LONG_S,
+        price=PRICE,
+    )
+
+
+def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
+    """The question that a case asks."""
+    params = {"temperature": 0.5, "max_tokens": MAX_TOKENS}
+    if case.protocol == ECHO:
+        return Call(
+            section.name, section.model, (Message("user", beginning_of(case)),), Purpose.LOGPROB, sample,
+            params_of(Measure.ECHO), server=section.api_base, measure=Measure.ECHO, continuations=ENDS, cell=CELL,
+        )  # fmt: skip
+    return Call(
+        section.name, section.model, (Message("user", question_of(case)),), Purpose.DIRECT, sample, params,
+        schema="MoralJudgement", max_words=40, server=section.api_base, cell=CELL,
+    )  # fmt: skip
+
+
+def question_of(case: Case) -> str:
+    """The text of a question, 400 characters long."""
+    return f"[case {case.id}] How justifiable is divorce in Germany?".ljust(QUESTION_CHARS, ".")
+
+
+def beginning_of(case: Case) -> str:
+    """The beginning of a sentence, with a letter that encodings write differently."""
+    return f"[case {case.id}] In Österreich, divorce is"
+
+
+def run_cases(cases: Iterable[Case], folder: Path, *, large: bool = False) -> tuple[dict[str, Result], float]:
+    """Run cases, several at a time.
+
+    Returns:
+        What became of each, and the longest time in seconds of this thread's own for which the event loop stood still.
+    """
+    by_id = {case.id: case for case in cases}
+    with HostileServer(by_id, large=large) as server:
+        return asyncio.run(_run_all(list(by_id.values()), server, folder))
+
+
+async def _run_all(cases: list[Case], server: HostileServer, folder: Path) -> tuple[dict[str, Result], float]:
+    sections = {case.id: section_of(case, server) for case in cases}
+    template = _template(folder / "template.db", list(sections.values()))
+    gateway = Gateway(sections.values(), Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S))
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(case: Case) -> Result:
+        async with turns:
+            return await _run(case, sections[case.id], gateway, server, template)
+
+    try:
+        async with _watched() as stalls:
+            results = await asyncio.gather(*map(one, cases))
+    finally:
+        await gateway.close()
+    return dict(zip([case.id for case in cases], results, strict=True)), max(stalls, default=0.0)
+
+
+@asynccontextmanager
+async def _watched() -> AsyncIterator[list[float]]:
+    """For how long the event loop's thread worked between two beats, in seconds of processor time."""
+    stalls: list[float] = []
+
+    async def beat() -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            now = time.thread_time()
+            stalls.append(now - last)
+            last = now
+
+    task = asyncio.create_task(beat())
+    try:
+        yield stalls
+    finally:
+        task.cancel()
+
+
+def _template(path: Path, sections: list[ModelSection]) -> tuple[Path, AuditConfig]:
+    """A database with an audit and nothing asked, to be copied: to make one takes longer than a case."""
+    settings = config("http://127.0.0.1:9/v1", judges=[], limits={"max_attempts": ATTEMPTS, "deadline_s": LONG_S})
+    settings = settings.model_copy(
+        update={"models": sections, "batch": BatchSection(poll_s=0.02, quiet_s=0.01, least=1)}
+    )
+    survey = planned_survey(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_database(f"sqlite:///{path}") as db:
+        audits.save(db, name=settings.name, config=None, config_hash=None, survey=survey, environment={})
+    return path, settings
+
+
+async def _run(
+    case: Case, section: ModelSection, gateway: Gateway, server: HostileServer, template: tuple[Path, AuditConfig]
+) -> Result:
+    folder = template[0].with_name(case.id)
+    folder.mkdir()
+    path = folder / "audits.db"
+    shutil.copy(template[0], path)
+    answer: Answer | None = None
+    error: Exception | None = None
+    db = open_database(f"sqlite:///{path}", create=False)
+    try:
+        async with _asker(case, gateway, template[1], db) as asker:
+            try:
+                for sample in range(2 if case.contact == "later" else 1):
+                    answer = await asker.complete(call_of(case, section, sample))
+            except Exception as raised:  # noqa: BLE001 - what no case expects is told as that case's own fault
+                answer, error = None, raised
+        result = _result(case, answer, error, db)
+    finally:
+        await asyncio.to_thread(db.close)
+    result.requests = server.requests_of(case)
+    result.leaks = leaks_in_folder(folder) + [f"a text: {form!r}" for form in leaks_in(result.text.encode())]
+    shutil.rmtree(folder)
+    return result
+
+
+@asynccontextmanager
+async def _asker(case: Case, gateway: Gateway, settings: AuditConfig, db: Database) -> AsyncIterator[Recording]:
+    """Who asks a case's question, and records it."""
+    book = Book(db, audits.get(db, settings.name).id, "run")
+    if case.protocol not in BATCHES:
+        yield Recording(gateway, book)
+        return
+    batches = batching(gateway, settings, book, threading.Event(), lambda _: None)
+    assert batches is not None
+    try:
+        yield Recording(batches, book)
+    finally:
+        await batches.close()
+
+
+def _result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
+    table = table_of(AttemptRow)
+    with db.read() as connection:
+        rows = [dict(row) for row in connection.execute(select(table)).mappings()]
+    outcome, score = "stops" if error is None or isinstance(error, AuditorError) else CRASHES, None
+    if answer is not None:
+        outcome = answer.outcome.value
+        if case.protocol != ECHO:
+            trace = read_trace(answer, case.id, CELL, 0, "structured")
+            outcome, score = trace.outcome.value, trace.score
+    shown = (
+        [answer.text, answer.error, answer.served_model, answer.finish_reason] if answer else ["".join(_told(error))]
+    )
+    return Result(
+        outcome=outcome,
+        requests=0,
+        attempts=len(rows),
+        usd=sum(row.get("cost_usd") or 0.0 for row in rows),
+        estimated=sum(bool(row.get("estimated")) for row in rows),
+        exit=error.exit_code if isinstance(error, AuditorError) else int(error is not None),
+        text="\n".join(str(text) for text in [*shown, *(row["error"] for row in rows)] if text is not None),
+        answer=answer,
+        score=score,
+        broken=chain.check(db).broken,
+    )
+
+
+def _told(error: Exception | None) -> list[str]:
+    """What a person would be shown: one line, or a traceback."""
+    return [str(error)] if isinstance(error, AuditorError) else traceback.format_exception(error)
