@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit faults soak bench clean
+.PHONY: help demo test install dev models check unit faults hostile soak bench clean
 
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make faults  kill a run at every place where something could be lost"
+	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make locked  install what is tested, each file verified by its hash"
@@ -94,6 +95,9 @@ unit: dev
 
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
+
+hostile: dev
+	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile
 
 soak: dev
 	$(BIN)/python benchmarks/soak.py

@@ -57,7 +57,7 @@ class Reply:
     """What the server sends back; `raw` replaces the JSON body, and `after` is what it waits for, even for ever.
 
     Attributes:
-        wire: written to the connection as it is, head and all, with pauses in seconds between; then the connection is closed.
+        wire: written to the connection as it is, head and all, with pauses in seconds between; then it is closed.
         reset: whether the connection is reset instead of an answer.
     """
 

@@ -1,8 +1,8 @@
 """The choices a case is made of, and which of them make sense together.
 
-A case chooses one value on each axis. `-` means that the axis does not apply, as where nothing arrives. Each block lists values
-that can be combined freely; a pair of values makes sense when a block has both and `EXCLUDED` does not name it. What one
-value hides is in no block with it: nothing can be seen of an answer's usage when its body is no JSON.
+A case chooses one value on each axis. `-` means that the axis does not apply, as where nothing arrives. Each block
+lists values that can be combined freely; a pair of values makes sense when a block has both and `EXCLUDED` does not
+name it. What one value hides is in no block with it: no usage can be seen in a body that is no JSON.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ BATCH_ERROR_BODIES = ("error", *(f"error-{kind}" for kind in (*KEYS, *TEXTS)))
 FEW_ERROR_BODIES = ("error", "error-html", "error-empty", "error-prose", "error-key-plain")
 
 USAGE = (
-    "right", "absent", "zero", "negative", "null", "strings", "floats", "hundred-million", "1e30", "reasoning", "cached",
+    "right", "absent", "zero", "negative", "null", "strings", "floats", "hundred-million", "1e30", "reasoning",
+    "cached",
 )  # fmt: skip
 FINISHES = ("complete", "COMPLETE", "cut", "CUT", "refused", "REFUSED", "failed", "unknown", "null", "missing")
 """In capitals: the provider's word in the other case."""
@@ -66,7 +67,10 @@ BLOCKS: tuple[Block, ...] = (
         "protocol": (ECHO,), "status": ("200",), "headers": TYPES, "body": ("normal", "prose", *KEYS, "surrogate"),
         "usage": USAGE, "encoding": READABLE, "timing": ARRIVES,
     },
-    {"protocol": SINGLE, "status": ("200",), "headers": ("plain",), "body": ("normal",), "encoding": NOT_UTF8, "timing": ("now",)},
+    {
+        "protocol": SINGLE, "status": ("200",), "headers": ("plain",), "body": ("normal",), "encoding": NOT_UTF8,
+        "timing": ("now",),
+    },
     {"protocol": SINGLE, "status": ("200",), "headers": TYPES, "body": WITHOUT_TEXT, "usage": USAGE, "timing": ARRIVES},
     {"protocol": SINGLE, "status": ("200",), "headers": TYPES, "body": UNREADABLE, "timing": ARRIVES},
     {"protocol": SINGLE, "status": ("200",), "headers": LYING, "body": ("normal",), "timing": ("now",)},
@@ -99,7 +103,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "REFUSED": ("mistral", "groq"),
     "failed": ("openai", "openai-batch", "groq"),
 }
-"""What providers do not have: a field `refusal`, the model's name in an answer, counts of some tokens, some reasons to end."""
+"""What providers lack: a field `refusal`, the model's name in an answer, some token counts, some finish reasons."""
 EXCLUDED = frozenset(frozenset((value, protocol)) for value, protocols in NEVER.items() for protocol in protocols)
 
 Pair = tuple[tuple[str, str], tuple[str, str]]

@@ -51,6 +51,8 @@ def violations(case: Case, result: Result) -> list[str]:
     found = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
     if match := INTERNAL.search(result.text):
         found.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
+    if any(0xD800 <= ord(char) < 0xE000 for char in result.text):
+        found.append("half of a surrogate pair, which nothing can store or show")
     if result.requests > ATTEMPTS + (case.contact == "later"):
         found.append(f"{result.requests} requests for one call")
     if result.outcome == "ok" and case.protocol != ECHO and result.score != SCORE:

@@ -121,22 +121,43 @@ def beginning_of(case: Case) -> str:
     return f"[case {case.id}] In Österreich, divorce is"
 
 
-def run_cases(cases: Iterable[Case], folder: Path, *, large: bool = False) -> tuple[dict[str, Result], float]:
+@dataclass(frozen=True)
+class Ran:
+    """What became of cases that ran together.
+
+    Attributes:
+        results: by case.
+        max_stall_s: longest time for which the event loop stood still, in seconds of its own thread's work.
+        spent_usd: what the gateway charged to the budget, which batches share.
+    """
+
+    results: dict[str, Result]
+    max_stall_s: float
+    spent_usd: float
+
+
+def run_cases(
+    cases: Iterable[Case], folder: Path, *, large: bool = False, at_once: int = AT_ONCE, budget_usd: float | None = None
+) -> Ran:
     """Run cases, several at a time.
 
-    Returns:
-        What became of each, and the longest time in seconds of this thread's own for which the event loop stood still.
+    Args:
+        folder: for databases.
+        large: whether texts full of private keys fill what an answer may have.
+        at_once: how many run at the same time.
+        budget_usd: of all cases together.
     """
     by_id = {case.id: case for case in cases}
+    limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd)
     with HostileServer(by_id, large=large) as server:
-        return asyncio.run(_run_all(list(by_id.values()), server, folder))
+        return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, at_once))
 
 
-async def _run_all(cases: list[Case], server: HostileServer, folder: Path) -> tuple[dict[str, Result], float]:
+async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limits: Limits, at_once: int) -> Ran:
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
-    gateway = Gateway(sections.values(), Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S))
-    turns = asyncio.Semaphore(AT_ONCE)
+    gateway = Gateway(sections.values(), limits)
+    turns = asyncio.Semaphore(at_once)
 
     async def one(case: Case) -> Result:
         async with turns:
@@ -147,7 +168,8 @@ async def _run_all(cases: list[Case], server: HostileServer, folder: Path) -> tu
             results = await asyncio.gather(*map(one, cases))
     finally:
         await gateway.close()
-    return dict(zip([case.id for case in cases], results, strict=True)), max(stalls, default=0.0)
+    by_id = dict(zip([case.id for case in cases], results, strict=True))
+    return Ran(by_id, max(stalls, default=0.0), gateway.budget.spent_usd)
 
 
 @asynccontextmanager
@@ -189,10 +211,10 @@ async def _run(
     folder = template[0].with_name(case.id)
     folder.mkdir()
     path = folder / "audits.db"
-    shutil.copy(template[0], path)
+    await asyncio.to_thread(shutil.copy, template[0], path)
     answer: Answer | None = None
     error: Exception | None = None
-    db = open_database(f"sqlite:///{path}", create=False)
+    db = await asyncio.to_thread(open_database, f"sqlite:///{path}", create=False)
     try:
         async with _asker(case, gateway, template[1], db) as asker:
             try:
@@ -200,13 +222,19 @@ async def _run(
                     answer = await asker.complete(call_of(case, section, sample))
             except Exception as raised:  # noqa: BLE001 - what no case expects is told as that case's own fault
                 answer, error = None, raised
-        result = _result(case, answer, error, db)
+        result = await asyncio.to_thread(_result, case, answer, error, db)
     finally:
         await asyncio.to_thread(db.close)
     result.requests = server.requests_of(case)
-    result.leaks = leaks_in_folder(folder) + [f"a text: {form!r}" for form in leaks_in(result.text.encode())]
-    shutil.rmtree(folder)
+    await asyncio.to_thread(_look_for_the_key, result, folder)
     return result
+
+
+def _look_for_the_key(result: Result, folder: Path) -> None:
+    """Note where the key is, and delete the folder."""
+    shown = leaks_in(result.text.encode(errors="backslashreplace"))
+    result.leaks = leaks_in_folder(folder) + [f"a text: {form!r}" for form in shown]
+    shutil.rmtree(folder)
 
 
 @asynccontextmanager

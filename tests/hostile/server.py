@@ -83,7 +83,7 @@ class HostileServer:
     def _deliver(self, batch: Submitted, data: bytes) -> Reply:
         """A batch's results, in the encoding and at the speed of its case."""
         choice = self.cases[_id_in(json.dumps(batch.bodies))].choice
-        lines = [json.loads(line) for line in data.splitlines()]
+        lines = [json.loads(line) for line in data.splitlines() if line]
         if choice["encoding"] != "escaped":
             data = b"".join(encoded(line, "utf-8").content + b"\n" for line in lines)
         return _timed(choice["timing"], 200, Body(data, "application/jsonl"), {})
@@ -120,7 +120,7 @@ def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False
         return _timed(timing, status, body._replace(content=gzip.compress(body.content)), {"content-encoding": "gzip"})
     lengths = {"longer": len(body.content) + 50, "shorter": len(body.content) // 2}
     if headers in lengths:
-        return Reply(wire=(_head(status, body, lengths[headers], {}), body.content))
+        return Reply(wire=(_head(status, body, lengths[headers], {}) + body.content,))
     return _timed(timing, status, body, HEADERS.get(headers, {}))
 
 

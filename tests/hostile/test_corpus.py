@@ -1,4 +1,4 @@
-"""Each case of the corpus, through the gateway, the batches, the ledger and a database: what is expected is what happens.
+"""Each case of the corpus, through the gateway, the batches, the ledger and a database, ends as it should.
 
 A sample runs with all tests; `make hostile` runs every case.
 """
@@ -6,50 +6,50 @@ A sample runs with all tests; `make hostile` runs every case.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.audits import KEY_VARIABLE
-from tests.hostile.axes import AXES, NONE, PROTOCOLS, is_sensible, pairs_of, sensible_pairs
-from tests.hostile.corpus import Case, load_cases, sample_of
-from tests.hostile.expectations import complaints
-from tests.hostile.keys import KEY
-from tests.hostile.runner import Result, run_cases
+from tests.hostile.axes import AXES, NONE, PROTOCOLS, SINGLE, is_sensible, pairs_of, sensible_pairs
+from tests.hostile.corpus import Case, Charge, load_cases, sample_of
+from tests.hostile.expectations import complaints, violations
+from tests.hostile.runner import Ran, run_cases
 
 EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
 CASES = load_cases()
 CHOSEN = CASES if EVERYTHING else sample_of(CASES)
 MAX_STALL_S = 0.5
 """For how long the event loop may stand still, in seconds of its thread's own time."""
-MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="module")
-def outcome() -> Iterator[tuple[dict[str, Result], float]]:
+def ran(memory: Path) -> Ran:
     """What became of all cases, which run together."""
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir=_in_memory()) as folder:
-        patch.setenv(KEY_VARIABLE, KEY)
-        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        patch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
-        yield run_cases(CHOSEN, Path(folder))
-
-
-def _in_memory() -> str | None:
-    return str(MEMORY) if os.access(MEMORY, os.W_OK) else None
+    return run_cases(CHOSEN, memory)
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_each_case_is_as_expected(outcome: tuple[dict[str, Result], float], case: Case) -> None:
-    found = complaints(case, outcome[0][case.id])
-    assert not found, "\n".join([str(case), *found, outcome[0][case.id].text[:2000]])
+def test_each_case_is_as_expected(ran: Ran, case: Case) -> None:
+    found = complaints(case, ran.results[case.id])
+    assert not found, "\n".join([str(case), *found, ran.results[case.id].text[:2000]])
 
 
-def test_the_event_loop_never_stands_still(outcome: tuple[dict[str, Result], float]) -> None:
-    assert outcome[1] < MAX_STALL_S
+def test_the_event_loop_never_stands_still(ran: Ran) -> None:
+    assert ran.max_stall_s < MAX_STALL_S
+
+
+@pytest.mark.parametrize("protocol", SINGLE if EVERYTHING else SINGLE[:1])
+@pytest.mark.parametrize(("status", "body"), [("200", "pem"), ("500", "error-pem")])
+def test_eight_megabytes_that_begin_private_keys_hold_nothing_up(
+    memory: Path, protocol: str, status: str, body: str
+) -> None:
+    choice = dict.fromkeys(AXES, NONE) | {"protocol": protocol, "status": status, "body": body, "timing": "now"}
+    case = Case("large", choice, "first", "", 0, Charge(), 0, ())
+    ran = run_cases([case], memory / f"{protocol}-{status}", large=True)
+    assert not violations(case, ran.results["large"])
+    assert ran.results["large"].outcome == ("server_error" if status == "500" else "ok")
+    assert ran.max_stall_s < MAX_STALL_S
 
 
 def test_the_corpus_is_large_and_its_cases_make_sense() -> None:

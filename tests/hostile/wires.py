@@ -1,7 +1,8 @@
 """Answers and errors in each provider's documented wire format.
 
-Sources: OpenAI's API reference (chat completions, completions, batch), Anthropic's Messages API and "Handling stop reasons",
-Google's GenerateContentResponse, Amazon's Converse, Mistral's, Groq's and OpenRouter's chat completions, vLLM's completions.
+Sources: OpenAI's API reference (chat completions, completions, batch), Anthropic's Messages API and its page on stop
+reasons, Google's GenerateContentResponse, Amazon's Converse, the chat completions of Mistral, Groq and OpenRouter, and
+vLLM's completions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ FINISH: dict[str, dict[str, str]] = {
     "anthropic": {"complete": "end_turn", "cut": "max_tokens", "refused": "refusal", "failed": "pause_turn"},
     "gemini": {"complete": "STOP", "cut": "MAX_TOKENS", "refused": "SAFETY", "failed": "MALFORMED_FUNCTION_CALL"},
     "bedrock": {
-        "complete": "end_turn", "cut": "max_tokens", "refused": "guardrail_intervened", "failed": "malformed_model_output",
+        "complete": "end_turn", "cut": "max_tokens", "refused": "guardrail_intervened",
+        "failed": "malformed_model_output",
     },
     "mistral": {"complete": "stop", "cut": "model_length", "failed": "error"},
     "groq": {"complete": "stop", "cut": "length"},
@@ -68,7 +70,7 @@ def finish_of(protocol: str, choice: str, *, calls_function: bool = False) -> di
     if kind in ("null", "unknown"):
         word = None if kind == "null" else UNKNOWN
         return {"finish": "stop" if word and family == "openrouter" else word, "native": word}
-    native = FINISH[family][kind]
+    native = FINISH[family].get(kind, NORMALIZED[kind])
     if calls_function and kind == "complete":
         native = FUNCTION_CALLED.get(family, "tool_calls")
     if choice.isupper():
@@ -104,8 +106,12 @@ ABSENT = object()
 """Stands for a key that is not there."""
 
 
+def _total(prompt: Any, completion: Any) -> Any:
+    return prompt + completion if isinstance(prompt, (int, float)) and completion is not None else prompt
+
+
 def _usage_openai(prompt: Any, completion: Any, choice: str) -> dict[str, Any]:
-    total = prompt + completion if isinstance(prompt, (int, float)) else prompt
+    total = _total(prompt, completion)
     usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
     if choice == "reasoning":
         usage["completion_tokens_details"] = {"reasoning_tokens": completion}
@@ -120,7 +126,7 @@ def _usage_anthropic(prompt: Any, completion: Any, choice: str) -> dict[str, Any
 
 
 def _usage_gemini(prompt: Any, completion: Any, choice: str) -> dict[str, Any]:
-    total = prompt + completion if isinstance(prompt, (int, float)) else prompt
+    total = _total(prompt, completion)
     usage = {"promptTokenCount": prompt, "candidatesTokenCount": completion, "totalTokenCount": total}
     if choice == "reasoning":
         usage |= {"candidatesTokenCount": 0, "thoughtsTokenCount": completion}
@@ -128,7 +134,7 @@ def _usage_gemini(prompt: Any, completion: Any, choice: str) -> dict[str, Any]:
 
 
 def _usage_bedrock(prompt: Any, completion: Any, choice: str) -> dict[str, Any]:
-    total = prompt + completion if isinstance(prompt, (int, float)) else prompt
+    total = _total(prompt, completion)
     usage = {"inputTokens": prompt, "outputTokens": completion, "totalTokens": total}
     return usage | ({"cacheReadInputTokens": 9 * PROMPT} if choice == "cached" else {})
 

@@ -1,0 +1,26 @@
+"""The key that all hostile cases use, quick retries, and a folder in memory: each case has a database of its own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.audits import KEY_VARIABLE
+from tests.hostile.keys import KEY
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Path]:
+    """A folder, with the key in the environment."""
+    folder_in = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir=folder_in) as folder:
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+        patch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+        yield Path(folder)

@@ -1,0 +1,137 @@
+"""Whole audits of one good model and one that answers oddly, by the commands that people give."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import Outcome
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
+from tests.audits import KEY_VARIABLE, config
+from tests.commands import Done, auditor
+from tests.e2e.test_run import config_file
+from tests.fake_server import FakeServer, Reply, Request, answer
+from tests.hostile.axes import AXES
+from tests.hostile.corpus import EVERY
+from tests.hostile.expectations import INTERNAL
+from tests.hostile.keys import KEY, leaks_in, leaks_in_folder
+from tests.hostile.runner import MODELS
+from tests.hostile.server import reply_of
+
+ODD = "/odd"
+"""Part of the path of all that goes to the odd model."""
+TOKEN_PRICE = {"input": 0.0, "output": 1_000_000.0}
+"""A dollar for each token of an answer: a right usage is $20, an estimate $50."""
+TOKENS = 50
+HANG_S = 1.0
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One line of `audits.tsv`.
+
+    Attributes:
+        budget: in US dollars, at a dollar for each token of an answer; none where it is empty.
+        exit: code of `auditor run`.
+        requests: how many reach the odd model, which is asked about three cells.
+        ok: how many of the three have a score.
+        words: what must stand in what the commands print.
+    """
+
+    id: str
+    choice: dict[str, str]
+    budget: str
+    exit: int
+    requests: int
+    ok: int
+    words: tuple[str, ...]
+
+
+def load_audits() -> list[Audit]:
+    """All lines."""
+    with Path(__file__).with_name("audits.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [
+        Audit(
+            row["id"], {axis: row[axis] for axis in AXES}, row["budget"].strip("-"), int(row["exit"]),
+            int(row["requests"]), int(row["ok"]), tuple(w for w in row["words"].split(";") if w != "-"),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+AUDITS = load_audits()
+CHOSEN = AUDITS if os.environ.get("AUDITOR_ALL_HOSTILE") else AUDITS[::EVERY]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    with FakeServer() as running:
+        yield running
+
+
+def settings(audit: Audit, server: FakeServer) -> AuditConfig:
+    """The config: three cells, a good model, an odd one, and a judge of both."""
+
+    def model(name: str, model: str, base: str) -> dict[str, Any]:
+        section = {"name": name, "model": model, "api_base": base, "api_key": f"os.environ/{KEY_VARIABLE}"}
+        return section | ({"price": TOKEN_PRICE} if audit.budget else {})
+
+    odd = model("odd", MODELS[audit.choice["protocol"]], server.url + ODD)
+    if audit.choice["timing"] == "hang":
+        odd["timeout_s"] = HANG_S
+    models = [odd] if audit.budget else [model("good", "openai/good", server.url), odd]
+    made = config(
+        server.url,
+        judges=[] if audit.budget else [model("judge", "openai/judge", server.url)],
+        survey={"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]},
+        probes={"direct": {"samples": 1, "repair": False, "max_tokens": TOKENS}},
+        limits={"max_attempts": 2, **({"budget_usd": float(audit.budget)} if audit.budget else {})},
+    )
+    return AuditConfig.model_validate(made.model_dump(mode="json", exclude_none=True) | {"models": models})
+
+
+@pytest.mark.parametrize("audit", CHOSEN, ids=lambda audit: audit.id)
+def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        return reply_of(audit.choice, request) if ODD in request.path else answer(request)
+
+    server.script = script
+    file = config_file(tmp_path, settings(audit, server))
+    storage = f"sqlite:///{tmp_path / 'audits.db'}"
+    ran = auditor("run", file, "--storage", storage, "--report", tmp_path / "report.html")
+    assert ran.returncode == audit.exit, ran.stderr
+    told = [ran, auditor("verify", "scripted", "--storage", storage)]
+    assert told[-1].returncode == 0, told[-1].stdout + told[-1].stderr
+    told.append(auditor("report", "scripted", "--storage", storage, "--format", "markdown"))
+    told.append(auditor("export", "tables", "scripted", "--storage", storage, "-o", tmp_path / "tables"))
+    check(audit, server, told, tmp_path)
+    assert usable(storage) == audit.ok
+
+
+def check(audit: Audit, server: FakeServer, told: list[Done], folder: Path) -> None:
+    """What was asked, what was said, and that the key is nowhere but in headers."""
+    assert sum(ODD in request.path for request in server.requests) == audit.requests
+    text = "\n".join(done.stdout + done.stderr for done in told)
+    assert not [word for word in audit.words if word not in text], text
+    assert not INTERNAL.search(text), text
+    assert not leaks_in(text.encode(errors="backslashreplace"))
+    assert not leaks_in_folder(folder)
+    assert not [r.path for r in server.requests if leaks_in(json.dumps(r.body).encode())]
+
+
+def usable(storage: str) -> int:
+    """How many of the odd model's answers have a score."""
+    with open_database(storage, create=False) as db:
+        traces = results.traces(db, audits.get(db, "scripted").id)
+    return sum(trace.model == "odd" and trace.outcome is Outcome.OK for trace in traces)

@@ -1,0 +1,121 @@
+"""Random choices on every axis, sensible or not: whatever a server does, no promise is broken.
+
+What holds for all: no crash, no score that nobody gave, no request or dollar too many, no key, no wait.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.axes import (
+    ANSWERS,
+    ARRIVES,
+    AXES,
+    BATCHES,
+    BLOCKS,
+    CHATS,
+    ECHO,
+    ERROR_BODIES,
+    ERRORS,
+    FINISHES,
+    LYING,
+    NONE,
+    READABLE,
+    REDIRECTS,
+    SILENT,
+    TYPES,
+    UNREADABLE,
+    USAGE,
+    WAITS,
+    WITHOUT_TEXT,
+)
+from tests.hostile.bodies import JUDGEMENT
+from tests.hostile.corpus import Case, Charge
+from tests.hostile.expectations import violations
+from tests.hostile.runner import CRASHES, Ran, run_cases
+
+SEED = 19
+COUNT = 1000 if os.environ.get("AUDITOR_ALL_HOSTILE") else 40
+BUDGET_USD = COUNT * 0.004
+"""Not enough for all."""
+GROUPS = 5
+VALUES: dict[str, tuple[str, ...]] = {
+    "protocol": CHATS,
+    "status": ("200",) * 15 + ERRORS + REDIRECTS,
+    "headers": TYPES * 5 + LYING + tuple(wait for wait in WAITS if wait != "wait-day"),
+    "body": ANSWERS * 2 + WITHOUT_TEXT + tuple(body for body in UNREADABLE if body != "9mb") + ERROR_BODIES,
+    "usage": USAGE,
+    "finish": FINISHES,
+    "encoding": READABLE * 2 + NOT_UTF8,
+    "timing": ARRIVES * 4 + SILENT[:2] + ("broken",),
+}
+NEVER_OK: dict[str, tuple[str, ...]] = {
+    "status": (*ERRORS, *REDIRECTS),
+    "headers": ("gzip", "shorter"),
+    "body": ("prose", "refusal", "blank", "null-message", *WITHOUT_TEXT, *UNREADABLE, *ERROR_BODIES),
+    "finish": ("cut", "CUT", "refused", "REFUSED", "failed"),
+    "timing": (*SILENT, "broken"),
+}
+"""What no answer with a score can have."""
+
+
+def generated(seed: int, count: int) -> list[Case]:
+    """Cases that nobody chose, the same for the same seed."""
+    rng = random.Random(seed)
+    others = [block for block in BLOCKS if set(block["protocol"]) <= {ECHO, *BATCHES}]
+    cases = []
+    for number in range(count):
+        values = rng.choice(others) if rng.random() < 0.1 else VALUES
+        choice = {axis: rng.choice(values.get(axis, (NONE,))) for axis in AXES}
+        cases.append(Case(f"made-{number}", choice, "first", "", 0, Charge(), 0, ()))
+    return cases
+
+
+CASES = generated(SEED, COUNT)
+
+
+@pytest.fixture(scope="module")
+def groups(memory: Path) -> list[Ran]:
+    """What became of all, in groups that share a budget each; of the last one it is enough for all."""
+    size = -(-len(CASES) // GROUPS)
+    budgets: list[float | None] = [BUDGET_USD / GROUPS] * (GROUPS - 1) + [None]
+    return [
+        run_cases(CASES[i * size : (i + 1) * size], memory / str(i), budget_usd=budget)
+        for i, budget in enumerate(budgets)
+    ]
+
+
+def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
+    results = {id_: result for ran in groups for id_, result in ran.results.items()}
+    found = {}
+    for case in CASES:
+        result = results[case.id]
+        broken = violations(case, result)
+        if result.outcome == CRASHES:
+            broken.append("a crash")
+        if result.outcome == "ok":
+            broken += [f"{value} and yet ok" for axis, bad in NEVER_OK.items() if (value := case.choice[axis]) in bad]
+            if case.protocol != ECHO and result.answer and str(JUDGEMENT["norms"]) not in (result.answer.text or ""):
+                broken.append("a text that is not what the model wrote")
+        if broken:
+            found[case.id] = (" ".join(case.choice.values()), broken, result.text[:300])
+    assert not found, "\n".join(map(str, found.items()))
+
+
+def test_some_are_answered_and_some_are_not(groups: list[Ran]) -> None:
+    outcomes = {result.outcome for ran in groups for result in ran.results.values()}
+    assert {"ok", "server_error", "truncated", "refused", "over_budget"} <= outcomes
+
+
+def test_no_budget_is_passed(groups: list[Ran]) -> None:
+    assert all(ran.spent_usd <= BUDGET_USD / GROUPS + 1e-9 for ran in groups[:-1])
+    for ran in groups:
+        assert sum(result.usd for result in ran.results.values()) == pytest.approx(ran.spent_usd)
+
+
+def test_the_event_loop_never_stands_still(groups: list[Ran]) -> None:
+    assert max(ran.max_stall_s for ran in groups) < 0.5
