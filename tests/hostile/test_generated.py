@@ -24,6 +24,7 @@ from tests.hostile.axes import (
     FINISHES,
     LYING,
     NONE,
+    NOT_UTF8,
     READABLE,
     REDIRECTS,
     SILENT,
