@@ -68,6 +68,10 @@ class EmptyStorageError(StorageError):
     """The database is there, and nothing is in it yet."""
 
 
+class UnstorableError(StorageError):
+    """The database cannot hold a row because of what is in the row; other rows are not affected."""
+
+
 class NotAllowedError(StorageError):
     """The user's role on the server does not allow it."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Insert, Table
+from sqlalchemy import Column, Connection, Engine, Insert, Table
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlmodel import SQLModel
 
-from auditor.errors import StorageError, UsageError
+from auditor.errors import StorageError, UnstorableError, UsageError
 from auditor.storage import locks, schema
 from auditor.storage.engine import make_engine, reading, shown
 from auditor.storage.filesystems import refuse_network
@@ -184,9 +185,26 @@ def table_of(row: type[SQLModel]) -> Table:
 
 
 def as_stored(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in the types of their columns, so that they are what will be read again: a column of floats has no 0."""
+    """Convert values to their columns' types, so that they equal what is read back: a float column holds no int 0.
+
+    Raises:
+        UnstorableError: a value that its column cannot hold, such as a number that is not finite.
+    """
     columns = table_of(row).c
-    return {name: v if v is None else columns[name].type.python_type(v) for name, v in values.items()}
+    return {name: v if v is None else _of_column(columns[name], v) for name, v in values.items()}
+
+
+def _of_column(column: Column[Any], value: Any) -> Any:
+    kind = column.type.python_type
+    try:
+        value = kind(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UnstorableError(f"'{column.name}' of '{column.table.name}' cannot hold it: {error}.") from None
+    if kind is float:
+        if not math.isfinite(value):
+            raise UnstorableError(f"'{column.name}' of '{column.table.name}' cannot hold the number {value}.")
+        return value + 0.0  # SQLite stores -0.0 as 0.0
+    return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
 
 
 def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
