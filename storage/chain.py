@@ -132,7 +132,9 @@ def _number_forms(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
     Ratings used to be chained as SQLite's RETURNING gives them, which is 3 for a stored 3.0.
     """
     columns = table_of(KINDS[kind][0]).c
-    whole = [n for n, v in row.items() if isinstance(v, float) and v.is_integer() and columns[n].type.python_type is float]
+    whole = [
+        n for n, v in row.items() if isinstance(v, float) and v.is_integer() and columns[n].type.python_type is float
+    ]
     forms = [(abs(row[n]), 0, -0.0) if row[n] == 0 else (row[n], int(row[n])) for n in whole]
     for values in itertools.product(*forms):
         yield {**row, **dict(zip(whole, values, strict=True))}

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, text, update
 
 from auditor.domain import (
     Act,
     Answer,
     Call,
-    Cell,
     Conflict,
     ConflictKind,
     ConflictState,
@@ -31,7 +28,6 @@ from auditor.domain import (
     Rating,
     canonical_hash,
 )
-from auditor.errors import StorageError
 from auditor.storage import chain, ledger, rating_log, results
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.rating_log import Saying
