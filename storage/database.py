@@ -194,17 +194,38 @@ def as_stored(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: v if v is None else _of_column(columns[name], v) for name, v in values.items()}
 
 
+def make_storable(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert values like `as_stored`, but replace what no database can hold: a number by None, a text by escapes."""
+    columns = table_of(row).c
+    return {name: _repaired(columns[name], value) for name, value in values.items()}
+
+
+def _repaired(column: Column[Any], value: Any) -> Any:
+    if isinstance(value, str):
+        value = value.encode("utf-8", "backslashreplace").decode("utf-8")
+    try:
+        value = None if value is None else _of_column(column, value)
+    except UnstorableError:
+        return None
+    is_too_large = isinstance(value, int) and not -(2**31) <= value < 2**31  # PostgreSQL's INTEGER; SQLite's has 64 bit
+    return None if is_too_large else value
+
+
 def _of_column(column: Column[Any], value: Any) -> Any:
     kind = column.type.python_type
     try:
         value = kind(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UnstorableError(f"'{column.name}' of '{column.table.name}' cannot hold it: {error}.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise _not_of_column(column) from None
     if kind is float:
         if not math.isfinite(value):
-            raise UnstorableError(f"'{column.name}' of '{column.table.name}' cannot hold the number {value}.")
+            raise _not_of_column(column)
         return value + 0.0  # SQLite stores -0.0 as 0.0
     return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
+
+
+def _not_of_column(column: Column[Any]) -> UnstorableError:
+    return UnstorableError(f"the value of '{column.name}' is not one that '{column.table.name}' can hold.")
 
 
 def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:

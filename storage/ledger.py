@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam
 from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
+from auditor.errors import UnstorableError
 from auditor.storage import chain
-from auditor.storage.database import Database, as_stored, table_of
+from auditor.storage.database import Database, as_stored, make_storable, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.writer import Joined
 
@@ -64,16 +65,44 @@ async def recall(db: Database, run: str, call: Call) -> None:
     await db.writer.write(_Note(settled=(run, call.key)))
 
 
-async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> None:
-    """Record a call's attempts, and its answer if one arrived; durable when this returns."""
-    bodies = {a.body.digest: a.body.data for a in answer.attempts if a.body}
-    note = _Note(
+async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> Answer:
+    """Record a call's attempts, and its answer if one arrived; durable when this returns.
+
+    Returns:
+        The answer as it is recorded: one that the database cannot hold is a failure of this call.
+
+    Raises:
+        StorageError: nothing can be recorded any more.
+    """
+    try:
+        row = as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None
+        await db.writer.write(_returned(call, answer, run, row))
+        return answer
+    except UnstorableError as error:
+        failure = _not_stored(answer, error)
+        note = _returned(call, failure, run, None)
+        attempts = [make_storable(AttemptRow, attempt) for attempt in note.attempts]
+        await db.writer.write(replace(note, attempts=attempts))
+        return failure
+
+
+def _returned(call: Call, answer: Answer, run: str | None, row: dict[str, Any] | None) -> _Note:
+    return _Note(
         settled=None if run is None else (run, call.key),
-        payloads=bodies,
+        payloads={a.body.digest: a.body.data for a in answer.attempts if a.body},
         attempts=[_attempt_values(call, attempt) for attempt in answer.attempts],
-        answer=as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None,
+        answer=row,
     )
-    await db.writer.write(note)
+
+
+def _not_stored(answer: Answer, error: UnstorableError) -> Answer:
+    """The call's failure where its answer cannot be stored; its attempts and its cost stay known."""
+    reason = f"the provider's answer could not be stored: {error.message}"
+    attempts = list(answer.attempts)
+    if attempts:
+        attempts[-1] = replace(attempts[-1], outcome=Outcome.SERVER_ERROR, error=reason)
+    cost = make_storable(AnswerRow, {"cost_usd": answer.cost_usd})["cost_usd"]
+    return Answer(answer.key, Outcome.SERVER_ERROR, cost_usd=cost, error=reason, attempts=tuple(attempts))
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalError
 
-from auditor.errors import NotAllowedError, StorageError
+from auditor.errors import NotAllowedError, StorageError, UnstorableError
 from auditor.failpoints import failpoint
 
 T = TypeVar("T")
@@ -123,8 +123,8 @@ class Writer:
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
             if len(group) == 1 or _is_cut(error):
-                told = unusable(self._engine, error) if _is_of_the_database(error) else error
-                _tell(_Ended(item.waiting, error=told) for item in group)
+                reported = _as_storage_error(self._engine, error)
+                _tell(_Ended(item.waiting, error=reported) for item in group)
                 return
             for item in group:
                 self._commit([item])
@@ -152,6 +152,10 @@ def _tell_all(ended: list[_Ended]) -> None:
 
 FORBIDDEN = "42501"
 """PostgreSQL's code for what a role may not do."""
+CONTENT_CODES = ("22", "54")
+"""PostgreSQL's classes of codes for values that it cannot hold: data exceptions, and limits of a row or an index."""
+CONTENT_WORDS = ("binding parameter", "cannot adapt type")
+"""What SQLite's and PostgreSQL's drivers say of a value of a type that they do not know."""
 
 
 def _results(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
@@ -164,6 +168,27 @@ def _results(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     for kind, joined in kinds.items():
         kind.together(connection, joined)
     return results
+
+
+def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
+    """The error as whoever submitted the job gets it."""
+    if reason := _unstorable(error):
+        how_to_fix = "Correct it where it comes from, then give the same command again."
+        return UnstorableError(f"the database {_name(engine)} cannot hold a value: {reason}.", how_to_fix)
+    return unusable(engine, error) if _is_of_the_database(error) else error
+
+
+def _unstorable(error: BaseException) -> str | None:
+    """Why a row's own values are refused, where the next row may be stored; None for any other error."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"a text has U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
+    if isinstance(error, OverflowError):
+        return "a whole number needs more than 64 bits"
+    if not isinstance(error, DBAPIError):
+        return None
+    reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
+    is_refused = isinstance(error, DataError) or (_code(error) or "").startswith(CONTENT_CODES)
+    return reason if is_refused or any(words in reason for words in CONTENT_WORDS) else None
 
 
 def _is_of_the_database(error: BaseException) -> TypeGuard[DBAPIError]:
@@ -184,7 +209,7 @@ def _code(error: DBAPIError) -> str | None:
 def unusable(engine: Engine, error: DBAPIError) -> StorageError:
     """What a database says when it can be read or written no more, and how to go on."""
     said = " ".join(str(error.orig).split())
-    where = engine.url.database or engine.url.render_as_string()
+    where = _name(engine)
     if _code(error) == FORBIDDEN:
         mend = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
         return NotAllowedError(
@@ -197,3 +222,7 @@ def unusable(engine: Engine, error: DBAPIError) -> StorageError:
     else:
         mend = "Give the same command again when that is mended: nothing recorded is lost."
     return StorageError(f"the database {where} cannot be used: {said}.", mend)
+
+
+def _name(engine: Engine) -> str:
+    return engine.url.database or engine.url.render_as_string()
