@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Insert, Table
+from sqlalchemy import Column, Connection, Engine, Insert, Table, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlmodel import SQLModel
@@ -19,6 +19,7 @@ from auditor.storage import locks, schema
 from auditor.storage.engine import make_engine, reading, shown
 from auditor.storage.filesystems import refuse_network
 from auditor.storage.schema import State
+from auditor.storage.sqlite_file import WatchedFile, create_private
 from auditor.storage.writer import Job, T, Writer, unusable
 
 DEFAULT_URL = "sqlite:///auditor.db"
@@ -34,7 +35,10 @@ class Database:
         self.path = path
         """The file, for SQLite; None for a server."""
         self.engine = engine
-        self.writer = Writer(engine)
+        file = None if path is None else WatchedFile(path)
+        if file is not None:  # to a path that is empty SQLite would make a new database
+            event.listen(engine, "do_connect", lambda *_: file.check())
+        self.writer = Writer(engine, file)
         self.upgraded = upgraded
         """What was changed in it when it was opened."""
         self._reading = reading(engine)
@@ -114,6 +118,8 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
     path = sqlite_path(url)
     if path is not None:
         _check_place(path, create)
+        if create:
+            create_private(path)
     engine = make_engine(url)
     try:
         upgraded = _make_ready(engine, url, path, create)

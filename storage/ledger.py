@@ -115,6 +115,13 @@ class _Note(Joined):
     attempts: Sequence[dict[str, Any]] = ()
     answer: dict[str, Any] | None = None
 
+    @property
+    def label(self) -> str | None:
+        if not self.attempts:
+            return None
+        attempt = self.attempts[-1]
+        return f"{attempt['model']} {attempt['purpose']} {attempt['key'][:12]}"
+
     @classmethod
     def together(cls, connection: Connection, jobs: Sequence[_Note]) -> None:
         """A few statements, however many the calls.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalErro
 
 from auditor.errors import NotAllowedError, StorageError, UnstorableError
 from auditor.failpoints import failpoint
+from auditor.storage.sqlite_file import WatchedFile
 
 T = TypeVar("T")
 Job = Callable[[Connection], T]
@@ -25,6 +27,11 @@ MAX_GROUP = 200
 
 class Joined(ABC):
     """A job that is done together with the others of its kind in a transaction, which costs less than one by one."""
+
+    @property
+    def label(self) -> str | None:
+        """What is lost if the job is, in words; None where that is nothing that was paid for."""
+        return None
 
     def __call__(self, connection: Connection) -> None:
         """Do it alone."""
@@ -67,10 +74,19 @@ class Writer:
     A job's future is resolved after its commit: whoever awaits it may rely on the disk. When a job raises, its group is
     rolled back and run again with each job in a transaction of its own, so a job may run twice and must do nothing
     but work on its connection. When the connection itself breaks, all of the group are told.
+
+    After each commit the file is looked for at its path. Where it is gone, all that was just committed and all that is
+    queued fails: SQLite would go on writing to a file that nobody can open again.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, file: WatchedFile | None = None) -> None:
+        """Start the thread.
+
+        Args:
+            file: the database's, for SQLite.
+        """
         self._engine = engine
+        self._file = file
         self._jobs: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
@@ -122,6 +138,8 @@ class Writer:
                 failpoint("before_commit")
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
+            if self._fail_if_lost(group):
+                return
             if len(group) == 1 or _is_cut(error):
                 reported = _as_storage_error(self._engine, error)
                 _tell(_Ended(item.waiting, error=reported) for item in group)
@@ -129,7 +147,42 @@ class Writer:
             for item in group:
                 self._commit([item])
             return
-        _tell(_Ended(item.waiting, result) for item, result in zip(group, results, strict=True))
+        if not self._fail_if_lost(group):
+            _tell(_Ended(item.waiting, result) for item, result in zip(group, results, strict=True))
+
+    def _fail_if_lost(self, group: list[_Queued]) -> bool:
+        """Fail a group and all that is queued if the database's file is gone from its path; returns whether it is."""
+        if self._file is None or (error := self._file.loss()) is None:
+            return False
+        self._empty_log()
+        group = group + self._take_queued()
+        labels = [item.job.label for item in group if isinstance(item.job, Joined)]
+        error = self._file.loss([label for label in labels if label is not None]) or error
+        _tell(_Ended(item.waiting, error=error) for item in group)
+        return True
+
+    def _empty_log(self) -> None:
+        """Move the write-ahead log's content into the file, wherever that is now, as far as nobody reads it.
+
+        On closing, SQLite does so only for a file in its place. Left beside the path, the log would be applied to
+        whatever database is put there next.
+        """
+        with suppress(DBAPIError, sqlite3.Error, StorageError):
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA busy_timeout=1000")
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.close()
+
+    def _take_queued(self) -> list[_Queued]:
+        taken = []
+        while not self._jobs.empty():
+            if (item := self._jobs.get()) is None:  # the end, for `_run` to see
+                self._jobs.put(None)
+                break
+            taken.append(item)
+        return taken
 
 
 def _tell(ended: Iterable[_Ended]) -> None:
