@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Insert, Table, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlmodel import SQLModel
 
 from auditor.errors import StorageError, UnstorableError, UsageError
@@ -19,7 +19,7 @@ from auditor.storage import locks, schema
 from auditor.storage.engine import make_engine, reading, shown
 from auditor.storage.filesystems import refuse_network
 from auditor.storage.schema import State
-from auditor.storage.sqlite_file import WatchedFile, create_private
+from auditor.storage.sqlite_file import WatchedFile, create_private, is_read_only
 from auditor.storage.writer import Job, T, Writer, unusable
 
 DEFAULT_URL = "sqlite:///auditor.db"
@@ -122,7 +122,14 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
             create_private(path)
     engine = make_engine(url)
     try:
-        upgraded = _make_ready(engine, url, path, create)
+        try:
+            upgraded = _make_ready(engine, url, path, create)
+        except OperationalError:
+            if path is None or not is_read_only(path):
+                raise
+            engine.dispose()
+            engine = make_engine(url, immutable=True)
+            upgraded = _make_ready(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
         said = " ".join(str(error.orig).split())

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from auditor.errors import StorageError
 
 PRIVATE = 0o600
+LOGS = ("-wal", "-journal", "-shm")
+"""What SQLite adds to a file's name for what is not in the file yet, and for an index of it."""
 OPEN_FILES = Path("/proc/self/fd")
 """This process's open files on Linux, by which the new name of one that was moved can be found."""
 SHOWN_ANSWERS = 5
@@ -27,14 +32,53 @@ def create_private(path: Path) -> None:
     except OSError as error:
         how_to_fix = "Name another place with --storage, or make this folder writable."
         raise StorageError(f"{path}: cannot be created: {error.strerror}.", how_to_fix) from None
-    try:
-        os.fchmod(handle, PRIVATE)  # a process's umask may have taken the owner's permissions too
-    finally:
-        os.close(handle)
+    os.close(handle)
+    path.chmod(PRIVATE)  # a process's umask may have taken the owner's permissions too
+
+
+def permissions(path: Path) -> Iterator[tuple[Path, int]]:
+    """The permissions of a database's files, of those that exist."""
+    graph = path.with_name(f"{path.stem}.graph.db")
+    for file in (path, graph):
+        for suffix in ("", *LOGS):
+            with suppress(OSError):
+                name = file.with_name(f"{file.name}{suffix}")
+                yield name, stat.S_IMODE(name.stat().st_mode)
+
+
+# --- a file that may only be read ---------------------------------------------------------------------------------
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether a database that exists, or its folder, in which SQLite needs files of its own, may not be written to."""
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def connect_immutable(path: Path) -> sqlite3.Connection:
+    """Open a database that SQLite cannot open in the usual way, since nothing can be written beside it.
+
+    Raises:
+        StorageError: a log beside it holds writes that would be missing.
+    """
+    refuse_unread_log(path)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+
+
+def refuse_unread_log(path: Path) -> None:
+    """Raise StorageError where a log with content lies beside a database that is read without it."""
+    for suffix in LOGS[:2]:
+        log = path.with_name(f"{path.name}{suffix}")
+        if log.exists() and log.stat().st_size > 0:
+            message = f"{path} cannot be read: {log.name} beside it holds writes that are not in it yet, and the folder"
+            how_to_fix = f"Copy all files {path.name}* to a folder that you may write to, and name the copy."
+            raise StorageError(f"{message} {path.parent} is read-only.", how_to_fix)
+
+
+# --- a file that is not where it was ------------------------------------------------------------------------------
 
 
 class WatchedFile:
-    """An open database's file, to notice that it was deleted, moved away or replaced: SQLite itself goes on silently."""
+    """An open database's file, to notice that it was deleted, moved or replaced: SQLite itself goes on silently."""
 
     def __init__(self, path: Path) -> None:
         """Remember which file is at the path now."""

@@ -270,6 +270,8 @@ def unusable(engine: Engine, error: DBAPIError) -> StorageError:
         )
     if "malformed" in said or "not a database" in said:
         mend = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
+    elif "readonly" in said:
+        mend = "Copy it, with all files whose names begin like its own, to a folder that you may write to."
     elif "full" in said or "I/O" in said:
         mend = "Make room on the disk, then give the same command again: nothing recorded is lost."
     else:

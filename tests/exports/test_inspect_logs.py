@@ -95,7 +95,7 @@ def test_what_cannot_be_exported_says_why(made_audit: Made, tmp_path: Path) -> N
     with pytest.raises(StorageError):
         export_inspect(made_audit.db, "nobody", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot be written"):
         export_inspect(made_audit.db, "population", tmp_path / "file")
 
 

@@ -1,4 +1,4 @@
-"""An answer that the database cannot hold is a failure of its own call: its attempts stay known, and no other is lost."""
+"""An answer that the database cannot hold is a failure of its own call: its attempts stay known."""
 
 from __future__ import annotations
 
