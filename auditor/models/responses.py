@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 from auditor.domain import Answer, Call, Outcome
 from auditor.models.door import TokenPrice
 
+T = TypeVar("T")
 REFUSALS = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist")
 
 
@@ -56,7 +58,7 @@ def answer_of(
     return Answer(
         key=call.key,
         outcome=outcome,
-        text=None if text is None else storable(text),
+        text=text,
         finish_reason=finish_reason(choices[0]) if choices else None,
         served_model=getattr(response, "model", None),
         prompt_tokens=prompt,
@@ -79,7 +81,7 @@ def finish_reason(choice: Any) -> str | None:
     """The provider's own reason: litellm maps what it does not know to `stop`."""
     specific = getattr(choice, "provider_specific_fields", None) or {}
     native = specific.get("native_finish_reason")
-    return storable(str(native or choice.finish_reason)) if native or choice.finish_reason else None
+    return str(native or choice.finish_reason) if native or choice.finish_reason else None
 
 
 def _usage(response: Any) -> tuple[int | None, int | None, int | None]:
@@ -99,3 +101,15 @@ def _usage(response: Any) -> tuple[int | None, int | None, int | None]:
 def storable(text: str) -> str:
     """Text that any database takes: lone surrogates and NUL become visible escapes."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def with_storable_strings(value: T) -> T:
+    """A copy of a dataclass whose strings, at any depth, can all be stored: whatever a provider sent passes here."""
+    result: Any = value
+    if type(value) is str:  # an enumeration's members are strings, too, and stay
+        result = storable(value)
+    elif isinstance(value, tuple):
+        result = tuple(map(with_storable_strings, value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        result = replace(value, **{f.name: with_storable_strings(getattr(value, f.name)) for f in fields(value)})
+    return result  # type: ignore[no-any-return]
