@@ -74,7 +74,10 @@ def classify(error: Exception, wire: Wire, secrets: tuple[str, ...] = ()) -> Fai
         quota = status == 402 or bool(QUOTA.search(text))
         outcome = Outcome.CLIENT_ERROR if quota else Outcome.RATE_LIMITED
         return Failure(outcome, not quota, quota, text, status, wait)
-    if isinstance(error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)) or status in (401, 404):
+    if isinstance(error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)) or status in (
+        401,
+        404,
+    ):
         return Failure(Outcome.CLIENT_ERROR, False, True, text, status)
     if isinstance(error, lib.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
         return Failure(Outcome.CLIENT_ERROR, False, False, text, status)

@@ -18,7 +18,7 @@ from auditor.domain import Answer, Call, Measure, Outcome
 from auditor.models import door
 from auditor.models.door import TokenPrice
 from auditor.models.endpoint import TEXT_PROVIDER
-from auditor.models.responses import REFUSALS, answer_of, finish_reason
+from auditor.models.responses import NO_CHOICE, REFUSALS, answer_of, finish_reason
 
 TOP = 20
 """Next tokens asked for; the most that OpenAI's protocol gives."""
@@ -27,7 +27,6 @@ ECHOES = (Measure.ECHO, Measure.PROMPT)
 COMPLETION_SERVERS = ("openai", "hosted_vllm", "vllm", "custom_openai", "openai_like", "llamafile", "lm_studio")
 """Providers that are servers of the user's own, which may have the completions endpoint beside the chat's."""
 _NO_ENDPOINT = (400, 404, 405, 422, 501)
-NO_COMPLETION = "the provider sent an answer without any choice"
 UNSUPPORTED = {Measure.ECHO: _NO_ENDPOINT, Measure.PROMPT: _NO_ENDPOINT, Measure.CHOICE: (400, 422)}
 """HTTP statuses by which a server says that it cannot measure this; the same request would fail again."""
 
@@ -70,7 +69,7 @@ def read_echo(call: Call, response: Any, price: TokenPrice | None) -> Answer:
     read = _echoed if call.measure is Measure.ECHO else _listed
     choices = getattr(response, "choices", None) or []
     if not choices or not all(isinstance(getattr(choice, "text", None), str) for choice in choices):
-        return answer_of(call, response, price, Outcome.SERVER_ERROR, error=NO_COMPLETION)
+        return answer_of(call, response, price, Outcome.SERVER_ERROR, error=NO_CHOICE)
     choices = sorted(choices, key=lambda c: c.index)
     beginning = call.messages[0].content
     found = [read(choice, beginning, beginning + end) for choice, end in zip(choices, call.continuations, strict=False)]
@@ -121,7 +120,7 @@ def read_choice(call: Call, response: Any, price: TokenPrice | None) -> Answer:
     """The likeliest next tokens, as they came; which of them are A and B is read later."""
     choices = getattr(response, "choices", None) or []
     if not choices:
-        return answer_of(call, response, price, Outcome.SERVER_ERROR, error=NO_COMPLETION)
+        return answer_of(call, response, price, Outcome.SERVER_ERROR, error=NO_CHOICE)
     if (finish_reason(choices[0]) or "").lower() in REFUSALS:
         return answer_of(call, response, price, Outcome.REFUSED)
     content = getattr(getattr(choices[0], "logprobs", None), "content", None)

@@ -9,6 +9,7 @@ from auditor.domain import Answer, Call, Outcome
 from auditor.models.door import TokenPrice
 
 T = TypeVar("T")
+NO_CHOICE = "the provider sent an answer without any choice"
 REFUSALS = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist")
 
 
@@ -22,7 +23,7 @@ def read_response(call: Call, response: Any, price: TokenPrice | None) -> Answer
     """
     choices = getattr(response, "choices", None) or []
     if not choices:
-        return Answer(call.key, Outcome.SERVER_ERROR, error="the provider sent an answer without any choice")
+        return Answer(call.key, Outcome.SERVER_ERROR, error=NO_CHOICE)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else None
     called = _called(call, message)
