@@ -105,8 +105,8 @@ def pause_notice(account: str, wait_s: float, asked_s: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words: `45 s`, `2 min`, `24 h`, `365 days`."""
-    for unit, size, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
+    """A length of time in words: `45 s`, `20 min`, `24 h`, `365 days`."""
+    for unit, size, most in (("s", 1, 180), ("min", 60, 7200), ("h", 3600, 172_800)):
         if seconds < most:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 86_400:,.0f} days"
