@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import json
 import re
 import traceback
 from collections.abc import Iterator, Mapping
@@ -167,7 +166,7 @@ def _text(error: Exception, wire: Wire, secrets: tuple[str, ...]) -> str:
     """
     unreadable = _cause(error, Unreadable)
     if wire.status is None:
-        text = str(_cause(error, httpx.TransportError) or getattr(error, "message", "") or error)
+        text = str(_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error)
         text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text.split(TRACEBACK, 1)[0])
         text = f"the server answered with {unreadable}" if unreadable else " ".join(text.split())
         return redact(text, secrets)[:MAX_ERROR_CHARS]
@@ -177,8 +176,8 @@ def _text(error: Exception, wire: Wire, secrets: tuple[str, ...]) -> str:
     elif any(isinstance(cause, httpx.TransportError) for cause in _causes(error)):
         text = f"the connection broke off after {_bytes(wire.size)} of the answer"
     elif wire.body is not None and (reason := wire.body.get("error")):
-        reason = reason if isinstance(reason, str) else json.dumps(reason, ensure_ascii=False)
-        text = f"the server answered with HTTP status {wire.status} and an error: {redact(reason, secrets)}"
+        message = redact(reason, secrets) if isinstance(reason, str) else body
+        text = f"the server answered with HTTP status {wire.status} and an error: {message}"
     else:
         what = unreadable or "JSON that is not in this provider's format"
         text = f"the server answered with {what} ({_description(wire, body)})"

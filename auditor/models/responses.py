@@ -107,10 +107,10 @@ def storable(text: str) -> str:
 def with_storable_strings(value: T) -> T:
     """A copy of a dataclass whose strings, at any depth, can all be stored: whatever a provider sent passes here."""
     result: Any = value
-    if type(value) is str:  # an enumeration's members are strings, too, and stay
-        result = storable(value)
-    elif isinstance(value, tuple):
-        result = tuple(map(with_storable_strings, value))
-    elif is_dataclass(value) and not isinstance(value, type):
-        result = replace(value, **{f.name: with_storable_strings(getattr(value, f.name)) for f in fields(value)})
+    if type(result) is str:  # an enumeration's members are strings, too, and stay
+        result = storable(result)
+    elif isinstance(result, tuple):
+        result = tuple(map(with_storable_strings, result))
+    elif is_dataclass(result) and not isinstance(result, type):
+        result = replace(result, **{f.name: with_storable_strings(getattr(result, f.name)) for f in fields(result)})
     return result  # type: ignore[no-any-return]

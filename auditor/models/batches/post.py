@@ -77,7 +77,8 @@ class Post:
         except (httpx.HTTPError, TimeoutError, OSError, Unacceptable) as error:
             raise self._unheard(error) from error
         self._require(response)
-        return _storable(wire.body or {})
+        found: dict[str, Any] = _storable(wire.body or {})
+        return found
 
     async def fetch(self, path: str, into: IO[bytes], most: int) -> None:
         """Write a file of the server's to a file.
