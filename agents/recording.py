@@ -53,8 +53,11 @@ class Book:
         await ledger.dispatch(self.db, self.run, self.audit_id, call)
         try:
             found = await ask(call)
-        except AuditorError:
-            await ledger.recall(self.db, self.run, call)
+        except AuditorError as error:
+            if error.answer is None:
+                await ledger.recall(self.db, self.run, call)
+            else:
+                await ledger.record(self.db, call, error.answer, run=self.run)
             raise
         failpoint("after_response")
         answer = await ledger.record(self.db, call, found.answer, run=self.run)

@@ -44,6 +44,7 @@ class FakeBatches:
         refuse: an error with which a batch fails as a whole, by its number.
         deaf: how many submissions arrive, though their answer is an error.
         there: whether the interface is there at all.
+        instead: what is sent in place of an answer, by method and path.
     """
 
     looks: int = 1
@@ -53,6 +54,7 @@ class FakeBatches:
     refuse: Callable[[int], dict[str, str] | None] = lambda number: None
     deaf: int = 0
     there: bool = True
+    instead: Callable[[str, str], web.Response | None] = lambda method, path: None
     batches: list[Submitted] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -84,6 +86,8 @@ class FakeBatches:
             self.asked.append((raw.method, raw.path, dict(raw.headers)))
             if not self.there and raw.path != "/v1/messages":
                 return _json({"error": {"message": "no such route"}}, 404)
+            if (page := self.instead(raw.method, raw.path)) is not None:
+                return page
             response: web.StreamResponse = await handler(raw)
             return response
 

@@ -196,6 +196,10 @@ class Limits(Section):
     """Requests for one call at most, retries included."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
     """Time for one call in all, waits between retries included, in seconds."""
+    max_retry_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
+    """Longest wait that a provider may ask for before a retry (`Retry-After`), in seconds. A call that is asked to wait
+    longer fails at once, and no other call to the account waits longer for that reason. Waits for a retry count towards
+    `deadline_s`, which may end a call sooner."""
 
 
 class RunSection(Section):

@@ -18,7 +18,7 @@ from auditor.domain import Answer, Call, Measure, Outcome
 from auditor.models import door
 from auditor.models.door import TokenPrice
 from auditor.models.endpoint import TEXT_PROVIDER
-from auditor.models.responses import REFUSALS, answer_of, finish_reason
+from auditor.models.responses import NO_CHOICE, REFUSALS, answer_of, finish_reason
 
 TOP = 20
 """Next tokens asked for; the most that OpenAI's protocol gives."""
@@ -67,7 +67,10 @@ def read_echo(call: Call, response: Any, price: TokenPrice | None) -> Answer:
     A server that knows no echo sends the log-probability of the token it added instead, which must not be taken.
     """
     read = _echoed if call.measure is Measure.ECHO else _listed
-    choices = sorted(getattr(response, "choices", None) or [], key=lambda c: c.index)
+    choices = getattr(response, "choices", None) or []
+    if not choices or not all(isinstance(getattr(choice, "text", None), str) for choice in choices):
+        return answer_of(call, response, price, Outcome.SERVER_ERROR, error=NO_CHOICE)
+    choices = sorted(choices, key=lambda c: c.index)
     beginning = call.messages[0].content
     found = [read(choice, beginning, beginning + end) for choice, end in zip(choices, call.continuations, strict=False)]
     if len(found) != len(call.continuations) or None in found:
@@ -116,9 +119,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def read_choice(call: Call, response: Any, price: TokenPrice | None) -> Answer:
     """The likeliest next tokens, as they came; which of them are A and B is read later."""
     choices = getattr(response, "choices", None) or []
-    if choices and (finish_reason(choices[0]) or "").lower() in REFUSALS:
+    if not choices:
+        return answer_of(call, response, price, Outcome.SERVER_ERROR, error=NO_CHOICE)
+    if (finish_reason(choices[0]) or "").lower() in REFUSALS:
         return answer_of(call, response, price, Outcome.REFUSED)
-    content = getattr(getattr(choices[0], "logprobs", None), "content", None) if choices else None
+    content = getattr(getattr(choices[0], "logprobs", None), "content", None)
     top = getattr(content[0], "top_logprobs", None) if content else None
     if not top:
         why = "the provider gives no log-probabilities of the next token"

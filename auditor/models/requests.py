@@ -13,7 +13,7 @@ from auditor.models.endpoint import Endpoint
 from auditor.models.failures import Failure, classify, is_unreachable, let_go
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
 from auditor.models.record import body_of, recorded
-from auditor.models.responses import read_response
+from auditor.models.responses import read_response, with_storable_strings
 from auditor.models.transport import WIRE, Wire
 
 
@@ -22,7 +22,7 @@ class Reply:
     """What came of a request: an answer with its one attempt, and why it is none.
 
     Attributes:
-        unreachable: no server answered at all.
+        unreachable: no connection to the server could be made.
     """
 
     answer: Answer
@@ -50,10 +50,10 @@ async def request(
         async with asyncio.timeout(limit_s):
             answer = await _send(endpoint, call, timeout_s)
         if answer.outcome is Outcome.SERVER_ERROR:
-            failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
+            failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", wire.status)
     except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-        failure = _unsupported(call, classify(error, endpoint.secrets))
-        answer, unreachable = failed(call, failure), is_unreachable(error)
+        failure = _unsupported(call, classify(error, wire, endpoint.secrets))
+        answer, unreachable = failed(call, failure), is_unreachable(error, wire)
         let_go(error)
     if wire.requests:
         answer = recorded(answer, call, wire)
@@ -62,12 +62,12 @@ async def request(
         started_at=started,
         latency_s=time.monotonic() - clock,
         outcome=answer.outcome,
-        http_status=wire.status or (failure.http_status if failure else 200),
+        http_status=wire.status,
         error=answer.error,
         retry_after_s=failure.retry_after_s if failure else None,
         body=body_of(wire, endpoint.secrets),
     )
-    return Reply(replace(answer, attempts=(attempt,)), failure, unreachable)
+    return with_storable_strings(Reply(replace(answer, attempts=(attempt,)), failure, unreachable))
 
 
 async def _send(endpoint: Endpoint, call: Call, timeout_s: float) -> Answer:

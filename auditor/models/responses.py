@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 from auditor.domain import Answer, Call, Outcome
 from auditor.models.door import TokenPrice
 
+T = TypeVar("T")
+NO_CHOICE = "the provider sent an answer without any choice"
 REFUSALS = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist")
 
 
@@ -20,7 +23,7 @@ def read_response(call: Call, response: Any, price: TokenPrice | None) -> Answer
     """
     choices = getattr(response, "choices", None) or []
     if not choices:
-        return Answer(call.key, Outcome.SERVER_ERROR, error="the provider sent an answer without any choice")
+        return Answer(call.key, Outcome.SERVER_ERROR, error=NO_CHOICE)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else None
     called = _called(call, message)
@@ -56,7 +59,7 @@ def answer_of(
     return Answer(
         key=call.key,
         outcome=outcome,
-        text=None if text is None else storable(text),
+        text=text,
         finish_reason=finish_reason(choices[0]) if choices else None,
         served_model=getattr(response, "model", None),
         prompt_tokens=prompt,
@@ -79,7 +82,7 @@ def finish_reason(choice: Any) -> str | None:
     """The provider's own reason: litellm maps what it does not know to `stop`."""
     specific = getattr(choice, "provider_specific_fields", None) or {}
     native = specific.get("native_finish_reason")
-    return storable(str(native or choice.finish_reason)) if native or choice.finish_reason else None
+    return str(native or choice.finish_reason) if native or choice.finish_reason else None
 
 
 def _usage(response: Any) -> tuple[int | None, int | None, int | None]:
@@ -99,3 +102,15 @@ def _usage(response: Any) -> tuple[int | None, int | None, int | None]:
 def storable(text: str) -> str:
     """Text that any database takes: lone surrogates and NUL become visible escapes."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def with_storable_strings(value: T) -> T:
+    """A copy of a dataclass whose strings, at any depth, can all be stored: whatever a provider sent passes here."""
+    result: Any = value
+    if type(result) is str:  # an enumeration's members are strings, too, and stay
+        result = storable(result)
+    elif isinstance(result, tuple):
+        result = tuple(map(with_storable_strings, result))
+    elif is_dataclass(result) and not isinstance(result, type):
+        result = replace(result, **{f.name: with_storable_strings(getattr(result, f.name)) for f in fields(result)})
+    return result  # type: ignore[no-any-return]

@@ -70,10 +70,15 @@ class Batching:
         attempts = 0
         past: Answer | None = None
         while True:
-            reply = await self._wait(desk, call, attempts + 1)
-            if reply is None:
-                await ledger.dispatch(self._book.db, self._book.run, self._book.audit_id, call)
-            answer = reply.answer if reply else await self._as_usual(call)
+            try:
+                reply = await self._wait(desk, call, attempts + 1)
+                if reply is None:
+                    await ledger.dispatch(self._book.db, self._book.run, self._book.audit_id, call)
+                answer = reply.answer if reply else await self._as_usual(call)
+            except AuditorError as error:
+                if past is None:
+                    raise
+                raise error.with_answer(_joined(past, error.answer or past)) from error
             past = _joined(past, answer)
             attempts = len(past.attempts)
             if reply is None or reply.failure is None or not reply.failure.retry:
@@ -227,5 +232,5 @@ def _is_chat(call: Call) -> bool:
 
 def _joined(past: Answer | None, answer: Answer) -> Answer:
     """The last answer, with all attempts that were made for it, numbered through."""
-    attempts = [*(past.attempts if past else ()), *answer.attempts]
+    attempts = [*(past.attempts if past else ()), *(answer.attempts if answer is not past else ())]
     return replace(answer, attempts=tuple(replace(a, number=i) for i, a in enumerate(attempts, 1)))
