@@ -53,7 +53,7 @@ class Book:
             await ledger.recall(self.db, self.run, call)
             raise
         failpoint("after_response")
-        await ledger.record(self.db, call, found.answer, run=self.run)
+        await ledger.record(self.db, call, found.answer, run=self.run, audit_id=self.audit_id)
         failpoint("after_record")
         return found
 

@@ -64,13 +64,20 @@ async def recall(db: Database, run: str, call: Call) -> None:
     await db.writer.write(_Note(settled=(run, call.key)))
 
 
-async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> None:
-    """Record a call's attempts, and its answer if one arrived; durable when this returns."""
+async def record(
+    db: Database, call: Call, answer: Answer, *, run: str | None = None, audit_id: int | None = None
+) -> None:
+    """Record a call's attempts, and its answer if one arrived; durable when this returns.
+
+    Args:
+        run: that noted the call before it went out.
+        audit_id: of the audit that asked, which the attempts are charged to.
+    """
     bodies = {a.body.digest: a.body.data for a in answer.attempts if a.body}
     note = _Note(
         settled=None if run is None else (run, call.key),
         payloads=bodies,
-        attempts=[_attempt_values(call, attempt) for attempt in answer.attempts],
+        attempts=[_attempt_values(call, attempt, audit_id) for attempt in answer.attempts],
         answer=as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None,
     )
     await db.writer.write(note)
@@ -185,7 +192,7 @@ def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
     }
 
 
-def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
+def _attempt_values(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
     return {
         "key": call.key,
         "number": attempt.number,
@@ -199,6 +206,12 @@ def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
         "retry_after_s": attempt.retry_after_s,
         "size": attempt.body.size if attempt.body else None,
         "payload": attempt.body.digest if attempt.body else None,
+        "audit_id": audit_id,
+        "name": call.name,
+        "prompt_tokens": attempt.prompt_tokens,
+        "completion_tokens": attempt.completion_tokens,
+        "cost_usd": attempt.cost_usd,
+        "estimated": attempt.estimated,
     }
 
 

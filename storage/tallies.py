@@ -99,14 +99,21 @@ class CallTally(NamedTuple):
         name: the model's name in the audit.
         purpose: as `auditor.domain.Purpose` names it.
         calls: distinct calls, answered or not.
-        cost_usd: of each; None where it is unknown, or where there is no answer.
+        cost_usd: of each, all its requests included; None where it is unknown, or where nothing was charged.
         answers: those with a recorded answer.
+        prompt_tokens, completion_tokens: of all requests that say them.
         untold: recorded answers that do not say their tokens.
         served_model, fingerprint, altered: as `auditor.domain.Answer` has them.
         first_at, last_at: when the earliest and the latest of the answers were recorded.
         cached_tokens: of the prompts' tokens, those that the provider had kept.
         told_tokens: the prompts' tokens of the answers that say how many it had kept.
         attempts: requests that went out for them, whether or not an answer came of it.
+        unpriced: calls with a request that was answered and whose price is unknown.
+        estimated_usd: the part of what each cost that is an estimate.
+        estimated: requests whose cost is an estimate.
+        finish_reason: as `auditor.domain.Answer` has it.
+        is_current: whether the audit rests on the answers; else they are of calls that it made before its
+            configuration changed, or that a stopped run has not read yet.
     """
 
     name: str
@@ -125,10 +132,15 @@ class CallTally(NamedTuple):
     cached_tokens: int = 0
     told_tokens: int = 0
     attempts: int = 0
+    unpriced: int = 0
+    estimated_usd: float = 0.0
+    estimated: int = 0
+    finish_reason: str | None = None
+    is_current: bool = True
 
 
 class Cost(NamedTuple):
-    """US dollars as far as prices are known, None where none is; and the answers whose price is not."""
+    """US dollars as far as prices are known, None where none is; and the calls whose price is not."""
 
     usd: float | None
     unpriced: int
@@ -233,43 +245,87 @@ def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
 
 
 def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
-    """Calls behind an audit by model, purpose, price and what served them, in order."""
-    answer, attempt = table_of(AnswerRow), table_of(AttemptRow)
-    calls = _calls(audit_id)
-    group = (calls.c.name, calls.c.purpose, answer.c.cost_usd)
-    served = (answer.c.served_model, answer.c.fingerprint, answer.c.altered)
-    attempts = select(func.count()).where(attempt.c.key == calls.c.key).correlate(calls).scalar_subquery()
-    untold = _count_if(answer.c.key.is_not(None) & answer.c.completion_tokens.is_(None))
+    """Calls of an audit by model, purpose, price and what served them, in order."""
+    answer = table_of(AnswerRow).c
+    calls = _spending(_calls(audit_id)).subquery()
+    c = calls.c
+    group = (c.name, c.purpose, c.cost_usd)
+    served = (answer.served_model, answer.fingerprint, answer.altered)
+    rest = (c.estimated_usd, answer.finish_reason, c.is_current)
     query = (
         select(
             *group,
             func.count(),
-            func.count(answer.c.key),
-            func.coalesce(func.sum(answer.c.prompt_tokens), 0),
-            func.coalesce(func.sum(answer.c.completion_tokens), 0),
-            untold,
+            func.count(answer.key),
+            func.coalesce(func.sum(c.prompt_tokens), 0),
+            func.coalesce(func.sum(c.completion_tokens), 0),
+            _count_if(answer.key.is_not(None) & answer.completion_tokens.is_(None)),
             *served,
-            func.min(answer.c.created_at),
-            func.max(answer.c.created_at),
-            func.coalesce(func.sum(answer.c.cached_tokens), 0),
-            func.coalesce(func.sum(case((answer.c.cached_tokens.is_not(None), answer.c.prompt_tokens), else_=0)), 0),
-            cast(func.sum(attempts), Integer),
+            func.min(answer.created_at),
+            func.max(answer.created_at),
+            func.coalesce(func.sum(answer.cached_tokens), 0),
+            func.coalesce(func.sum(case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)), 0),
+            cast(func.sum(c.attempts), Integer),
+            cast(func.sum(c.unpriced), Integer),
+            c.estimated_usd,
+            cast(func.sum(c.estimated), Integer),
+            answer.finish_reason,
+            c.is_current,
         )
-        .select_from(calls.outerjoin(answer, answer.c.key == calls.c.key))
-        .group_by(*group, *served)
-        .order_by(*(column.nulls_first() for column in (*group, *served)))
+        .select_from(calls.outerjoin(table_of(AnswerRow), answer.key == c.key))
+        .group_by(*group, *served, *rest)
+        .order_by(*(column.nulls_first() for column in (*group, *served, *rest)))
     )
-    return _load(db, CallTally._make, query)
+    return [tally._replace(is_current=bool(tally.is_current)) for tally in _load(db, CallTally._make, query)]
 
 
 def cost(db: Database, audit_id: int) -> Cost:
-    """What the answers behind an audit cost, each counted once whoever gave it and whatever for."""
-    answer, keys = table_of(AnswerRow).c, select(_calls(audit_id).c.key).distinct().subquery()
-    query = select(answer.cost_usd, func.count()).where(answer.key == keys.c.key).group_by(answer.cost_usd)
+    """What all requests of an audit cost, each call counted once whoever gave its answer and whatever for."""
+    calls = _spending(select(_calls(audit_id).c.key).distinct().subquery()).subquery().c
+    query = select(calls.cost_usd, func.count(), func.sum(calls.unpriced)).group_by(calls.cost_usd)
     with db.read() as connection:
-        found = [(usd, int(n)) for usd, n in connection.execute(query)]
-    known = [usd * n for usd, n in found if usd is not None]
-    return Cost(math.fsum(known) if known else None, sum(n for usd, n in found if usd is None))
+        found = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
+    known = [usd * n for usd, n, _ in found if usd is not None]
+    return Cost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in found))
+
+
+def _spending(calls: Subquery) -> Select[Any]:
+    """What each call cost, and its tokens: by its requests; where these were not charged one by one, by its answer.
+
+    Args:
+        calls: with a column `key`; its other columns are kept.
+    """
+    answer, attempt = table_of(AnswerRow).c, table_of(AttemptRow).c
+    charged = func.count(attempt.estimated)
+    unknown = _count_if(attempt.estimated.is_not(None) & attempt.cost_usd.is_(None))
+    known = func.sum(case((attempt.cost_usd > 0, attempt.cost_usd)))  # NULL where nothing that is known was charged
+    free = (charged > 0) & (unknown == 0) & answer.key.is_not(None)
+
+    def counted(tokens: str) -> ColumnElement[Any]:
+        return case((charged == 0, answer[tokens]), else_=func.sum(attempt[tokens])).label(tokens)
+
+    return (
+        select(
+            *calls.c,
+            case((charged == 0, answer.cost_usd), (free, func.coalesce(known, 0.0)), else_=known).label("cost_usd"),
+            case(
+                (charged == 0, case((answer.key.is_not(None) & answer.cost_usd.is_(None), 1), else_=0)),
+                (unknown > 0, 1),
+                else_=0,
+            ).label("unpriced"),
+            func.coalesce(func.sum(case((attempt.estimated.is_(True), attempt.cost_usd))), 0.0).label("estimated_usd"),
+            _count_if(attempt.estimated.is_(True)).label("estimated"),
+            func.count(attempt.id).label("attempts"),
+            counted("prompt_tokens"),
+            counted("completion_tokens"),
+        )
+        .select_from(
+            calls.outerjoin(table_of(AttemptRow), attempt.key == calls.c.key).outerjoin(
+                table_of(AnswerRow), answer.key == calls.c.key
+            )
+        )
+        .group_by(*calls.c, *(answer[name] for name in ("key", "cost_usd", "prompt_tokens", "completion_tokens")))
+    )
 
 
 def answer_means(db: Database) -> list[AnswerMean]:
@@ -308,18 +364,26 @@ def _calls(audit_id: int) -> Subquery:
         _asked(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
         _asked(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
         _noted(table_of(CallRow), audit_id),
+        _requested(audit_id),
     ).subquery()
     c = every.c
-    return select(c.name, c.purpose, c.key).group_by(c.key, c.name, c.purpose).subquery()
+    current = func.max(c.is_current).label("is_current")
+    return select(c.name, c.purpose, c.key, current).group_by(c.key, c.name, c.purpose).subquery()
 
 
 def _asked(t: Table, who: str, purpose: Purpose, audit_id: int, key: str = "key") -> Select[Any]:
     columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c[key].label("key"))
-    return select(*columns).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
+    return select(*columns, literal(1).label("is_current")).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
 
 
 def _noted(t: Table, audit_id: int) -> Select[Any]:
-    return select(t.c.name, t.c.purpose, t.c.key).where(t.c.audit_id == audit_id)
+    return select(t.c.name, t.c.purpose, t.c.key, literal(1)).where(t.c.audit_id == audit_id)
+
+
+def _requested(audit_id: int) -> Select[Any]:
+    """Calls that went out for an audit, whether or not anything of it rests on them."""
+    t = table_of(AttemptRow).c
+    return select(t.name, t.purpose, t.key, literal(0)).where(t.audit_id == audit_id, t.name.is_not(None))
 
 
 def _by_cell(t: Table, audit_id: int) -> Select[Any]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.domain import Answer, Body, Call, canonical_json
+from auditor.models.response_body import parse_body
 from auditor.models.responses import storable
 from auditor.models.transport import Wire
 
@@ -41,11 +42,11 @@ FORMATS = frozenset(
 def recorded(answer: Answer, call: Call, wire: Wire) -> Answer:
     """The answer with what the wire says of it."""
     found: dict[str, str | None] = {}
-    if (body := _json(wire.sent)) is not None:
+    if (body := parse_body(wire.sent)) is not None:
         parameters = {k: v for k, v in body.items() if k not in WORDS}
         found["sent"] = canonical_json({k: _short(v) for k, v in parameters.items()})
         found["altered"] = altered(call.params, parameters, structured=call.schema is not None)
-    if wire.whole and (said := _json(wire.received or b"")) is not None:
+    if (said := wire.json()) is not None:
         # litellm writes a name of its own where the provider gave none
         found["served_model"] = _text(said.get("model")) or _text(said.get("modelVersion"))
         found["fingerprint"] = _text(said.get("system_fingerprint"))
@@ -82,14 +83,6 @@ def body_of(wire: Wire, secrets: tuple[str, ...]) -> Body | None:
     if not wire.whole and keys:  # the cut may lie within a key
         data = data[: -max(map(len, keys))]
     return Body(hashlib.sha256(data).hexdigest(), data, wire.size)
-
-
-def _json(data: bytes | bytearray) -> dict[str, Any] | None:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx
 
+from auditor.models.response_body import parse_body
+
 MAX_BYTES = 8_000_000
 """Of one answer's body."""
 METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
@@ -45,9 +47,10 @@ class Wire:
         received: the beginning of its answer's body, at most `KEPT_BYTES`; None when no answer began.
         size: bytes of the answer that arrived.
         status: its HTTP status; None when no answer began.
+        never_connected: whether the last request found no server, so that nothing was sent.
     """
 
-    __slots__ = ("most", "received", "requests", "sent", "size", "status")
+    __slots__ = ("most", "never_connected", "received", "requests", "sent", "size", "status")
 
     def __init__(self, most: int = MAX_BYTES) -> None:
         self.most = most
@@ -55,11 +58,16 @@ class Wire:
         self.sent = b""
         self.status: int | None = None
         self.received: bytearray | None = None
+        self.never_connected = False
 
     @property
     def whole(self) -> bool:
         """Whether all of the answer that arrived is kept."""
         return self.received is not None and len(self.received) == self.size
+
+    def json(self) -> dict[str, Any] | None:
+        """The JSON object that arrived; None where none did, or not all of it is kept."""
+        return parse_body(self.received) if self.received is not None and self.whole else None
 
     def take(self, chunk: bytes) -> None:
         """More of the answer arrived."""
@@ -111,6 +119,7 @@ class Guarded(httpx.AsyncBaseTransport):
         request.headers["accept-encoding"] = "identity"
         wire = WIRE.get() or Wire()
         wire.requests, wire.size, wire.received, wire.status = wire.requests + 1, 0, None, None
+        wire.never_connected = False
         wire.sent = await request.aread()
         response = await self._answer(request)
         wire.status = response.status_code
@@ -134,6 +143,8 @@ class Guarded(httpx.AsyncBaseTransport):
             return await self._inner.handle_async_request(request)
         except httpx.ConnectError as error:
             if _never_connected(error):
+                wire = WIRE.get() or Wire()
+                wire.never_connected = True
                 raise Unreachable(str(error)) from error
             raise httpx.ReadError(str(error)) from error
         except httpx.RemoteProtocolError as error:
