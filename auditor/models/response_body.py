@@ -116,7 +116,9 @@ def _gemini_usage(usage: object) -> Usage:
     """Gemini's and Vertex AI's counts, in which hidden reasoning stands apart, and what is zero is left out."""
     if not isinstance(usage, Mapping):
         return Usage(usage, None)
-    return Usage(usage.get("promptTokenCount"), _sum(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount")))
+    return Usage(
+        usage.get("promptTokenCount"), _sum(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount"))
+    )
 
 
 def _ollama_usage(body: Mapping[str, Any]) -> Usage | None:

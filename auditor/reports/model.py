@@ -255,7 +255,9 @@ class CostRow(Part):
 
 
 class CostPart(Part):
-    """What the audit's answers cost, whenever they were asked; a call that two models share is counted for each."""
+    """What all requests of the audit cost, and the answers it rests on, whenever they were asked.
+
+    A call that two models share is counted for each."""
 
     total: CostRow
     rows: list[CostRow]

@@ -26,8 +26,8 @@ def _estimated(total: CostRow) -> str:
     if not total.estimated_usd:
         return ""
     return (
-        f" Of this, {usd(total.estimated_usd)} is an estimate: {plural(total.estimated_requests, 'request')} brought no "
-        "usable token counts, or no answer that arrived. The prompt is estimated as characters / 4, the answer as "
+        f" Of this, {usd(total.estimated_usd)} is an estimate: {plural(total.estimated_requests, 'request')} brought "
+        "no usable token counts, or no answer that arrived. The prompt is estimated as characters / 4, the answer as "
         "max_tokens, or as the model's largest where none was set."
     )
 
