@@ -69,7 +69,7 @@ def charge_usage(call: Call, price: TokenPrice | None, usage: Usage | None, cach
 
 
 def charge_estimate(call: Call, price: TokenPrice | None) -> Charge:
-    """What a request that was answered, or may have been, cost by estimate: the prompt's characters and `max_tokens`."""
+    """What an answered request cost by estimate, from the prompt's characters and `max_tokens`."""
     if price is None:
         return Charge(None, None, None, False)
     return Charge(None, None, _prompt_tokens(call) * price.input + _max_output_tokens(call) * price.output, True)

@@ -1,6 +1,6 @@
 """What a provider's finish reason means: one table for all of them, compared without regard to case.
 
-Sources: litellm's own map (`litellm_core_utils/core_helpers.py`) and the API references of OpenAI, Anthropic, Gemini and
+Sources: litellm's own map (`litellm_core_utils/core_helpers.py`) and the API references of OpenAI, Anthropic, Gemini,
 Vertex AI, Bedrock, Cohere, Mistral, Zhipu, DeepSeek, watsonx, Hugging Face TGI, Ollama, vLLM and OpenRouter. litellm
 turns every reason that it does not know into `stop`, so its mapped reason alone proves nothing.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,7 @@ from auditor.models.failures import Failure, classify, is_unreachable, let_go
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
 from auditor.models.record import body_of, recorded
 from auditor.models.response_body import Usage, is_counted, made_readable, usage_of
-from auditor.models.responses import read_response, usage_in
+from auditor.models.responses import Body, read_response, usage_in
 from auditor.models.transport import STAND_IN, WIRE, Wire
 
 
@@ -99,11 +100,13 @@ async def _send(
         if body is None or (readable := made_readable(body)) is None:
             raise
         response = await _replayed(endpoint, call, timeout_s, readable, error)
+    return _reader(call)(call, response, wire.json()), *usage_in(response)
+
+
+def _reader(call: Call) -> Callable[[Call, Any, Body], Answer]:
     if call.measure is None:
-        read = read_response
-    else:
-        read = read_echo if call.measure.is_completion else read_choice
-    return read(call, response, wire.json()), *usage_in(response)
+        return read_response
+    return read_echo if call.measure.is_completion else read_choice
 
 
 async def _ask(endpoint: Endpoint, call: Call, timeout_s: float) -> Any:

@@ -127,7 +127,10 @@ def _ollama_usage(body: Mapping[str, Any]) -> Usage | None:
 
 
 def _sum(first: object, *others: object) -> object:
-    """The sum where all that is there is a number; else the one that is none, so that nobody takes it for a count."""
-    known = [first, *(other for other in others if other is not None)]
-    strange = [value for value in known if not isinstance(value, int) or isinstance(value, bool)]
-    return strange[0] if strange else sum(known)  # type: ignore[call-overload]
+    """The sum where all that is there is a whole number; else what is none, so that nobody takes it for a count."""
+    total = 0
+    for value in (first, *(other for other in others if other is not None)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        total += value
+    return total

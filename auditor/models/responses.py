@@ -13,7 +13,7 @@ from auditor.models.structured import parses_in_full
 Body = Mapping[str, Any] | None
 READ_BY_FORM = frozenset({Purpose.DIRECT})
 """Purposes whose free text has a form, such as a score line, without which their reader takes no answer out of it."""
-NO_TEXT_LEFT = "the answer used up its tokens before any text, as hidden reasoning does: raise max_tokens, or ask for less reasoning"
+NO_TEXT_LEFT = "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
 
 
 def read_response(call: Call, response: Any, body: Body = None) -> Answer:

@@ -51,7 +51,7 @@ async def ask(server: FakeServer, *calls: Call, timeout_s: float = 60.0, **limit
         await gateway.close()
 
 
-UNUSABLE = {
+UNUSABLE: dict[str, Any] = {
     "absent": None,
     "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     "no completion": {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10},
@@ -107,7 +107,7 @@ async def test_an_answer_without_token_counts_is_read_and_paid_once_whatever_the
     [
         (lambda: completion(""), 100 + 40, False),
         (lambda: completion("", usage=False), ESTIMATE, True),
-        (lambda: Reply(body={"id": "1", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}), 7, False),
+        (lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}), 7, False),
         (lambda: Reply(raw=b"<html>gateway</html>"), ESTIMATE, True),
         (lambda: Reply(after=NEVER), ESTIMATE, True),
         (lambda: Reply(drop=True), ESTIMATE, True),

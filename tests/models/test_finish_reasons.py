@@ -70,7 +70,8 @@ async def ask(
     [
         ("stop", Meaning.COMPLETE), ("STOP", Meaning.COMPLETE), ("end_turn", Meaning.COMPLETE),
         ("COMPLETE", Meaning.COMPLETE), ("eos_token", Meaning.COMPLETE), (None, Meaning.COMPLETE),
-        ("", Meaning.COMPLETE), ("length", Meaning.TRUNCATED), ("MAX_TOKENS", Meaning.TRUNCATED), ("Model_Length", Meaning.TRUNCATED),
+        ("", Meaning.COMPLETE), ("length", Meaning.TRUNCATED), ("MAX_TOKENS", Meaning.TRUNCATED),
+        ("Model_Length", Meaning.TRUNCATED),
         ("pause_turn", Meaning.TRUNCATED), ("model_context_window_exceeded", Meaning.TRUNCATED),
         ("ERROR_LIMIT", Meaning.TRUNCATED), ("content_filter", Meaning.REFUSED), ("SAFETY", Meaning.REFUSED),
         ("RECITATION", Meaning.REFUSED), ("refusal", Meaning.REFUSED), ("guardrail_intervened", Meaning.REFUSED),
