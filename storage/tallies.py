@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Integer, Select, Subquery, Table, case, cast, func, literal, select, union_all
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain import Outcome, Purpose, Ruling
 from auditor.storage.database import Database, table_of
@@ -26,6 +27,7 @@ from auditor.storage.tables import (
 )
 
 T = TypeVar("T")
+Columns = ReadOnlyColumnCollection[str, Any]
 
 
 class OutcomeTally(NamedTuple):
@@ -246,33 +248,32 @@ def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
 
 def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
     """Calls of an audit by model, purpose, price and what served them, in order."""
-    answer = table_of(AnswerRow).c
-    calls = _spending(_calls(audit_id)).subquery()
-    c = calls.c
-    group = (c.name, c.purpose, c.cost_usd)
-    served = (answer.served_model, answer.fingerprint, answer.altered)
-    rest = (c.estimated_usd, answer.finish_reason, c.is_current)
+    calls, answer = _with_requests(_calls(audit_id)), table_of(AnswerRow)
+    c, a = calls.c, answer.c
+    group = (c.name, c.purpose, _cost_of(c, a))
+    served = (a.served_model, a.fingerprint, a.altered)
+    rest = (c.estimated_usd, a.finish_reason, c.is_current)
     query = (
         select(
             *group,
             func.count(),
-            func.count(answer.key),
-            func.coalesce(func.sum(c.prompt_tokens), 0),
-            func.coalesce(func.sum(c.completion_tokens), 0),
-            _count_if(answer.key.is_not(None) & answer.completion_tokens.is_(None)),
+            func.count(a.key),
+            func.coalesce(func.sum(case((c.charged == 0, a.prompt_tokens), else_=c.prompt_tokens)), 0),
+            func.coalesce(func.sum(case((c.charged == 0, a.completion_tokens), else_=c.completion_tokens)), 0),
+            _count_if(a.key.is_not(None) & a.completion_tokens.is_(None)),
             *served,
-            func.min(answer.created_at),
-            func.max(answer.created_at),
-            func.coalesce(func.sum(answer.cached_tokens), 0),
-            func.coalesce(func.sum(case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)), 0),
+            func.min(a.created_at),
+            func.max(a.created_at),
+            func.coalesce(func.sum(a.cached_tokens), 0),
+            func.coalesce(func.sum(case((a.cached_tokens.is_not(None), a.prompt_tokens), else_=0)), 0),
             cast(func.sum(c.attempts), Integer),
-            cast(func.sum(c.unpriced), Integer),
+            _count_if(_is_unpriced(c, a)),
             c.estimated_usd,
             cast(func.sum(c.estimated), Integer),
-            answer.finish_reason,
+            a.finish_reason,
             c.is_current,
         )
-        .select_from(calls.outerjoin(table_of(AnswerRow), answer.key == c.key))
+        .select_from(calls.outerjoin(answer, a.key == c.key))
         .group_by(*group, *served, *rest)
         .order_by(*(column.nulls_first() for column in (*group, *served, *rest)))
     )
@@ -281,51 +282,57 @@ def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
 
 def cost(db: Database, audit_id: int) -> Cost:
     """What all requests of an audit cost, each call counted once whoever gave its answer and whatever for."""
-    calls = _spending(select(_calls(audit_id).c.key).distinct().subquery()).subquery().c
-    query = select(calls.cost_usd, func.count(), func.sum(calls.unpriced)).group_by(calls.cost_usd)
+    calls, answer = _with_requests(select(_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
+    c, a = calls.c, answer.c
+    usd = _cost_of(c, a)
+    query = (
+        select(usd, func.count(), _count_if(_is_unpriced(c, a)))
+        .select_from(calls.outerjoin(answer, a.key == c.key))
+        .group_by(usd)
+    )
     with db.read() as connection:
         found = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
     known = [usd * n for usd, n, _ in found if usd is not None]
     return Cost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in found))
 
 
-def _spending(calls: Subquery) -> Select[Any]:
-    """What each call cost, and its tokens: by its requests; where these were not charged one by one, by its answer.
+def _with_requests(calls: Subquery) -> Subquery:
+    """Calls with the sums over their requests; `charged` counts those that were charged one by one.
 
     Args:
         calls: with a column `key`; its other columns are kept.
     """
-    answer, attempt = table_of(AnswerRow).c, table_of(AttemptRow).c
-    charged = func.count(attempt.estimated)
-    unknown = _count_if(attempt.estimated.is_not(None) & attempt.cost_usd.is_(None))
-    known = func.sum(case((attempt.cost_usd > 0, attempt.cost_usd)))  # NULL where nothing that is known was charged
-    free = (charged > 0) & (unknown == 0) & answer.key.is_not(None)
-
-    def counted(tokens: str) -> ColumnElement[Any]:
-        return case((charged == 0, answer[tokens]), else_=func.sum(attempt[tokens])).label(tokens)
-
+    t = table_of(AttemptRow).c
     return (
         select(
             *calls.c,
-            case((charged == 0, answer.cost_usd), (free, func.coalesce(known, 0.0)), else_=known).label("cost_usd"),
-            case(
-                (charged == 0, case((answer.key.is_not(None) & answer.cost_usd.is_(None), 1), else_=0)),
-                (unknown > 0, 1),
-                else_=0,
-            ).label("unpriced"),
-            func.coalesce(func.sum(case((attempt.estimated.is_(True), attempt.cost_usd))), 0.0).label("estimated_usd"),
-            _count_if(attempt.estimated.is_(True)).label("estimated"),
-            func.count(attempt.id).label("attempts"),
-            counted("prompt_tokens"),
-            counted("completion_tokens"),
+            func.count(t.id).label("attempts"),
+            func.count(t.estimated).label("charged"),
+            _count_if(t.estimated.is_not(None) & t.cost_usd.is_(None)).label("unknown"),
+            func.sum(t.cost_usd).label("usd"),
+            func.coalesce(func.sum(case((t.estimated.is_(True), t.cost_usd))), 0.0).label("estimated_usd"),
+            _count_if(t.estimated.is_(True)).label("estimated"),
+            func.sum(t.prompt_tokens).label("prompt_tokens"),
+            func.sum(t.completion_tokens).label("completion_tokens"),
         )
-        .select_from(
-            calls.outerjoin(table_of(AttemptRow), attempt.key == calls.c.key).outerjoin(
-                table_of(AnswerRow), answer.key == calls.c.key
-            )
-        )
-        .group_by(*calls.c, *(answer[name] for name in ("key", "cost_usd", "prompt_tokens", "completion_tokens")))
+        .select_from(calls.outerjoin(table_of(AttemptRow), t.key == calls.c.key))
+        .group_by(*calls.c)
+        .subquery()
     )
+
+
+def _cost_of(call: Columns, answer: Columns) -> ColumnElement[float | None]:
+    """A call's cost: of its requests, or of its answer where an older program did not charge them one by one.
+
+    NULL where nothing known was charged: no price is known, or every request failed before it cost anything.
+    """
+    is_free = (call.unknown == 0) & answer.key.is_not(None)
+    return case((call.charged == 0, answer.cost_usd), ((call.usd > 0) | is_free, call.usd))
+
+
+def _is_unpriced(call: Columns, answer: Columns) -> ColumnElement[bool]:
+    without_price = (call.charged == 0) & answer.key.is_not(None) & answer.cost_usd.is_(None)
+    return without_price | (call.unknown > 0)
 
 
 def answer_means(db: Database) -> list[AnswerMean]:

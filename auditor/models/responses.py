@@ -40,8 +40,9 @@ def read_response(call: Call, response: Any, body: Body = None) -> Answer:
         text = called
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
     outcome, error = (Outcome.REFUSED, None) if refusal else _outcome(call, response, body, text)
-    said = None if outcome is Outcome.SERVER_ERROR else text or refusal
-    return answer_of(call, response, body, outcome, text=said, error=error)
+    if outcome is Outcome.SERVER_ERROR and (text or "").strip():
+        text = None  # whatever was written before the provider failed counts for nothing
+    return answer_of(call, response, body, outcome, text=text or refusal, error=error)
 
 
 def _outcome(call: Call, response: Any, body: Body, text: str | None) -> tuple[Outcome, str | None]:
