@@ -57,10 +57,10 @@ class Book:
             if error.answer is None:
                 await ledger.recall(self.db, self.run, call)
             else:
-                await ledger.record(self.db, call, error.answer, run=self.run)
+                await ledger.record(self.db, call, error.answer, run=self.run, audit_id=self.audit_id)
             raise
         failpoint("after_response")
-        answer = await ledger.record(self.db, call, found.answer, run=self.run)
+        answer = await ledger.record(self.db, call, found.answer, run=self.run, audit_id=self.audit_id)
         failpoint("after_record")
         return found if answer is found.answer else replace(found, answer=answer)
 

@@ -65,8 +65,14 @@ async def recall(db: Database, run: str, call: Call) -> None:
     await db.writer.write(_Note(settled=(run, call.key)))
 
 
-async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> Answer:
+async def record(
+    db: Database, call: Call, answer: Answer, *, run: str | None = None, audit_id: int | None = None
+) -> Answer:
     """Record a call's attempts, and its answer if one arrived; durable when this returns.
+
+    Args:
+        run: that noted the call before it went out.
+        audit_id: of the audit that asked, which the attempts are charged to.
 
     Returns:
         The answer as it is recorded: one that the database cannot hold is a failure of this call.
@@ -74,23 +80,26 @@ async def record(db: Database, call: Call, answer: Answer, *, run: str | None = 
     Raises:
         StorageError: nothing can be recorded any more.
     """
+    note = functools.partial(_returned, call, run=run, audit_id=audit_id)
     try:
         row = as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None
-        await db.writer.write(_returned(call, answer, run, row))
+        await db.writer.write(note(answer, row))
         return answer
     except UnstorableError as error:
         failure = _not_stored(answer, error)
-        note = _returned(call, failure, run, None)
-        attempts = [make_storable(AttemptRow, attempt) for attempt in note.attempts]
-        await db.writer.write(replace(note, attempts=attempts))
+        failed = note(failure, None)
+        attempts = [make_storable(AttemptRow, attempt) for attempt in failed.attempts]
+        await db.writer.write(replace(failed, attempts=attempts))
         return failure
 
 
-def _returned(call: Call, answer: Answer, run: str | None, row: dict[str, Any] | None) -> _Note:
+def _returned(
+    call: Call, answer: Answer, row: dict[str, Any] | None, *, run: str | None, audit_id: int | None
+) -> _Note:
     return _Note(
         settled=None if run is None else (run, call.key),
         payloads={a.body.digest: a.body.data for a in answer.attempts if a.body},
-        attempts=[_attempt_values(call, attempt) for attempt in answer.attempts],
+        attempts=[_attempt_values(call, attempt, audit_id) for attempt in answer.attempts],
         answer=row,
     )
 
@@ -221,7 +230,7 @@ def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
     }
 
 
-def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
+def _attempt_values(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
     return {
         "key": call.key,
         "number": attempt.number,
@@ -235,6 +244,12 @@ def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
         "retry_after_s": attempt.retry_after_s,
         "size": attempt.body.size if attempt.body else None,
         "payload": attempt.body.digest if attempt.body else None,
+        "audit_id": audit_id,
+        "name": call.name,
+        "prompt_tokens": attempt.prompt_tokens,
+        "completion_tokens": attempt.completion_tokens,
+        "cost_usd": attempt.cost_usd,
+        "estimated": attempt.estimated,
     }
 
 

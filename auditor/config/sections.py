@@ -191,7 +191,9 @@ class Limits(Section):
     """Bounds on money, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None
-    """No call goes out once this much is spent; None is no limit."""
+    """No call goes out once this much is spent; None is no limit.
+
+    Every request that was answered counts, retries included; one without usable token counts is charged by estimate."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Requests for one call at most, retries included."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0

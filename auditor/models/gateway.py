@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Measure, Outcome
+from auditor.domain import Answer, Attempt, Call, Measure, Outcome, total_cost
 from auditor.errors import AuditorError, Interrupted, ModelSetupError
-from auditor.models.budget import Budget, require_prices, size
+from auditor.models.budget import Budget, charge_estimate, require_prices, size
 from auditor.models.door import TokenPrice
 from auditor.models.endpoint import embedded_slots, price_of
 from auditor.models.failures import Failure
@@ -136,18 +136,19 @@ class Gateway:
     async def _ask(self, line: _Line, call: Call) -> Answer:
         deadline: float | None = None
         attempts: list[Attempt] = []
+        costs: list[float | None] = []
         answer = Answer(call.key, Outcome.TIMEOUT)
         while len(attempts) < self._limits.max_attempts:
             if (refused := line.refuse(call)) is not None:
-                return replace(refused, attempts=tuple(attempts))
+                return replace(refused, attempts=tuple(attempts), cost_usd=total_cost(costs))
             estimate = self.budget.estimate(call, line.price)
             if not self.budget.allows(estimate):
-                return _over_budget(call, attempts)
+                return _over_budget(call, attempts, costs)
             async with self._turn(line, call):
                 in_time = deadline is None or time.monotonic() < deadline
                 goes = in_time and line.refuse(call) is None and not self._stop.is_set()
                 if goes and not self.budget.reserve(estimate):
-                    return _over_budget(call, attempts)
+                    return _over_budget(call, attempts, costs)
                 if goes:
                     # Waiting for a first slot is our own doing, and no part of the call's time.
                     deadline = deadline or time.monotonic() + self._limits.deadline_s
@@ -160,13 +161,14 @@ class Gateway:
                     break
                 raise Interrupted
             attempts += answer.attempts
+            costs.append(answer.cost_usd)
             _tell(line, failure, first=len(attempts) == 1)
             reason = await self._wait(line, failure, len(attempts), deadline or 0.0)
             if reason:
                 answer, attempts[-1] = with_reason(answer, reason), with_reason(attempts[-1], reason)
             if reason is not None:
                 break
-        return replace(answer, attempts=tuple(attempts))
+        return replace(answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
     async def _wait(self, line: _Line, failure: Failure | None, attempts: int, deadline: float) -> str | None:
         """Wait before another try; where there is none, the reason, which may be empty."""
@@ -199,11 +201,24 @@ class Gateway:
         failure = reply.failure
         if failure and (failure.blocks or (reply.unreachable and not line.reached and number >= UNREACHABLE_AFTER)):
             line.blocked = failure
-        return reply.answer, failure
+        return _charged(call, line.price, reply.answer), failure
 
 
-def _over_budget(call: Call, attempts: Sequence[Attempt]) -> Answer:
-    return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
+def _charged(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
+    """The answer with a charge for requests of which nobody heard again, because the process that sent them died."""
+    if not any(attempt.estimated is None for attempt in answer.attempts):
+        return answer
+    charge = charge_estimate(call, price)
+    attempts = [
+        replace(a, cost_usd=charge.usd, estimated=charge.estimated) if a.estimated is None else a
+        for a in answer.attempts
+    ]
+    return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([a.cost_usd for a in attempts]))
+
+
+def _over_budget(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
+    why = "the budget is spent"
+    return Answer(call.key, Outcome.OVER_BUDGET, error=why, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
 
 def _limiters(

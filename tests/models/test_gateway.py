@@ -98,12 +98,15 @@ async def test_a_run_keeps_one_client_whatever_time_is_left(server: FakeServer) 
         await gateway.close()
 
 
-async def test_an_unknown_price_and_missing_usage_are_unknown_and_not_zero(server: FakeServer) -> None:
+async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estimate(server: FakeServer) -> None:
     [unpriced] = await ask(section(server), call())
     assert unpriced.cost_usd is None
     server.script = lambda _: completion("hello", usage=False)
     [uncounted] = await ask(section(server, price={"input": 1, "output": 1}), call())
-    assert (uncounted.prompt_tokens, uncounted.completion_tokens, uncounted.cost_usd) == (None, None, None)
+    assert (uncounted.prompt_tokens, uncounted.completion_tokens) == (None, None)
+    assert uncounted.cost_usd == pytest.approx(1e-6 + 50e-6)  # "hi" is a token at most, and max_tokens is 50
+    [unknown] = await ask(section(server), call())
+    assert unknown.cost_usd is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.config import EMBEDDED, AuditConfig, BatchSection
-from auditor.domain import Answer, Call, Measure
+from auditor.domain import Answer, Call, Measure, total_cost
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.models.batches import dialect_of
 from auditor.models.batches.offline import written
@@ -232,5 +232,7 @@ def _is_chat(call: Call) -> bool:
 
 def _joined(past: Answer | None, answer: Answer) -> Answer:
     """The last answer, with all attempts that were made for it, numbered through."""
-    attempts = [*(past.attempts if past else ()), *(answer.attempts if answer is not past else ())]
-    return replace(answer, attempts=tuple(replace(a, number=i) for i, a in enumerate(attempts, 1)))
+    is_new = answer is not past
+    attempts = [*(past.attempts if past else ()), *(answer.attempts if is_new else ())]
+    cost = total_cost([past.cost_usd, answer.cost_usd]) if past and is_new else answer.cost_usd
+    return replace(answer, attempts=tuple(replace(a, number=i) for i, a in enumerate(attempts, 1)), cost_usd=cost)

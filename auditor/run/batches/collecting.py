@@ -181,8 +181,8 @@ async def _hand(office: Office, tray: Tray, desk: Desk, waiter: Waiter, result: 
 
 def _never_asked(waiter: Waiter, why: str) -> Reply:
     why = storable(why)
-    attempt = Attempt(waiter.number, datetime.now(UTC), 0.0, Outcome.TIMEOUT, error=why)
-    answer = Answer(waiter.call.key, Outcome.TIMEOUT, error=why, attempts=(attempt,))
+    attempt = Attempt(waiter.number, datetime.now(UTC), 0.0, Outcome.TIMEOUT, error=why, cost_usd=0.0, estimated=False)
+    answer = Answer(waiter.call.key, Outcome.TIMEOUT, error=why, attempts=(attempt,), cost_usd=0.0)
     return Reply(answer, Failure(Outcome.TIMEOUT, True, False, why))
 
 
