@@ -191,7 +191,7 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     params = {"api_version": "2024-10-21"} if model.startswith("azure/") else {}
     key = None if provider_of(model) in SIGNED else f"os.environ/{KEY_VARIABLE}"
     continuations = (" a", " b") if measure is Measure.ECHO else ()
-    asked = params_of(measure) if measure else {"max_tokens": 5}
+    asked = params_of(measure) if measure else {"max_tokens": 50}
     call = Call(
         "m", model, (Message("user", "hi"),), Purpose.DIRECT, params=asked, measure=measure, continuations=continuations
     )
@@ -232,7 +232,7 @@ async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
 @pytest.mark.parametrize("name", [*NOT_JSON, *NO_ANSWER])
 async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> None:
     raw = NOT_JSON[name][0] if name in NOT_JSON else json.dumps(NO_ANSWER[name]).encode()
-    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 5})
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 50})
     door.open_client()
     try:
         reply = await read(
