@@ -18,7 +18,7 @@ from auditor.errors import NotAllowedError, StorageError
 from auditor.storage.database import Database
 from auditor.storage.engine import server_settings
 from auditor.storage.roles import GRAPH_SCHEMA
-from auditor.storage.sqlite_file import WatchedFile, create_private
+from auditor.storage.sqlite_file import WatchedFile, create_database_file
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -47,7 +47,7 @@ async def checkpointer(db: Database) -> AsyncIterator[Saver]:
 @asynccontextmanager
 async def _beside_file(database: Path, serde: JsonPlusSerializer) -> AsyncIterator[Saver]:
     path = database.with_name(f"{database.stem}.graph.db")
-    create_private(path)
+    create_database_file(path)
     try:
         async with aiosqlite.connect(path) as connection:
             saver = _WatchedSaver(connection, serde, WatchedFile(path))

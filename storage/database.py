@@ -19,7 +19,7 @@ from auditor.storage import locks, schema
 from auditor.storage.engine import make_engine, reading, shown
 from auditor.storage.filesystems import refuse_network
 from auditor.storage.schema import State
-from auditor.storage.sqlite_file import WatchedFile, create_private, is_read_only
+from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only
 from auditor.storage.writer import Job, T, Writer, unusable
 
 DEFAULT_URL = "sqlite:///auditor.db"
@@ -119,7 +119,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
     if path is not None:
         _check_place(path, create)
         if create:
-            create_private(path)
+            create_database_file(path)
     engine = make_engine(url)
     try:
         try:

@@ -114,7 +114,7 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     table = table_of(RatingRow)
     row = connection.execute(insert(table).returning(*table.c), as_stored(RatingRow, values)).mappings().one()
     # SQLite returns a whole number of a float column as an int here, and as a float when it is read again.
-    chain.extend(connection, "rating", [as_stored(RatingRow, row)])
+    chain.extend(connection, "rating", [as_stored(RatingRow, dict(row))])
     return int(row["id"])
 
 

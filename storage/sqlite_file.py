@@ -19,19 +19,29 @@ OPEN_FILES = Path("/proc/self/fd")
 SHOWN_ANSWERS = 5
 
 
-def create_private(path: Path) -> None:
-    """Create an empty file that only its owner may read, unless there is one; SQLite's own files beside it follow suit.
+def create_database_file(path: Path) -> None:
+    """Create a file by `create_private` for SQLite, whose own files beside it get the same permissions.
 
     Raises:
         StorageError: the folder cannot be written to.
     """
     try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE)
-    except FileExistsError:
-        return
+        create_private(path)
     except OSError as error:
         how_to_fix = "Name another place with --storage, or make this folder writable."
         raise StorageError(f"{path}: cannot be created: {error.strerror}.", how_to_fix) from None
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read, unless there is a file of this name.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE)
+    except FileExistsError:
+        return
     os.close(handle)
     path.chmod(PRIVATE)  # a process's umask may have taken the owner's permissions too
 

@@ -55,8 +55,9 @@ def _to_standard_output() -> Iterator[None]:
             yield
             sys.stdout.flush()
     except AuditorError:
-        if sys.stdout is sys.__stdout__:  # what is left in its buffer would fail again at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream = sys.__stdout__
+        if stream is not None and sys.stdout is stream:  # what is left in its buffer would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise
 
 

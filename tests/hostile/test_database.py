@@ -149,7 +149,7 @@ def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeSer
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """The folder as it is on a file system that is mounted read-only, which holds for root too."""
-    mounts = [["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]]
+    mounts: list[list[str | Path]] = [["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]]
     for number, words in enumerate(mounts):
         try:
             subprocess.run(words, check=True, capture_output=True)
@@ -330,7 +330,7 @@ def privacy(path: Path) -> dict[str, str] | None:
 def full_disk(folder: Path, size: int) -> Iterator[None]:
     """The folder on a disk of so many bytes."""
     folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
+    words: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
     try:
         subprocess.run(words, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import StorageError
-from auditor.storage.sqlite_file import WatchedFile, create_private, permissions, refuse_unread_log
+from auditor.storage.sqlite_file import (
+    WatchedFile,
+    create_database_file,
+    create_private,
+    permissions,
+    refuse_unread_log,
+)
 
 
 def mode(path: Path) -> int:
@@ -33,7 +39,7 @@ def test_a_new_file_is_its_owners_and_an_old_one_is_left_as_it_is(tmp_path: Path
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"a\.db: cannot be created: No such file or directory\. Name another"):
-        create_private(tmp_path / "none" / "a.db")
+        create_database_file(tmp_path / "none" / "a.db")
 
 
 def test_the_permissions_are_those_of_all_its_files(tmp_path: Path) -> None:
