@@ -6,7 +6,21 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Integer, Select, Subquery, Table, case, cast, func, literal, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Subquery,
+    Table,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain import Outcome, Purpose, Ruling
@@ -331,8 +345,8 @@ def _cost_of(call: Columns, answer: Columns) -> ColumnElement[float | None]:
 
 
 def _is_unpriced(call: Columns, answer: Columns) -> ColumnElement[bool]:
-    without_price = (call.charged == 0) & answer.key.is_not(None) & answer.cost_usd.is_(None)
-    return without_price | (call.unknown > 0)
+    """Whether a call was answered at a price that is not known."""
+    return or_(call.unknown > 0, and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
 
 
 def answer_means(db: Database) -> list[AnswerMean]:

@@ -133,8 +133,8 @@ def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
     t = table_of(AnswerRow)
     keys = [x.key for x in results.traces(db, audit.id) if x.model == "birch" and x.outcome.is_answer][:3]
     reasons = ["brand <new>", "brand <new>", "MAX_TOKENS"]
-    for key, reason in zip(keys, reasons, strict=True):
-        db.write(lambda c, k=key, r=reason: c.execute(t.update().where(t.c.key == k).values(finish_reason=r)))
+    changes = [t.update().where(t.c.key == k).values(finish_reason=r) for k, r in zip(keys, reasons, strict=True)]
+    db.write(lambda connection: [connection.execute(change) for change in changes])
     report = build_report(db, "reasons")
     [row] = report.coverage.undocumented
     assert (row.name, row.reason, row.answers) == ("birch", "brand <new>", 2)

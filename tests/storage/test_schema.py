@@ -132,9 +132,10 @@ def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(f
 def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(fresh: list[str]) -> None:
     storage, _ = fresh
     engine = make_engine(storage, foreign_keys=False)
-    audit = {"name": "a", "survey": "{}", "stage": "done", "created_at": "1", "updated_at": "1", "environment": "{}"}
-    told = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok"}
-    rows = [
+    audit: dict[str, object] = {"name": "a", "survey": "{}", "stage": "done", "environment": "{}"}
+    audit |= {"created_at": "1", "updated_at": "1"}
+    told: dict[str, object] = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok"}
+    rows: list[tuple[str, dict[str, object]]] = [
         ("audit", audit),
         ("answer", told | {"request": "{}", "created_at": "1", "cost_usd": 0.25, "prompt_tokens": 7}),
         *(("attempt", told | {"number": n, "started_at": "1", "latency_s": 0.5}) for n in (1, 2)),
@@ -143,10 +144,10 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(f
             {"audit_id": 1, "model": "m", "country": "c", "topic": "t", "sample": 0, "outcome": "ok", "key": "k"},
         ),
     ]
+    rows[-1][1].update(model="m", outcome="ok")
     with engine.begin() as connection:
         migrations.upgrade(connection, "0005")
         for table, row in rows:
-            row = row | ({"language": "en"} if table == "trace" else {})
             names, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
             connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
     engine.dispose()
@@ -159,8 +160,8 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(f
             (2, None, None, None),
         ]
         assert tallies.cost(db, 1) == (0.25, 0)
-        [row] = tallies.call_tallies(db, 1)
-        assert (row.attempts, row.cost_usd, row.prompt_tokens, row.estimated) == (2, 0.25, 7, 0)
+        [tally] = tallies.call_tallies(db, 1)
+        assert (tally.attempts, tally.cost_usd, tally.prompt_tokens, tally.estimated) == (2, 0.25, 7, 0)
 
 
 def test_an_upgrade_keeps_every_row_and_a_copy_of_what_was(file_storage: str, versions: Path) -> None:
