@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiosqlite
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -17,6 +18,7 @@ from auditor.errors import NotAllowedError, StorageError
 from auditor.storage.database import Database
 from auditor.storage.engine import server_settings
 from auditor.storage.roles import GRAPH_SCHEMA
+from auditor.storage.sqlite_file import WatchedFile, create_database_file
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -44,13 +46,32 @@ async def checkpointer(db: Database) -> AsyncIterator[Saver]:
 
 @asynccontextmanager
 async def _beside_file(database: Path, serde: JsonPlusSerializer) -> AsyncIterator[Saver]:
+    path = database.with_name(f"{database.stem}.graph.db")
+    create_database_file(path)
     try:
-        async with aiosqlite.connect(database.with_name(f"{database.stem}.graph.db")) as connection:
-            saver = AsyncSqliteSaver(connection, serde=serde)
+        async with aiosqlite.connect(path) as connection:
+            saver = _WatchedSaver(connection, serde, WatchedFile(path))
             await saver.setup()
             yield saver
     except sqlite3.Error as error:
         raise StorageError(f"the graph's memory beside {database} cannot be written: {error}.", MEND) from error
+
+
+class _WatchedSaver(AsyncSqliteSaver):
+    """Fails after a write to a file that is no longer at its path: SQLite would go on writing to it silently."""
+
+    def __init__(self, connection: aiosqlite.Connection, serde: JsonPlusSerializer, file: WatchedFile) -> None:
+        super().__init__(connection, serde=serde)
+        self._file = file
+
+    async def aput(self, *args: Any, **options: Any) -> RunnableConfig:
+        config = await super().aput(*args, **options)
+        self._file.check()
+        return config
+
+    async def aput_writes(self, *args: Any, **options: Any) -> None:
+        await super().aput_writes(*args, **options)
+        self._file.check()
 
 
 @asynccontextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from auditor.agents.context import Asker
 from auditor.domain import Answer, Call
@@ -15,7 +15,9 @@ from auditor.storage.database import Database
 
 
 class Answered(Protocol):
-    """What came of a call, with its answer."""
+    """What came of a call, with its answer: a data class."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def answer(self) -> Answer:
@@ -42,6 +44,8 @@ class Book:
     async def keep(self, call: Call, ask: Callable[[Call], Awaitable[T]]) -> T:
         """What came of a call, recorded: that it was asked before it goes out, and its answer at once.
 
+        An answer that the database cannot hold is returned as a failure of this call.
+
         Raises:
             AuditorError: nothing could be asked, or nothing more can be recorded.
         """
@@ -49,13 +53,16 @@ class Book:
         await ledger.dispatch(self.db, self.run, self.audit_id, call)
         try:
             found = await ask(call)
-        except AuditorError:
-            await ledger.recall(self.db, self.run, call)
+        except AuditorError as error:
+            if error.answer is None:
+                await ledger.recall(self.db, self.run, call)
+            else:
+                await ledger.record(self.db, call, error.answer, run=self.run, audit_id=self.audit_id)
             raise
         failpoint("after_response")
-        await ledger.record(self.db, call, found.answer, run=self.run)
+        answer = await ledger.record(self.db, call, found.answer, run=self.run, audit_id=self.audit_id)
         failpoint("after_record")
-        return found
+        return found if answer is found.answer else replace(found, answer=answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -90,7 +91,8 @@ def redirecting() -> list[str]:
 
 
 def quiet() -> None:
-    """Keep other libraries' loggers to errors; their debug output holds prompts."""
+    """Keep other libraries' loggers to errors; their debug output holds prompts. pydantic warns of odd answers."""
+    warnings.filterwarnings("ignore", category=UserWarning, module="pydantic")
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.ERROR)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
+
+if TYPE_CHECKING:
+    from auditor.domain import Answer
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
@@ -20,9 +23,12 @@ class AuditorError(Exception):
         message: what is wrong, and where.
         mend: how to mend it, as an instruction; may be empty.
         exit_code: the process's exit code when this error ends a command.
+        answer: what had come of the call that this error ended, so that its attempts are recorded; None where no
+            request had gone out.
     """
 
     exit_code: ClassVar[int] = 1
+    answer: Answer | None = None
 
     def __init__(self, message: str, mend: str = "") -> None:
         super().__init__(message)
@@ -31,6 +37,12 @@ class AuditorError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.mend}".rstrip()
+
+    def with_answer(self, answer: Answer | None) -> Self:
+        """This error, for one call: another may have ended with the same one."""
+        error = type(self)(self.message, self.mend)
+        error.answer = answer
+        return error
 
 
 class Interrupted(AuditorError):
@@ -66,6 +78,10 @@ class StorageError(AuditorError):
 
 class EmptyStorageError(StorageError):
     """The database is there, and nothing is in it yet."""
+
+
+class UnstorableError(StorageError):
+    """The database cannot hold a row because of what is in the row; other rows are not affected."""
 
 
 class NotAllowedError(StorageError):

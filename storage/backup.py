@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from auditor.errors import StorageError
+from auditor.storage.sqlite_file import connect_immutable, create_private, is_read_only
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -21,6 +22,7 @@ def copy_database(source: Path, target: Path) -> None:
     part = target.with_name(f"{target.name}.part")
     try:
         part.unlink(missing_ok=True)
+        create_private(part)
         with closing(_reader(source)) as old, closing(sqlite3.connect(part)) as new:
             old.backup(new)
             new.execute("PRAGMA journal_mode=DELETE")  # one file, and nothing beside it
@@ -39,7 +41,15 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def _reader(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+    try:
+        connection.execute("PRAGMA schema_version")
+    except sqlite3.OperationalError:
+        connection.close()
+        if not is_read_only(path):
+            raise
+        return connect_immutable(path)
+    return connection
 
 
 def _to_disk(path: Path) -> None:

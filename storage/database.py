@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Insert, Table
+from sqlalchemy import Column, Connection, Engine, Insert, Table, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlmodel import SQLModel
 
-from auditor.errors import StorageError, UsageError
+from auditor.errors import StorageError, UnstorableError, UsageError
 from auditor.storage import locks, schema
 from auditor.storage.engine import make_engine, reading, shown
 from auditor.storage.filesystems import refuse_network
 from auditor.storage.schema import State
+from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only
 from auditor.storage.writer import Job, T, Writer, unusable
 
 DEFAULT_URL = "sqlite:///auditor.db"
@@ -33,7 +35,10 @@ class Database:
         self.path = path
         """The file, for SQLite; None for a server."""
         self.engine = engine
-        self.writer = Writer(engine)
+        file = None if path is None else WatchedFile(path)
+        if file is not None:  # to a path that is empty SQLite would make a new database
+            event.listen(engine, "do_connect", lambda *_: file.check())
+        self.writer = Writer(engine, file)
         self.upgraded = upgraded
         """What was changed in it when it was opened."""
         self._reading = reading(engine)
@@ -113,9 +118,18 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
     path = sqlite_path(url)
     if path is not None:
         _check_place(path, create)
+        if create:
+            create_database_file(path)
     engine = make_engine(url)
     try:
-        upgraded = _make_ready(engine, url, path, create)
+        try:
+            upgraded = _make_ready(engine, url, path, create)
+        except OperationalError:
+            if path is None or not is_read_only(path):
+                raise
+            engine.dispose()
+            engine = make_engine(url, immutable=True)
+            upgraded = _make_ready(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
         said = " ".join(str(error.orig).split())
@@ -184,9 +198,47 @@ def table_of(row: type[SQLModel]) -> Table:
 
 
 def as_stored(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in the types of their columns, so that they are what will be read again: a column of floats has no 0."""
+    """Convert values to their columns' types, so that they equal what is read back: a float column holds no int 0.
+
+    Raises:
+        UnstorableError: a value that its column cannot hold, such as a number that is not finite.
+    """
     columns = table_of(row).c
-    return {name: v if v is None else columns[name].type.python_type(v) for name, v in values.items()}
+    return {name: v if v is None else _of_column(columns[name], v) for name, v in values.items()}
+
+
+def make_storable(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert values like `as_stored`, but replace what no database can hold: a number by None, a text by escapes."""
+    columns = table_of(row).c
+    return {name: _repaired(columns[name], value) for name, value in values.items()}
+
+
+def _repaired(column: Column[Any], value: Any) -> Any:
+    if isinstance(value, str):
+        value = value.encode("utf-8", "backslashreplace").decode("utf-8")
+    try:
+        value = None if value is None else _of_column(column, value)
+    except UnstorableError:
+        return None
+    is_too_large = isinstance(value, int) and not -(2**31) <= value < 2**31  # PostgreSQL's INTEGER; SQLite's has 64 bit
+    return None if is_too_large else value
+
+
+def _of_column(column: Column[Any], value: Any) -> Any:
+    kind = column.type.python_type
+    try:
+        value = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _not_of_column(column) from None
+    if kind is float:
+        if not math.isfinite(value):
+            raise _not_of_column(column)
+        return value + 0.0  # SQLite stores -0.0 as 0.0
+    return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
+
+
+def _not_of_column(column: Column[Any]) -> UnstorableError:
+    return UnstorableError(f"the value of '{column.name}' is not one that '{column.table.name}' can hold.")
 
 
 def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:

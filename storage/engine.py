@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import re
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -13,6 +15,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from auditor.errors import UsageError
+from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log
 
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
 WRITING, RUNNING = 0x61756469, 0x61756475
@@ -52,12 +55,13 @@ def require_shared(url: str) -> None:
         )
 
 
-def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
+def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False) -> Engine:
     """An engine whose transactions begin as those of a writer, unless they are begun with `reading`.
 
     Args:
         foreign_keys: False only for a migration, which makes tables anew: dropping one would empty those that refer
             to it.
+        immutable: True only for a file that may not be written to, and beside which nothing can be written.
 
     Raises:
         UsageError: the driver that the URL names is not installed.
@@ -65,7 +69,7 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     parsed = make_url(url)
     try:
         if parsed.get_backend_name() == "sqlite":
-            return _file(parsed, foreign_keys)
+            return _immutable_file(parsed) if immutable else _file(parsed, foreign_keys)
         return _server(parsed)
     except (NoSuchModuleError, ImportError):
         raise UsageError(
@@ -97,6 +101,19 @@ def _file(url: URL, foreign_keys: bool) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     event.listen(engine, "connect", set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _immutable_file(url: URL) -> Engine:
+    path = Path(str(url.database))
+    engine = create_engine(url, creator=functools.partial(connect_immutable, path))
+
+    def begin_by_ourselves(connection: sqlite3.Connection, _: Any) -> None:
+        connection.isolation_level = None
+
+    event.listen(engine, "connect", begin_by_ourselves)
+    event.listen(engine, "begin", lambda _: refuse_unread_log(path))  # another user may write to it meanwhile
     event.listen(engine, "begin", _begin)
     return engine
 

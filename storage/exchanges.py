@@ -10,7 +10,7 @@ from itertools import islice
 
 from sqlalchemy import RowMapping, select
 
-from auditor.domain import Message
+from auditor.domain import Message, total_cost
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import CHUNK
 from auditor.storage.tables import AnswerRow, AttemptRow
@@ -21,6 +21,7 @@ class Exchange:
     """One call that went out. Without an answer there are no messages: what was asked is recorded with the answer.
 
     Attributes:
+        cost_usd: of all requests; None where one is unknown.
         attempts: requests that went out; 0 where they were not recorded here.
         started_at: of the first, ISO 8601 in UTC.
         seconds: that all of them took together.
@@ -68,5 +69,7 @@ def _exchange(answer: RowMapping | None, attempts: list[RowMapping]) -> Exchange
     if answer is None:
         return Exchange(**tried)
     messages = tuple(Message(m["role"], m["content"]) for m in json.loads(answer["request"])["messages"])
-    same = ("text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens", "cost_usd")
-    return Exchange(messages=messages, **{name: answer[name] for name in same}, **tried)
+    same = ("text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens")
+    charged = [a["cost_usd"] for a in attempts if a["estimated"] is not None]
+    cost = total_cost(charged) if charged else answer["cost_usd"]
+    return Exchange(messages=messages, cost_usd=cost, **{name: answer[name] for name in same}, **tried)

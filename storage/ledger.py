@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam
 from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
+from auditor.errors import UnstorableError
 from auditor.storage import chain
-from auditor.storage.database import Database, as_stored, table_of
+from auditor.storage.database import Database, as_stored, make_storable, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.writer import Joined
 
@@ -64,16 +65,53 @@ async def recall(db: Database, run: str, call: Call) -> None:
     await db.writer.write(_Note(settled=(run, call.key)))
 
 
-async def record(db: Database, call: Call, answer: Answer, *, run: str | None = None) -> None:
-    """Record a call's attempts, and its answer if one arrived; durable when this returns."""
-    bodies = {a.body.digest: a.body.data for a in answer.attempts if a.body}
-    note = _Note(
+async def record(
+    db: Database, call: Call, answer: Answer, *, run: str | None = None, audit_id: int | None = None
+) -> Answer:
+    """Record a call's attempts, and its answer if one arrived; durable when this returns.
+
+    Args:
+        run: that noted the call before it went out.
+        audit_id: of the audit that asked, which the attempts are charged to.
+
+    Returns:
+        The answer as it is recorded: one that the database cannot hold is a failure of this call.
+
+    Raises:
+        StorageError: nothing can be recorded any more.
+    """
+    note = functools.partial(_returned, call, run=run, audit_id=audit_id)
+    try:
+        row = as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None
+        await db.writer.write(note(answer, row))
+        return answer
+    except UnstorableError as error:
+        failure = _not_stored(answer, error)
+        failed = note(failure, None)
+        attempts = [make_storable(AttemptRow, attempt) for attempt in failed.attempts]
+        await db.writer.write(replace(failed, attempts=attempts))
+        return failure
+
+
+def _returned(
+    call: Call, answer: Answer, row: dict[str, Any] | None, *, run: str | None, audit_id: int | None
+) -> _Note:
+    return _Note(
         settled=None if run is None else (run, call.key),
-        payloads=bodies,
-        attempts=[_attempt_values(call, attempt) for attempt in answer.attempts],
-        answer=as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None,
+        payloads={a.body.digest: a.body.data for a in answer.attempts if a.body},
+        attempts=[_attempt_values(call, attempt, audit_id) for attempt in answer.attempts],
+        answer=row,
     )
-    await db.writer.write(note)
+
+
+def _not_stored(answer: Answer, error: UnstorableError) -> Answer:
+    """The call's failure where its answer cannot be stored; its attempts and its cost stay known."""
+    reason = f"the provider's answer could not be stored: {error.message}"
+    attempts = list(answer.attempts)
+    if attempts:
+        attempts[-1] = replace(attempts[-1], outcome=Outcome.SERVER_ERROR, error=reason)
+    cost = make_storable(AnswerRow, {"cost_usd": answer.cost_usd})["cost_usd"]
+    return Answer(answer.key, Outcome.SERVER_ERROR, cost_usd=cost, error=reason, attempts=tuple(attempts))
 
 
 @dataclass(frozen=True)
@@ -85,6 +123,13 @@ class _Note(Joined):
     payloads: Mapping[str, bytes] = field(default_factory=dict)
     attempts: Sequence[dict[str, Any]] = ()
     answer: dict[str, Any] | None = None
+
+    @property
+    def label(self) -> str | None:
+        if not self.attempts:
+            return None
+        attempt = self.attempts[-1]
+        return f"{attempt['model']} {attempt['purpose']} {attempt['key'][:12]}"
 
     @classmethod
     def together(cls, connection: Connection, jobs: Sequence[_Note]) -> None:
@@ -185,7 +230,7 @@ def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
     }
 
 
-def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
+def _attempt_values(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
     return {
         "key": call.key,
         "number": attempt.number,
@@ -199,6 +244,12 @@ def _attempt_values(call: Call, attempt: Attempt) -> dict[str, object]:
         "retry_after_s": attempt.retry_after_s,
         "size": attempt.body.size if attempt.body else None,
         "payload": attempt.body.digest if attempt.body else None,
+        "audit_id": audit_id,
+        "name": call.name,
+        "prompt_tokens": attempt.prompt_tokens,
+        "completion_tokens": attempt.completion_tokens,
+        "cost_usd": attempt.cost_usd,
+        "estimated": attempt.estimated,
     }
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, text
 
+from auditor.errors import StorageError
 from auditor.storage.engine import RUNNING, this_process
+from auditor.storage.sqlite_file import PRIVATE, create_private
 
 
 class Held(Exception):
@@ -31,17 +33,32 @@ class Held(Exception):
 def beside_file(database: Path, audit: str) -> Iterator[None]:
     """Hold an audit by a lock beside the database's file, with a note of who holds it."""
     note = _note(database, audit)
-    lock = FileLock(str(note.with_suffix(".lock")), timeout=0)
+    lock = FileLock(str(note.with_suffix(".lock")), timeout=0, mode=PRIVATE)
     try:
         lock.acquire()
     except Timeout:
         raise Held(note.read_text(encoding="utf-8") if note.exists() else "another process") from None
+    except OSError as error:
+        raise _no_lock(lock.lock_file, error) from None
     try:
-        note.write_text(this_process(), encoding="utf-8")
+        _write_note(note)
         yield
     finally:
         note.unlink(missing_ok=True)
         lock.release()
+
+
+def _write_note(note: Path) -> None:
+    try:
+        create_private(note)
+        note.write_text(this_process(), encoding="utf-8")
+    except OSError as error:
+        raise _no_lock(str(note), error) from None
+
+
+def _no_lock(file: str, error: OSError) -> StorageError:
+    how_to_fix = "A run needs a folder that it may write to, and room there: copy the database to one."
+    return StorageError(f"{file}: cannot be written: {error.strerror}.", how_to_fix)
 
 
 def holder_beside_file(database: Path, audit: str) -> str | None:

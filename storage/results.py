@@ -33,7 +33,7 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.storage import chain
-from auditor.storage.database import Database, table_of, upsert
+from auditor.storage.database import Database, as_stored, table_of, upsert
 from auditor.storage.tables import ClaimRow, ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
 
 R = TypeVar("R", Trace, Contrast, CellScore, Verdict, Conflict, Rating, Guess, Restatement, Trial, Contest)
@@ -112,8 +112,9 @@ def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
 def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     """Append a rating's row to the table and to the chain; returns its id."""
     table = table_of(RatingRow)
-    row = connection.execute(insert(table).returning(*table.c), values).mappings().one()
-    chain.extend(connection, "rating", [dict(row)])
+    row = connection.execute(insert(table).returning(*table.c), as_stored(RatingRow, values)).mappings().one()
+    # SQLite returns a whole number of a float column as an int here, and as a float when it is read again.
+    chain.extend(connection, "rating", [as_stored(RatingRow, dict(row))])
     return int(row["id"])
 
 

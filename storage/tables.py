@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Goes up by one with each revision in `migrations/versions`, whose names are these numbers."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
@@ -92,7 +92,10 @@ class AnswerRow(SQLModel, table=True):
 
 
 class AttemptRow(SQLModel, table=True):
-    """One request that went out, whether or not an answer came of it."""
+    """One request that went out, whether or not an answer came of it; `audit_id` is the audit that asked.
+
+    Rows of programs before revision 6 have NULL in all columns from `audit_id` on: their cost is the answer's.
+    """
 
     __tablename__ = "attempt"
     id: int | None = Field(default=None, primary_key=True)
@@ -108,6 +111,12 @@ class AttemptRow(SQLModel, table=True):
     retry_after_s: float | None = None
     size: int | None = None
     payload: str | None = None
+    audit_id: int | None = Field(default=None, index=True)
+    name: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    estimated: bool | None = None
 
 
 class PayloadRow(SQLModel, table=True):

@@ -6,7 +6,22 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Integer, Select, Subquery, Table, case, cast, func, literal, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Subquery,
+    Table,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain import Outcome, Purpose, Ruling
 from auditor.storage.database import Database, table_of
@@ -26,6 +41,7 @@ from auditor.storage.tables import (
 )
 
 T = TypeVar("T")
+Columns = ReadOnlyColumnCollection[str, Any]
 
 
 class OutcomeTally(NamedTuple):
@@ -99,14 +115,21 @@ class CallTally(NamedTuple):
         name: the model's name in the audit.
         purpose: as `auditor.domain.Purpose` names it.
         calls: distinct calls, answered or not.
-        cost_usd: of each; None where it is unknown, or where there is no answer.
+        cost_usd: of each, all its requests included; None where it is unknown, or where nothing was charged.
         answers: those with a recorded answer.
+        prompt_tokens, completion_tokens: of all requests that say them.
         untold: recorded answers that do not say their tokens.
         served_model, fingerprint, altered: as `auditor.domain.Answer` has them.
         first_at, last_at: when the earliest and the latest of the answers were recorded.
         cached_tokens: of the prompts' tokens, those that the provider had kept.
         told_tokens: the prompts' tokens of the answers that say how many it had kept.
         attempts: requests that went out for them, whether or not an answer came of it.
+        unpriced: calls with a request that was answered and whose price is unknown.
+        estimated_usd: the part of what each cost that is an estimate.
+        estimated: requests whose cost is an estimate.
+        finish_reason: as `auditor.domain.Answer` has it.
+        is_current: whether the audit rests on the answers; else they are of calls that it made before its
+            configuration changed, or that a stopped run has not read yet.
     """
 
     name: str
@@ -125,10 +148,15 @@ class CallTally(NamedTuple):
     cached_tokens: int = 0
     told_tokens: int = 0
     attempts: int = 0
+    unpriced: int = 0
+    estimated_usd: float = 0.0
+    estimated: int = 0
+    finish_reason: str | None = None
+    is_current: bool = True
 
 
 class Cost(NamedTuple):
-    """US dollars as far as prices are known, None where none is; and the answers whose price is not."""
+    """US dollars as far as prices are known, None where none is; and the calls whose price is not."""
 
     usd: float | None
     unpriced: int
@@ -233,43 +261,92 @@ def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
 
 
 def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
-    """Calls behind an audit by model, purpose, price and what served them, in order."""
-    answer, attempt = table_of(AnswerRow), table_of(AttemptRow)
-    calls = _calls(audit_id)
-    group = (calls.c.name, calls.c.purpose, answer.c.cost_usd)
-    served = (answer.c.served_model, answer.c.fingerprint, answer.c.altered)
-    attempts = select(func.count()).where(attempt.c.key == calls.c.key).correlate(calls).scalar_subquery()
-    untold = _count_if(answer.c.key.is_not(None) & answer.c.completion_tokens.is_(None))
+    """Calls of an audit by model, purpose, price and what served them, in order."""
+    calls, answer = _with_requests(_calls(audit_id)), table_of(AnswerRow)
+    c, a = calls.c, answer.c
+    group = (c.name, c.purpose, _cost_of(c, a))
+    served = (a.served_model, a.fingerprint, a.altered)
+    rest = (c.estimated_usd, a.finish_reason, c.is_current)
     query = (
         select(
             *group,
             func.count(),
-            func.count(answer.c.key),
-            func.coalesce(func.sum(answer.c.prompt_tokens), 0),
-            func.coalesce(func.sum(answer.c.completion_tokens), 0),
-            untold,
+            func.count(a.key),
+            func.coalesce(func.sum(case((c.charged == 0, a.prompt_tokens), else_=c.prompt_tokens)), 0),
+            func.coalesce(func.sum(case((c.charged == 0, a.completion_tokens), else_=c.completion_tokens)), 0),
+            _count_if(a.key.is_not(None) & a.completion_tokens.is_(None)),
             *served,
-            func.min(answer.c.created_at),
-            func.max(answer.c.created_at),
-            func.coalesce(func.sum(answer.c.cached_tokens), 0),
-            func.coalesce(func.sum(case((answer.c.cached_tokens.is_not(None), answer.c.prompt_tokens), else_=0)), 0),
-            cast(func.sum(attempts), Integer),
+            func.min(a.created_at),
+            func.max(a.created_at),
+            func.coalesce(func.sum(a.cached_tokens), 0),
+            func.coalesce(func.sum(case((a.cached_tokens.is_not(None), a.prompt_tokens), else_=0)), 0),
+            cast(func.sum(c.attempts), Integer),
+            _count_if(_is_unpriced(c, a)),
+            c.estimated_usd,
+            cast(func.sum(c.estimated), Integer),
+            a.finish_reason,
+            c.is_current,
         )
-        .select_from(calls.outerjoin(answer, answer.c.key == calls.c.key))
-        .group_by(*group, *served)
-        .order_by(*(column.nulls_first() for column in (*group, *served)))
+        .select_from(calls.outerjoin(answer, a.key == c.key))
+        .group_by(*group, *served, *rest)
+        .order_by(*(column.nulls_first() for column in (*group, *served, *rest)))
     )
-    return _load(db, CallTally._make, query)
+    return [tally._replace(is_current=bool(tally.is_current)) for tally in _load(db, CallTally._make, query)]
 
 
 def cost(db: Database, audit_id: int) -> Cost:
-    """What the answers behind an audit cost, each counted once whoever gave it and whatever for."""
-    answer, keys = table_of(AnswerRow).c, select(_calls(audit_id).c.key).distinct().subquery()
-    query = select(answer.cost_usd, func.count()).where(answer.key == keys.c.key).group_by(answer.cost_usd)
+    """What all requests of an audit cost, each call counted once whoever gave its answer and whatever for."""
+    calls, answer = _with_requests(select(_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
+    c, a = calls.c, answer.c
+    usd = _cost_of(c, a)
+    query = (
+        select(usd, func.count(), _count_if(_is_unpriced(c, a)))
+        .select_from(calls.outerjoin(answer, a.key == c.key))
+        .group_by(usd)
+    )
     with db.read() as connection:
-        found = [(usd, int(n)) for usd, n in connection.execute(query)]
-    known = [usd * n for usd, n in found if usd is not None]
-    return Cost(math.fsum(known) if known else None, sum(n for usd, n in found if usd is None))
+        found = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
+    known = [usd * n for usd, n, _ in found if usd is not None]
+    return Cost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in found))
+
+
+def _with_requests(calls: Subquery) -> Subquery:
+    """Calls with the sums over their requests; `charged` counts those that were charged one by one.
+
+    Args:
+        calls: with a column `key`; its other columns are kept.
+    """
+    t = table_of(AttemptRow).c
+    return (
+        select(
+            *calls.c,
+            func.count(t.id).label("attempts"),
+            func.count(t.estimated).label("charged"),
+            _count_if(t.estimated.is_not(None) & t.cost_usd.is_(None)).label("unknown"),
+            func.sum(t.cost_usd).label("usd"),
+            func.coalesce(func.sum(case((t.estimated.is_(True), t.cost_usd))), 0.0).label("estimated_usd"),
+            _count_if(t.estimated.is_(True)).label("estimated"),
+            func.sum(t.prompt_tokens).label("prompt_tokens"),
+            func.sum(t.completion_tokens).label("completion_tokens"),
+        )
+        .select_from(calls.outerjoin(table_of(AttemptRow), t.key == calls.c.key))
+        .group_by(*calls.c)
+        .subquery()
+    )
+
+
+def _cost_of(call: Columns, answer: Columns) -> ColumnElement[float | None]:
+    """A call's cost: of its requests, or of its answer where an older program did not charge them one by one.
+
+    NULL where nothing known was charged: no price is known, or every request failed before it cost anything.
+    """
+    is_free = (call.unknown == 0) & answer.key.is_not(None)
+    return case((call.charged == 0, answer.cost_usd), ((call.usd > 0) | is_free, call.usd))
+
+
+def _is_unpriced(call: Columns, answer: Columns) -> ColumnElement[bool]:
+    """Whether a call was answered at a price that is not known."""
+    return or_(call.unknown > 0, and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
 
 
 def answer_means(db: Database) -> list[AnswerMean]:
@@ -308,18 +385,26 @@ def _calls(audit_id: int) -> Subquery:
         _asked(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
         _asked(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
         _noted(table_of(CallRow), audit_id),
+        _requested(audit_id),
     ).subquery()
     c = every.c
-    return select(c.name, c.purpose, c.key).group_by(c.key, c.name, c.purpose).subquery()
+    current = func.max(c.is_current).label("is_current")
+    return select(c.name, c.purpose, c.key, current).group_by(c.key, c.name, c.purpose).subquery()
 
 
 def _asked(t: Table, who: str, purpose: Purpose, audit_id: int, key: str = "key") -> Select[Any]:
     columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c[key].label("key"))
-    return select(*columns).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
+    return select(*columns, literal(1).label("is_current")).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
 
 
 def _noted(t: Table, audit_id: int) -> Select[Any]:
-    return select(t.c.name, t.c.purpose, t.c.key).where(t.c.audit_id == audit_id)
+    return select(t.c.name, t.c.purpose, t.c.key, literal(1)).where(t.c.audit_id == audit_id)
+
+
+def _requested(audit_id: int) -> Select[Any]:
+    """Calls that went out for an audit, whether or not anything of it rests on them."""
+    t = table_of(AttemptRow).c
+    return select(t.name, t.purpose, t.key, literal(0)).where(t.audit_id == audit_id, t.name.is_not(None))
 
 
 def _by_cell(t: Table, audit_id: int) -> Select[Any]:

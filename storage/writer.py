@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +13,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalError
 
-from auditor.errors import NotAllowedError, StorageError
+from auditor.errors import NotAllowedError, StorageError, UnstorableError
 from auditor.failpoints import failpoint
+from auditor.storage.sqlite_file import WatchedFile
 
 T = TypeVar("T")
 Job = Callable[[Connection], T]
@@ -25,6 +27,11 @@ MAX_GROUP = 200
 
 class Joined(ABC):
     """A job that is done together with the others of its kind in a transaction, which costs less than one by one."""
+
+    @property
+    def label(self) -> str | None:
+        """What is lost if the job is, in words; None where that is nothing that was paid for."""
+        return None
 
     def __call__(self, connection: Connection) -> None:
         """Do it alone."""
@@ -67,10 +74,19 @@ class Writer:
     A job's future is resolved after its commit: whoever awaits it may rely on the disk. When a job raises, its group is
     rolled back and run again with each job in a transaction of its own, so a job may run twice and must do nothing
     but work on its connection. When the connection itself breaks, all of the group are told.
+
+    After each commit the file is looked for at its path. Where it is gone, all that was just committed and all that is
+    queued fails: SQLite would go on writing to a file that nobody can open again.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, file: WatchedFile | None = None) -> None:
+        """Start the thread.
+
+        Args:
+            file: the database's, for SQLite.
+        """
         self._engine = engine
+        self._file = file
         self._jobs: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
@@ -122,14 +138,51 @@ class Writer:
                 failpoint("before_commit")
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
+            if self._fail_if_lost(group):
+                return
             if len(group) == 1 or _is_cut(error):
-                told = unusable(self._engine, error) if _is_of_the_database(error) else error
-                _tell(_Ended(item.waiting, error=told) for item in group)
+                reported = _as_storage_error(self._engine, error)
+                _tell(_Ended(item.waiting, error=reported) for item in group)
                 return
             for item in group:
                 self._commit([item])
             return
-        _tell(_Ended(item.waiting, result) for item, result in zip(group, results, strict=True))
+        if not self._fail_if_lost(group):
+            _tell(_Ended(item.waiting, result) for item, result in zip(group, results, strict=True))
+
+    def _fail_if_lost(self, group: list[_Queued]) -> bool:
+        """Fail a group and all that is queued if the database's file is gone from its path; returns whether it is."""
+        if self._file is None or (error := self._file.loss()) is None:
+            return False
+        self._empty_log()
+        group = group + self._take_queued()
+        labels = [item.job.label for item in group if isinstance(item.job, Joined)]
+        error = self._file.loss([label for label in labels if label is not None]) or error
+        _tell(_Ended(item.waiting, error=error) for item in group)
+        return True
+
+    def _empty_log(self) -> None:
+        """Move the write-ahead log's content into the file, wherever that is now, as far as nobody reads it.
+
+        On closing, SQLite does so only for a file in its place. Left beside the path, the log would be applied to
+        whatever database is put there next.
+        """
+        with suppress(DBAPIError, sqlite3.Error, StorageError):
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA busy_timeout=1000")
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.close()
+
+    def _take_queued(self) -> list[_Queued]:
+        taken = []
+        while not self._jobs.empty():
+            if (item := self._jobs.get()) is None:  # the end, for `_run` to see
+                self._jobs.put(None)
+                break
+            taken.append(item)
+        return taken
 
 
 def _tell(ended: Iterable[_Ended]) -> None:
@@ -152,6 +205,10 @@ def _tell_all(ended: list[_Ended]) -> None:
 
 FORBIDDEN = "42501"
 """PostgreSQL's code for what a role may not do."""
+CONTENT_CODES = ("22", "54")
+"""PostgreSQL's classes of codes for values that it cannot hold: data exceptions, and limits of a row or an index."""
+CONTENT_WORDS = ("binding parameter", "cannot adapt type")
+"""What SQLite's and PostgreSQL's drivers say of a value of a type that they do not know."""
 
 
 def _results(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
@@ -164,6 +221,27 @@ def _results(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     for kind, joined in kinds.items():
         kind.together(connection, joined)
     return results
+
+
+def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
+    """The error as whoever submitted the job gets it."""
+    if reason := _unstorable(error):
+        how_to_fix = "Correct it where it comes from, then give the same command again."
+        return UnstorableError(f"the database {_name(engine)} cannot hold a value: {reason}.", how_to_fix)
+    return unusable(engine, error) if _is_of_the_database(error) else error
+
+
+def _unstorable(error: BaseException) -> str | None:
+    """Why a row's own values are refused, where the next row may be stored; None for any other error."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"a text has U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
+    if isinstance(error, OverflowError):
+        return "a whole number needs more than 64 bits"
+    if not isinstance(error, DBAPIError):
+        return None
+    reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
+    is_refused = isinstance(error, DataError) or (_code(error) or "").startswith(CONTENT_CODES)
+    return reason if is_refused or any(words in reason for words in CONTENT_WORDS) else None
 
 
 def _is_of_the_database(error: BaseException) -> TypeGuard[DBAPIError]:
@@ -184,7 +262,7 @@ def _code(error: DBAPIError) -> str | None:
 def unusable(engine: Engine, error: DBAPIError) -> StorageError:
     """What a database says when it can be read or written no more, and how to go on."""
     said = " ".join(str(error.orig).split())
-    where = engine.url.database or engine.url.render_as_string()
+    where = _name(engine)
     if _code(error) == FORBIDDEN:
         mend = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
         return NotAllowedError(
@@ -192,8 +270,14 @@ def unusable(engine: Engine, error: DBAPIError) -> StorageError:
         )
     if "malformed" in said or "not a database" in said:
         mend = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
+    elif "readonly" in said:
+        mend = "Copy it, with all files whose names begin like its own, to a folder that you may write to."
     elif "full" in said or "I/O" in said:
         mend = "Make room on the disk, then give the same command again: nothing recorded is lost."
     else:
         mend = "Give the same command again when that is mended: nothing recorded is lost."
     return StorageError(f"the database {where} cannot be used: {said}.", mend)
+
+
+def _name(engine: Engine) -> str:
+    return engine.url.database or engine.url.render_as_string()

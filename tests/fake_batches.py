@@ -45,6 +45,7 @@ class FakeBatches:
         deaf: how many submissions arrive, though their answer is an error.
         there: whether the interface is there at all.
         deliver: makes a reply of a batch's file of results, for a server that sends it in an odd way.
+        instead: what is sent in place of an answer, by method and path.
     """
 
     looks: int = 1
@@ -55,6 +56,7 @@ class FakeBatches:
     deaf: int = 0
     there: bool = True
     deliver: Callable[[Submitted, bytes], Reply] | None = None
+    instead: Callable[[str, str], web.Response | None] = lambda method, path: None
     batches: list[Submitted] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -86,6 +88,8 @@ class FakeBatches:
             self.asked.append((raw.method, raw.path, dict(raw.headers)))
             if not self.there and raw.path != "/v1/messages":
                 return _json({"error": {"message": "no such route"}}, 404)
+            if (page := self.instead(raw.method, raw.path)) is not None:
+                return page
             response: web.StreamResponse = await handler(raw)
             return response
 

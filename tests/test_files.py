@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from auditor.errors import UsageError
-from auditor.files import write_whole
+from auditor.errors import AuditorError, UsageError
+from auditor.files import make_folder, write_whole, writing
 
 
 def test_written_whole(tmp_path: Path) -> None:
@@ -40,3 +41,28 @@ def test_the_file_can_be_read_as_others_are(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be written|a folder"):
         write_whole("x", tmp_path / name)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_an_error_of_a_full_disk_is_said_with_what_to_do(tmp_path: Path, number: int) -> None:
+    with pytest.raises(AuditorError, match="Make room there") as caught, writing(tmp_path / "a.parquet"):
+        raise OSError(number, "a library's own words")
+    assert caught.value.message == f"{tmp_path / 'a.parquet'}: cannot be written: {os.strerror(number)}."
+    assert caught.value.exit_code == 1
+
+
+def test_a_reader_who_left_is_no_error_of_writing() -> None:
+    with pytest.raises(BrokenPipeError), writing("standard output"):
+        raise BrokenPipeError
+
+
+def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 252 + ".md")
+    write_whole("x", path)
+    assert path.read_text(encoding="utf-8") == "x"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot be written"):
+        make_folder(tmp_path / "file" / "folder")

@@ -22,7 +22,7 @@ from typing import Any
 import platformdirs
 
 from auditor.errors import ConfigError, UsageError, did_you_mean
-from auditor.files import write_whole
+from auditor.files import make_folder, write_whole
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS
 from auditor.tui.theme import DARK
@@ -62,7 +62,7 @@ class Settings:
         self._remember()
 
     def _remember(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         path = self.folder / "review-state.json"
         write_whole(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), path)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
+import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata, util
 from typing import Literal, NamedTuple
 
@@ -26,7 +29,7 @@ class Check(NamedTuple):
 
 def check_machine(url: str) -> list[Check]:
     """What any audit needs, with a database at this URL."""
-    return [_python(), *_packages(), _sqlite(), _storage(url), *_weights()]
+    return [_python(), *_packages(), _sqlite(), _storage(url), *_permissions(url), *_weights()]
 
 
 def _python() -> Check:
@@ -72,6 +75,20 @@ def _storage(url: str) -> Check:
         return Check("ok", "storage", error.message)
     except AuditorError as error:
         return Check("FAIL", "storage", error.message, error.mend)
+
+
+def _permissions(url: str) -> Iterator[Check]:
+    """A database holds every answer and what people decided: on a machine of many users, others should not read it."""
+    from auditor.storage.database import sqlite_path
+    from auditor.storage.sqlite_file import permissions
+
+    with suppress(AuditorError):  # reported above
+        path = sqlite_path(url) if os.name == "posix" else None
+        readable = [] if path is None else [f for f, mode in permissions(path) if mode & (stat.S_IRGRP | stat.S_IROTH)]
+        if readable:
+            names = ", ".join(file.name for file in readable)
+            how_to_fix = f"chmod go-rwx {shlex.join(map(str, readable))}"
+            yield Check("warn", "privacy", f"other users of this machine can read {names}", how_to_fix)
 
 
 def _weights() -> Iterator[Check]:

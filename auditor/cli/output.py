@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import AuditorError
+from auditor.files import writing
 from auditor.text import visible
 
 if TYPE_CHECKING:
@@ -35,7 +38,27 @@ def say(text: str = "") -> None:
 
 def put(text: str) -> None:
     """Write data, byte for byte as it is."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    put_bare(text if text.endswith("\n") else text + "\n")
+
+
+def put_bare(text: str) -> None:
+    """Write data, without a line's end added."""
+    with _to_standard_output():
+        sys.stdout.write(text)
+
+
+@contextmanager
+def _to_standard_output() -> Iterator[None]:
+    """Write out what is printed, so that a disk that is full is noticed now and not when the process ends."""
+    try:
+        with writing("standard output"):
+            yield
+            sys.stdout.flush()
+    except AuditorError:
+        stream = sys.__stdout__
+        if stream is not None and sys.stdout is stream:  # what is left in its buffer would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise
 
 
 def put_json(value: Any) -> None:
@@ -69,7 +92,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: boo
         shown.add_column(column, overflow="fold")
     for row in rows:
         shown.add_row(*(Text("–" if value is None else _in_place(visible(str(value)))) for value in row))
-    console(data=data).print(shown)
+    with _to_standard_output():
+        console(data=data).print(shown)
 
 
 def _in_place(cell: str) -> str:

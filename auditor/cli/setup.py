@@ -31,12 +31,13 @@ def init(
     Example: auditor init my-audit.toml
     """
     from auditor.errors import UsageError
+    from auditor.files import write_whole
 
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
     if not file.parent.is_dir():
         raise UsageError(f"the folder {file.parent} does not exist.", "Make it first.")
-    file.write_text((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    write_whole((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), file)
     say(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
 
 

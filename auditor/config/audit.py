@@ -285,13 +285,13 @@ class AuditConfig(Section):
     @property
     def hash(self) -> str:
         """SHA-256 of what determines the results: everything but where they are stored, what is asked of them,
-        where requests go out from and whether in batches, and who is told of calls.
+        where requests go out from and whether in batches, how long one waits for a retry, and who is told of calls.
 
         Of a file its name counts, not its folder, so that a project can be moved.
         """
-        return canonical_hash(
-            _placeless(self.model_dump(mode="json", exclude={"storage", "check", "run", "telemetry", "batch"}))
-        )
+        sections: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
+        exclude = sections | {"limits": {"max_retry_wait_s"}}
+        return canonical_hash(_placeless(self.model_dump(mode="json", exclude=exclude)))
 
 
 def _placeless(value: Any) -> Any:

@@ -191,11 +191,17 @@ class Limits(Section):
     """Bounds on money, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None
-    """No call goes out once this much is spent; None is no limit."""
+    """No call goes out once this much is spent; None is no limit.
+
+    Every request that was answered counts, retries included; one without usable token counts is charged by estimate."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Requests for one call at most, retries included."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
     """Time for one call in all, waits between retries included, in seconds."""
+    max_retry_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
+    """Longest wait that a provider may ask for before a retry (`Retry-After`), in seconds. A call that is asked to wait
+    longer fails at once, and no other call to the account waits longer for that reason. Waits for a retry count towards
+    `deadline_s`, which may end a call sooner."""
 
 
 class RunSection(Section):

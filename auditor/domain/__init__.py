@@ -6,7 +6,7 @@ Everything here is frozen data without behaviour beyond small derivations; score
 
 from __future__ import annotations
 
-from auditor.domain.calls import Answer, Attempt, Body, Call, Message
+from auditor.domain.calls import Answer, Attempt, Body, Call, Message, total_cost
 from auditor.domain.comparisons import Choice, Comparison, Item, ItemSet, Relation
 from auditor.domain.findings import (
     CellScore,
@@ -92,4 +92,5 @@ __all__ = [
     "lettered",
     "model_of_side",
     "side_by_method",
+    "total_cost",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -89,6 +90,9 @@ class Attempt:
 
     Attributes:
         body: what the server sent, whatever was made of it; None when nothing came.
+        prompt_tokens, completion_tokens: as the provider counted them; None where it sent no usable counts.
+        cost_usd: of this request alone, 0 where none is charged; None when the price is unknown.
+        estimated: whether `cost_usd` is an estimate, for want of usable counts; None where nobody has charged it.
     """
 
     number: int
@@ -99,6 +103,16 @@ class Attempt:
     error: str | None = None
     retry_after_s: float | None = None
     body: Body | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    estimated: bool | None = None
+
+
+def total_cost(costs: Sequence[float | None]) -> float | None:
+    """The sum of what some requests cost, in US dollars; None where one is unknown, or there are none."""
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if known and len(known) == len(costs) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +131,8 @@ class Answer:
         altered: parameters of the call that did not go out as they were asked for, such as `seed` or
             `temperature=1`; empty when all did, None when it is not known.
         cached_tokens: of the tokens of the prompt, those that the provider had kept of earlier ones.
-        cost_usd: what the call cost, all attempts that were answered included; None when the price is unknown.
+        prompt_tokens, completion_tokens: of the last attempt.
+        cost_usd: what the call cost, all its attempts included; None when the price is unknown.
     """
 
     key: str

@@ -35,13 +35,13 @@ def actual_costs(db: Database, audit_id: int) -> Mapping[tuple[str, str], Actual
     found: dict[tuple[str, str], ActualPart] = {}
     for t in tallies.call_tallies(db, audit_id):
         old = found.get((t.name, t.purpose))
-        cost = None if t.cost_usd is None else t.cost_usd * t.answers
+        cost = None if t.cost_usd is None else t.cost_usd * t.calls
         known = [c for c in (old.usd if old else None, cost) if c is not None]
         found[t.name, t.purpose] = ActualPart(
             answers=t.answers + (old.answers if old else 0),
             prompt_tokens=t.prompt_tokens + (old.prompt_tokens if old else 0),
             completion_tokens=t.completion_tokens + (old.completion_tokens if old else 0),
             usd=sum(known) if known else None,
-            unpriced=(t.answers if t.cost_usd is None else 0) + (old.unpriced if old else 0),
+            unpriced=t.unpriced + (old.unpriced if old else 0),
         )
     return found

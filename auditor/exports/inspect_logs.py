@@ -18,6 +18,7 @@ from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Verdict, can
 from auditor.errors import UsageError
 from auditor.exports.inspect_samples import MARK, SCORE, Record, judge_name, sample_id, sample_of, total
 from auditor.extras import load_extra
+from auditor.files import make_folder, writing
 from auditor.metrics.proportion import proportion
 from auditor.reports.measures import AlignmentRow
 from auditor.reports.source import Source, load
@@ -59,10 +60,7 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
     load_extra("inspect_ai.log", "inspect")
     source = load(db, name)
     aligned = {row.model: row for row in alignment(source) if row.method == Method.DIRECT.value}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}.", "Name a folder of yours.") from None
+    make_folder(folder)
     written, taken = [], set[str]()
     for model in source.models:
         records = _records(db, source, model)
@@ -89,13 +87,10 @@ def _own_name(name: str, taken: set[str]) -> str:
 def _write(log: EvalLog, path: Path) -> None:
     from inspect_ai.log import write_eval_log
 
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary:
-            part = Path(temporary) / path.name
-            write_eval_log(log, part)
-            os.replace(part, path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}.", "Name a folder of yours.") from None
+    with writing(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary:
+        part = Path(temporary) / path.name
+        write_eval_log(log, part)
+        os.replace(part, path)
 
 
 def _records(db: Database, source: Source, model: str) -> list[Record]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from auditor.domain import Cell, Conflict, Trace, Verdict, canonical_hash
+from auditor.models.finish_reasons import Meaning, meaning_of
 from auditor.storage.exchanges import Exchange
 
 if TYPE_CHECKING:
@@ -21,7 +22,13 @@ SCORE = "score"
 """Our own score of a trace; a judge's verdict is under `judge:NAME`."""
 MARK = "auditor"
 """Key of the log's metadata by which a log of ours is known."""
-STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+STOP_REASONS = {
+    Meaning.COMPLETE: "stop",
+    Meaning.TOOL_CALL: "tool_calls",
+    Meaning.TRUNCATED: "max_tokens",
+    Meaning.REFUSED: "content_filter",
+}
+"""Inspect's stop reasons; it has none for the others, which are `unknown`."""
 BETWEEN = " | "
 """Between country and topic in a sample's id."""
 
@@ -85,7 +92,8 @@ def _output(record: Record, model: str, answered: list[ChatMessage], usage: Mode
     from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
 
     last = record.last
-    stop: Any = STOPS.get((last.finish_reason if last else None) or "", "unknown")
+    reason = last.finish_reason if last else None
+    stop: Any = STOP_REASONS.get(meaning_of(reason), "unknown") if reason else "unknown"
     said = [m for m in answered if isinstance(m, ChatMessageAssistant)]
     return ModelOutput(
         model=(last.served_model if last else None) or model,

@@ -12,6 +12,7 @@ from auditor import bootstrap
 from auditor.errors import UsageError
 from auditor.exports.tracked import Run, digest_of, runs_of, write_artifacts
 from auditor.extras import load_extra
+from auditor.files import writing
 from auditor.reports.model import Report
 
 TAG, KIND = "auditor.report", "auditor.kind"
@@ -67,7 +68,7 @@ def _export(client: Any, where: str, experiment: str, report: Report) -> Logged:
     for model in models:
         run = _start(client, number, model, {TAG: digest, KIND: "model", "mlflow.parentRunId": parent})
         client.set_terminated(run)
-    with tempfile.TemporaryDirectory() as folder:
+    with writing("the report's files for MLflow"), tempfile.TemporaryDirectory() as folder:
         write_artifacts(report, Path(folder))
         client.log_artifacts(parent, folder)
     client.set_terminated(parent)  # last, so that one that broke off is not taken for whole

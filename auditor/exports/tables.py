@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError
+from auditor.files import make_folder, write_whole, writing
 from auditor.storage import audits, dump
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -95,13 +96,9 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.files import write_whole
     from auditor.reports.pages.paper import paper_files
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}.", "Name a folder of yours.") from None
+    make_folder(folder)
     files = paper_files(report)
     for name, text in files:
         write_whole(text, folder / name)
@@ -224,21 +221,24 @@ def _whole(folder: Path) -> Iterator[Path]:
     old = _manifest(folder)
     if folder.exists() and old is None and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: holds something else.", "Name an empty folder, or one that is not there yet.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
+    with writing(folder):
         temporary = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be written to: {error.strerror}.", "Name a folder of yours.") from None
-    try:
-        yield temporary
-        fresh = {path.name for path in temporary.iterdir()}
-        for name in sorted(fresh, key=lambda name: name == MANIFEST):
-            os.replace(temporary / name, folder / name)
-        for item in old["files"] if old else ():
-            if (stale := Path(item["file"]).name) not in fresh:
-                (folder / stale).unlink(missing_ok=True)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            yield temporary
+            _place(temporary, folder, old)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _place(temporary: Path, folder: Path, old: dict[str, Any] | None) -> None:
+    """Move the files to their places, and delete those of the export that they replace."""
+    fresh = {path.name for path in temporary.iterdir()}
+    for name in sorted(fresh, key=lambda name: name == MANIFEST):
+        os.replace(temporary / name, folder / name)
+    for item in old["files"] if old else ():
+        if (stale := Path(item["file"]).name) not in fresh:
+            (folder / stale).unlink(missing_ok=True)
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from auditor import bootstrap
 from auditor.errors import UsageError
 from auditor.exports.tracked import Run, digest_of, runs_of, write_artifacts
 from auditor.extras import load_extra
+from auditor.files import make_folder, writing
 from auditor.reports.model import Report
 from auditor.text import slug
 
@@ -40,16 +41,13 @@ def export_wandb(report: Report, folder: Path, *, project: str = "auditor", onli
     wandb = load_extra("wandb", "wandb")
     digest = digest_of(report)
     whole, models = runs_of(report)
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as files:
-            write_artifacts(report, Path(files))
-            done = [_run(wandb, folder, project, online, whole, digest, files)]
-        done += [_run(wandb, folder, project, online, model, digest, None) for model in models]
-    except OSError as error:
-        raise UsageError(
-            f"{folder}: cannot be written to: {error.strerror or error}.", "Name another with -o."
-        ) from None
+        with writing(folder):
+            with tempfile.TemporaryDirectory() as files:
+                write_artifacts(report, Path(files))
+                done = [_run(wandb, folder, project, online, whole, digest, files)]
+            done += [_run(wandb, folder, project, online, model, digest, None) for model in models]
     except wandb.errors.Error as error:
         said = str(error).split("\n", 1)[0][:200]
         raise UsageError(f"Weights & Biases: {said}.", "Check WANDB_API_KEY, or leave --online out.") from None

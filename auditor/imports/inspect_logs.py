@@ -13,11 +13,11 @@ from auditor.errors import ImportFileError
 from auditor.exports.inspect_samples import BETWEEN, MARK, SCORE
 from auditor.extras import load_extra
 from auditor.imports.logs import Keys, Recorded, named, usable_score
+from auditor.models.finish_reasons import outcome_of
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
-STOPPED = {"max_tokens": Outcome.TRUNCATED, "model_length": Outcome.TRUNCATED, "content_filter": Outcome.REFUSED}
 LIMITED = {"time": Outcome.TIMEOUT, "working": Outcome.TIMEOUT, "token": Outcome.TRUNCATED, "cost": Outcome.OVER_BUDGET}
 
 
@@ -83,8 +83,8 @@ def _outcome(sample: EvalSample, ours: bool, text: str | None) -> Outcome:
         return Outcome(told)
     if sample.limit is not None and sample.limit.type in LIMITED:
         return LIMITED[sample.limit.type]
-    if sample.output.choices and sample.output.stop_reason in STOPPED:
-        return STOPPED[sample.output.stop_reason]
+    if sample.output.choices and (stopped := outcome_of(sample.output.stop_reason)) is not None:
+        return stopped
     if sample.error is not None or text is None:
         return Outcome.CLIENT_ERROR
     return Outcome.OK

@@ -11,6 +11,7 @@ from typing import Any
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.logs import Keys, Recorded, load_json, named, usable_score
+from auditor.models.finish_reasons import outcome_of
 
 FAILED = 2
 """promptfoo's `failureReason` of a result whose call failed; 1 is an assertion that did, which says nothing here."""
@@ -19,8 +20,6 @@ CAUSES = (
     (re.compile(r"time[d -]*out", re.I), Outcome.TIMEOUT),
     (re.compile(r"\b5\d\d\b|overloaded|internal server", re.I), Outcome.SERVER_ERROR),
 )
-CUT = frozenset({"length", "max_tokens"})
-BARRED = frozenset({"content_filter", "refusal"})
 
 
 def promptfoo_answers(path: Path, keys: Keys) -> Iterator[Recorded]:
@@ -106,10 +105,9 @@ def _text(output: Any) -> str | None:
 
 def _outcome(result: dict[str, Any], response: dict[str, Any], text: str | None) -> Outcome:
     reason = response.get("finishReason")
-    if response.get("isRefusal") is True or reason in BARRED:
-        return Outcome.REFUSED
-    if reason in CUT:
-        return Outcome.TRUNCATED
+    stopped = outcome_of(reason) if isinstance(reason, str) else None
+    if response.get("isRefusal") is True or stopped is not None:
+        return stopped or Outcome.REFUSED
     why = result.get("failureReason")
     failed = why == FAILED or (why is None and text is None)
     error = response.get("error") or (result.get("error") if failed else None)

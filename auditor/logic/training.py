@@ -49,7 +49,7 @@ def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
     Raises:
         UsageError: another suffix, no rows, or the folder does not exist.
     """
-    from auditor.files import write_whole
+    from auditor.files import write_whole, writing
 
     if not rows:
         raise UsageError("nothing follows from the comparisons, so there is nothing to write.")
@@ -66,8 +66,9 @@ def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
         raise UsageError(f"{file}: the folder does not exist.", "Make it first.")
     part = file.with_name(f".{file.name}.part")
     try:
-        pq.write_table(pa.Table.from_pylist(made), part)
-        part.replace(file)
+        with writing(file):
+            pq.write_table(pa.Table.from_pylist(made), part)
+            part.replace(file)
     finally:
         part.unlink(missing_ok=True)
 

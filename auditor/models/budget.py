@@ -1,30 +1,117 @@
-"""Money: reserved before a call goes out, settled when it comes back."""
+"""Money: reserved before a call goes out, settled when it comes back, charged for every request that was answered."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Call
 from auditor.errors import ConfigError
-from auditor.models.door import TokenPrice
+from auditor.models.door import TokenPrice, listed_max_output
 from auditor.models.endpoint import price_of
+from auditor.models.response_body import Usage
 
 BYTES_PER_TOKEN = 3
 """On the low side, so that an estimate is rather too high than too low; bytes, since a letter of Hindi is a token."""
+CHARS_PER_TOKEN = 4
+"""Of the prompt of a request that is charged by estimate."""
+DEFAULT_MAX_OUTPUT_TOKENS = 16_384
+"""Assumed where a call sets no limit and litellm does not list the model's."""
+MAX_USAGE_TOKENS = 10_000_000
+MAX_USAGE_RATIO = 100
+"""More tokens than this, or than so many times the estimate, are not believed."""
+OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one request cost.
+
+    Attributes:
+        prompt_tokens, completion_tokens: as the provider counted them; None where it sent no usable counts.
+        usd: None where the price is unknown.
+        estimated: whether `usd` is our estimate, for want of usable counts.
+    """
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    usd: float | None
+    estimated: bool
+
+
+NO_CHARGE = Charge(None, None, 0.0, False)
+"""Of a request that no provider charges for: never sent, or refused with an HTTP error."""
 
 
 def size(call: Call) -> float:
     """The most tokens that one request of this call may take, in and out, by estimate."""
-    return _prompt(call) + _answer(call)
+    return _max_prompt_tokens(call) + (_output_limit(call) or 0.0)
 
 
-def _prompt(call: Call) -> float:
-    return sum(len(m.content.encode()) for m in call.messages) / BYTES_PER_TOKEN
+def charge_usage(call: Call, price: TokenPrice | None, usage: Usage | None, cached: int, *, has_text: bool) -> Charge:
+    """What a request cost by the provider's token counts, or by estimate where these cannot be believed.
+
+    Args:
+        call: what was asked.
+        price: of a token; None when unknown.
+        usage: the provider's counts; None where it sent none.
+        cached: how many of the prompt's tokens the provider had cached.
+        has_text: whether the answer has a text, so that no completion tokens at all are no count.
+    """
+    counts = _believed(call, usage, has_text=has_text and call.measure is None)
+    if counts is None:
+        return charge_estimate(call, price)
+    prompt, completion = counts
+    usd = None if price is None else price.cost(prompt, completion, cached if 0 <= cached <= prompt else 0)
+    return Charge(prompt, completion, usd, False)
 
 
-def _answer(call: Call) -> float:
-    return float(call.params.get("max_tokens", 0))
+def charge_estimate(call: Call, price: TokenPrice | None) -> Charge:
+    """What an answered request cost by estimate, from the prompt's characters and `max_tokens`."""
+    if price is None:
+        return Charge(None, None, None, False)
+    return Charge(None, None, _prompt_tokens(call) * price.input + _max_output_tokens(call) * price.output, True)
+
+
+def _believed(call: Call, usage: Usage | None, *, has_text: bool) -> tuple[int, int] | None:
+    """The counts, where they are whole numbers that a request of this size can have."""
+    if usage is None:
+        return None
+    prompt, completion = usage.prompt, 0 if usage.completion is None and not has_text else usage.completion
+    if not isinstance(prompt, int) or not isinstance(completion, int) or isinstance(prompt, bool):
+        return None
+    most = min(MAX_USAGE_TOKENS, MAX_USAGE_RATIO * (_prompt_tokens(call) + _max_output_tokens(call)))
+    if isinstance(completion, bool) or prompt <= 0 or completion < has_text or prompt + completion > most:
+        return None
+    return prompt, completion
+
+
+def _prompts(call: Call) -> list[str]:
+    """The texts of a request; of a measurement on a completions endpoint, one for each end of the sentence."""
+    if call.measure is not None and call.measure.is_completion:
+        return [call.messages[0].content + end for end in call.continuations]
+    return [m.content for m in call.messages]
+
+
+def _prompt_tokens(call: Call) -> int:
+    return math.ceil(sum(map(len, _prompts(call))) / CHARS_PER_TOKEN)
+
+
+def _max_prompt_tokens(call: Call) -> float:
+    return sum(len(text.encode()) for text in _prompts(call)) / BYTES_PER_TOKEN
+
+
+def _output_limit(call: Call) -> float | None:
+    limits = [value for name in OUTPUT_LIMITS if isinstance(value := call.params.get(name), (int, float))]
+    return float(max(limits)) if limits else None
+
+
+def _max_output_tokens(call: Call) -> float:
+    """The most tokens that an answer may have: by the call, by the model as litellm lists it, or assumed."""
+    limit = _output_limit(call)
+    return limit if limit is not None else float(listed_max_output(call.model) or DEFAULT_MAX_OUTPUT_TOKENS)
 
 
 def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
@@ -57,7 +144,7 @@ class Budget:
         """The most that one request of this call may cost; 0 when its price is unknown, and so nothing is limited."""
         if price is None:
             return 0.0
-        return _prompt(call) * price[0] + _answer(call) * price[1]
+        return _max_prompt_tokens(call) * price.input + _max_output_tokens(call) * price.output
 
     def allows(self, estimate: float) -> bool:
         """Whether the limit leaves so much beside what is spent; who waits for a turn has set nothing aside."""

@@ -6,6 +6,7 @@ two fifths of the CPU time of sending. None of them may play a part here.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import inspect
 import ssl
@@ -13,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from auditor.models.transport import Guarded
+from auditor.models.transport import WIRE, Guarded, json_object
 
 KEPT = 256
 """Addresses, and sets of headers, that need not be read again."""
@@ -78,6 +79,7 @@ class Client(httpx.AsyncClient):
 
         Raises:
             httpx.RequestError: it could not be sent, or not answered.
+            Unreadable: it succeeded, but what came is no JSON object; only where the request is noted.
         """
         if request.url.userinfo or "timeout" not in request.extensions:
             return await super().send(request, stream=stream, **others)
@@ -91,12 +93,19 @@ class Client(httpx.AsyncClient):
 
 
 async def _read(response: httpx.Response, request: httpx.Request) -> httpx.Response:
-    """All of an answer that is not compressed."""
+    """All of an answer that is not compressed. One that says that all went well must be a JSON object.
+
+    litellm's handlers differ in what they make of any other body: some retry, some report a bad request or a server
+    that cannot be reached. So it is decided here, for all of them.
+    """
     assert isinstance(response.stream, httpx.AsyncByteStream)
     try:
         data = b"".join([chunk async for chunk in response.stream])
     finally:
         await response.aclose()
+    if response.is_success and (wire := WIRE.get()) is not None:
+        data = data.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
+        wire.body = json_object(data)
     whole = httpx.Response(response.status_code, headers=response.headers, content=data, request=request)
     if whole.headers.get("content-type") == "application/json":
         whole.encoding = "utf-8"  # which JSON is: httpx would look for it in each answer

@@ -58,7 +58,7 @@ def complete(section: ModelSection, call: Call) -> Answer:
     with _one_at_a_time:
         scorer = load_scorer(source)
         found = scorer.log_probabilities(call.messages[0].content, call.continuations)
-    attempt = Attempt(1, started, time.monotonic() - clock, Outcome.OK)
+    attempt = Attempt(1, started, time.monotonic() - clock, Outcome.OK, cost_usd=0.0, estimated=False)
     return Answer(
         call.key,
         Outcome.OK,

@@ -87,6 +87,14 @@ def listed_price(model: str) -> TokenPrice | None:
     return TokenPrice(float(fresh), float(entry["output_cost_per_token"]), float(fresh if kept is None else kept))
 
 
+@functools.cache
+def listed_max_output(model: str) -> int | None:
+    """The most tokens that one answer of a model may have, from litellm's own list; None when it does not say."""
+    entry = litellm().model_cost.get(model) or litellm().model_cost.get(model.split("/", 1)[-1]) or {}
+    most = entry.get("max_output_tokens") or entry.get("max_tokens")
+    return most if isinstance(most, int) and most > 0 else None
+
+
 def without_keywords(schema: Any, refused: set[str]) -> Any:
     """A JSON schema without some of its keywords, at every depth."""
     if isinstance(schema, dict):

@@ -10,13 +10,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import httpx
+
 from auditor.domain import Outcome
 from auditor.models.door import litellm
-from auditor.models.responses import storable
-from auditor.models.transport import Redirected, Unacceptable
+from auditor.models.transport import Redirected, Unacceptable, Unreadable, Wire
 
 MAX_ERROR_CHARS = 500
+MAX_EXCERPT_CHARS = 60
+MAX_RETRY_AFTER_S = 1e9
+"""About 30 years: a longer wait is read as this one, so that it can be added to a time, and stored."""
 UNREACHABLE = ("Unreachable", "ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
+TRACEBACK = "Traceback (most recent call last)"
+"""What follows it in an error's text is Python's."""
 QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
 
@@ -27,6 +33,7 @@ class Failure:
     Attributes:
         retry: whether the same request may succeed later.
         blocks: whether every further request to this model must fail too: a bad key, no such model, no quota.
+        http_status: of the server's answer; where no request went out, the one that litellm gives its error.
         retry_after_s: how long the provider asks to wait; None when it does not say.
     """
 
@@ -38,34 +45,49 @@ class Failure:
     retry_after_s: float | None = None
 
 
-def classify(error: Exception, secrets: tuple[str, ...] = ()) -> Failure:
-    """Turn whatever a request raised into a failure; secrets are cut out of its text."""
+def classify(error: Exception, wire: Wire, secrets: tuple[str, ...] = ()) -> Failure:
+    """Turn whatever a request raised into a failure; secrets are removed from its text.
+
+    What the server answered decides before litellm's exception class does: for the same answer that class differs
+    between providers.
+
+    Args:
+        wire: what went out, and what came back.
+        secrets: what must not be in the failure's text.
+    """
     lib = litellm()
-    status = _status(error)
-    text = _text(error, secrets)
+    status = wire.status if wire.requests else _status(error)
     if (refused := _cause(error, Unacceptable)) is not None:
         outcome = Outcome.CLIENT_ERROR if isinstance(refused, Redirected) else Outcome.SERVER_ERROR
         return Failure(outcome, False, False, str(refused), status)
+    text, wait = _text(error, wire, secrets), retry_after(wire.headers)
     if isinstance(error, (asyncio.TimeoutError, lib.Timeout)):
+        if status is not None and status < 300:
+            text = f"the time limit passed after {_bytes(wire.size)} of the answer"
         return Failure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
+    if status is not None and (status < 300 or status >= 500):
+        return Failure(Outcome.SERVER_ERROR, True, False, text, status, wait)
     if isinstance(error, lib.ContentPolicyViolationError):
         return Failure(Outcome.REFUSED, False, False, text, status)
-    if isinstance(error, lib.RateLimitError) or status == 402:
+    if isinstance(error, lib.RateLimitError) or status in (402, 429):
         quota = status == 402 or bool(QUOTA.search(text))
-        wait = retry_after(getattr(error, "litellm_response_headers", None) or {})
         outcome = Outcome.CLIENT_ERROR if quota else Outcome.RATE_LIMITED
         return Failure(outcome, not quota, quota, text, status, wait)
-    if isinstance(error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)):
+    if isinstance(error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)) or status in (
+        401,
+        404,
+    ):
         return Failure(Outcome.CLIENT_ERROR, False, True, text, status)
     if isinstance(error, lib.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
         return Failure(Outcome.CLIENT_ERROR, False, False, text, status)
-    wait = retry_after(getattr(error, "litellm_response_headers", None) or {})
     return Failure(Outcome.SERVER_ERROR, True, False, text, status, wait)
 
 
-def is_unreachable(error: Exception) -> bool:
-    """Whether no server answered at all."""
-    return any(type(cause).__name__ in UNREACHABLE for cause in _causes(error))
+def is_unreachable(error: Exception, wire: Wire) -> bool:
+    """Whether no connection to the server could be made."""
+    return wire.unreachable or (
+        not wire.requests and any(type(cause).__name__ in UNREACHABLE for cause in _causes(error))
+    )
 
 
 def _cause(error: Exception, kind: type[BaseException]) -> BaseException | None:
@@ -91,17 +113,18 @@ def let_go(error: BaseException) -> None:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait from `retry-after-ms` or `retry-after` (seconds or an HTTP date); None when absent or unreadable.
 
-    A time in the past, or a negative number, is 0.
+    A time in the past, or a negative number, is 0; a wait of more than `MAX_RETRY_AFTER_S` is read as that.
     """
     lowered = {str(k).lower(): str(v).strip() for k, v in headers.items()}
+    seconds: float | None = None
     for prefix in ("", "llm_provider-"):
-        if (ms := _number(lowered.get(f"{prefix}retry-after-ms"))) is not None:
-            return max(0.0, ms / 1000)
         value = lowered.get(f"{prefix}retry-after")
-        if (seconds := _number(value)) is not None:
-            return max(0.0, seconds)
-        if value and (moment := _date(value)) is not None:
-            return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+        if (ms := _number(lowered.get(f"{prefix}retry-after-ms"))) is not None:
+            seconds = ms / 1000
+        elif (seconds := _number(value)) is None:
+            seconds = _seconds_until(value)
+        if seconds is not None:
+            return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
     return None
 
 
@@ -114,15 +137,18 @@ def redact(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def _number(value: str | None) -> float | None:
-    return float(value) if value and re.fullmatch(r"-?\d+(\.\d+)?", value) else None
+    return float(value) if value and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else None
 
 
-def _date(value: str) -> datetime | None:
+def _seconds_until(value: str | None) -> float | None:
+    """Seconds from now to an HTTP date; negative when it is past."""
+    if not value:
+        return None
     try:
         moment = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError, TypeError, LookupError):  # a year, a day or a time zone that cannot be
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _status(error: Exception) -> int | None:
@@ -133,7 +159,42 @@ def _status(error: Exception) -> int | None:
         return None
 
 
-def _text(error: Exception, secrets: tuple[str, ...]) -> str:
-    text = redact(str(getattr(error, "message", "") or error), secrets)
-    text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text)
-    return storable(" ".join(text.split())[:MAX_ERROR_CHARS])
+def _text(error: Exception, wire: Wire, secrets: tuple[str, ...]) -> str:
+    """What went wrong, in words: the server's where it answered, ours where its answer cannot be used.
+
+    litellm's own words are taken only where there is no answer: it adds Python's to them.
+    """
+    unreadable = _cause(error, Unreadable)
+    if wire.status is None:
+        text = str(_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error)
+        text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text.split(TRACEBACK, 1)[0])
+        text = f"the server answered with {unreadable}" if unreadable else " ".join(text.split())
+        return redact(text, secrets)[:MAX_ERROR_CHARS]
+    body = " ".join(redact(bytes(wire.received or b"").decode("utf-8", "replace"), secrets).split())
+    if wire.status >= 300:
+        text = body or f"the server answered with HTTP status {wire.status} and nothing else"
+    elif any(isinstance(cause, httpx.TransportError) for cause in _causes(error)):
+        text = f"the connection broke off after {_bytes(wire.size)} of the answer"
+    elif wire.body is not None and (reason := wire.body.get("error")):
+        message = redact(reason, secrets) if isinstance(reason, str) else body
+        text = f"the server answered with HTTP status {wire.status} and an error: {message}"
+    else:
+        what = unreadable or "JSON that is not in this provider's format"
+        text = f"the server answered with {what} ({_description(wire, body)})"
+    return text.split(TRACEBACK, 1)[0][:MAX_ERROR_CHARS]
+
+
+def _description(wire: Wire, body: str) -> str:
+    """Type, size and beginning of an answer, for a message."""
+    kind = wire.headers.get("content-type", "")[:MAX_EXCERPT_CHARS]
+    start = body[:MAX_EXCERPT_CHARS]
+    begins = f"begins '{start}{'…' if start != body else ''}'" if start else ""
+    return _printable(", ".join(filter(None, (kind, _bytes(wire.size), begins))))
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} byte{'' if size == 1 else 's'}"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -17,18 +17,20 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Measure, Outcome
-from auditor.errors import Interrupted, ModelSetupError
-from auditor.models.budget import Budget, require_prices, size
+from auditor.domain import Answer, Attempt, Call, Measure, Outcome, total_cost
+from auditor.errors import AuditorError, Interrupted, ModelSetupError
+from auditor.models.budget import Budget, charge_estimate, require_prices, size
 from auditor.models.door import TokenPrice
 from auditor.models.endpoint import embedded_slots, price_of
 from auditor.models.failures import Failure
-from auditor.models.limiter import LOOK_S, START, Limiter, Rate, backoff
+from auditor.models.limiter import START, Limiter, Rate, pause
 from auditor.models.requests import failed
+from auditor.models.retries import Suspension, pause_notice, wait_before_retry, why_no_retry, with_reason
 from auditor.models.sending import Sender, Sending
 
 UNREACHABLE_AFTER = 2
 OnLimit = Callable[[str, int, int, str], None]
+Noted = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -41,8 +43,16 @@ class _Line:
     slots: asyncio.Semaphore
     rate: Rate
     contact: asyncio.Lock
+    suspension: Suspension
     reached: bool = False
     blocked: Failure | None = None
+
+    def refuse(self, call: Call) -> Answer | None:
+        """What comes of a call for which no request may go out; None where one may."""
+        if self.blocked is not None:
+            return failed(call, self.blocked)
+        reason = self.suspension.reason
+        return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
 
 
 class Gateway:
@@ -58,6 +68,7 @@ class Gateway:
         stop: threading.Event | None = None,
         on_limit: OnLimit = lambda account, before, after, why: None,
         sender: Sender | None = None,
+        noted: Noted = lambda text: None,
     ) -> None:
         """Resolve keys and start embedded models; no request goes out yet.
 
@@ -70,6 +81,7 @@ class Gateway:
             on_limit: is told when the number of requests that an account may have in flight changes: account, from, to,
                 why.
             sender: sends the requests; this process if not given.
+            noted: is called with a sentence when requests wait for long because a provider asks for it.
 
         Raises:
             ConfigError: a key is not in the environment, or there is a budget that an unknown price would pass by.
@@ -83,17 +95,20 @@ class Gateway:
         self._sender = sender or Sending(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._lines: dict[str, _Line] = {}
-        limiters = _limiters(models, on_limit, self._stop.is_set)
+        limiters = _limiters(models, limits, on_limit, noted, self._stop.is_set)
         for model in models:
             slots = asyncio.Semaphore(model.most_in_flight)
             rate, contact = Rate(model.rpm, model.tpm, self._stop.is_set), asyncio.Lock()
-            self._lines[model.name] = _Line(model, price_of(model), limiters[model.account], slots, rate, contact)
+            self._lines[model.name] = _Line(
+                model, price_of(model), limiters[model.account], slots, rate, contact, Suspension(limits)
+            )
 
     async def complete(self, call: Call) -> Answer:
         """Ask, and ask again where that can help, within the limits.
 
         Raises:
             Interrupted: nothing is to go out any more, and nothing has for this call.
+            AuditorError: no request can be sent; its `answer` has the attempts that went out before.
             ModelSetupError: the first request of this run to the model shows that it cannot be used at all (no server,
                 a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
         """
@@ -114,43 +129,57 @@ class Gateway:
         """Whether the model can be used at all."""
         answer = await self._ask(line, call)
         if line.blocked is not None:
-            raise _unusable(line, line.blocked)
+            raise _unusable(line, line.blocked).with_answer(answer if answer.attempts else None)
         line.reached = answer.outcome is not Outcome.OVER_BUDGET
         return answer
 
     async def _ask(self, line: _Line, call: Call) -> Answer:
         deadline: float | None = None
         attempts: list[Attempt] = []
+        costs: list[float | None] = []
         answer = Answer(call.key, Outcome.TIMEOUT)
         while len(attempts) < self._limits.max_attempts:
-            if line.blocked is not None:
-                return replace(failed(call, line.blocked), attempts=tuple(attempts))
+            if (refused := line.refuse(call)) is not None:
+                return replace(refused, attempts=tuple(attempts), cost_usd=total_cost(costs))
             estimate = self.budget.estimate(call, line.price)
             if not self.budget.allows(estimate):
-                return _over_budget(call, attempts)
+                return _over_budget(call, attempts, costs)
             async with self._turn(line, call):
                 in_time = deadline is None or time.monotonic() < deadline
-                goes = in_time and line.blocked is None and not self._stop.is_set()
+                goes = in_time and line.refuse(call) is None and not self._stop.is_set()
                 if goes and not self.budget.reserve(estimate):
-                    return _over_budget(call, attempts)
+                    return _over_budget(call, attempts, costs)
                 if goes:
                     # Waiting for a first slot is our own doing, and no part of the call's time.
                     deadline = deadline or time.monotonic() + self._limits.deadline_s
-                    answer, failure = await self._request(line, call, len(attempts) + 1, deadline)
+                    answer, failure = await self._request(line, call, attempts, deadline)
                     self.budget.settle(estimate, answer.cost_usd)
             if not goes:  # much may have happened while it waited; what was paid for before is kept
-                if line.blocked is not None:
+                if line.refuse(call) is not None:
                     continue
                 if attempts:
                     break
                 raise Interrupted
             attempts += answer.attempts
-            _tell(line.limiter, failure, first=len(attempts) == 1)
-            if failure is None or not failure.retry:
+            costs.append(answer.cost_usd)
+            _tell(line, failure, first=len(attempts) == 1)
+            reason = await self._wait(line, failure, len(attempts), deadline or 0.0)
+            if reason:
+                answer, attempts[-1] = with_reason(answer, reason), with_reason(attempts[-1], reason)
+            if reason is not None:
                 break
-            if deadline is None or not await self._wait(failure, len(attempts), deadline):
-                break
-        return replace(answer, attempts=tuple(attempts))
+        return replace(answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
+
+    async def _wait(self, line: _Line, failure: Failure | None, attempts: int, deadline: float) -> str | None:
+        """Wait before another try; where there is none, the reason, which may be empty."""
+        if failure is None or not failure.retry:
+            return ""
+        wait_s, asked_s = wait_before_retry(failure, attempts, self._rng), failure.retry_after_s or 0.0
+        reason = why_no_retry(failure, wait_s, attempts, deadline, self._limits)
+        if reason is None:
+            line.limiter.announce(asked_s, asked_s)
+            await pause(wait_s, self._stop.is_set)
+        return "" if reason is None and self._stop.is_set() else reason
 
     @asynccontextmanager
     async def _turn(self, line: _Line, call: Call) -> AsyncIterator[None]:
@@ -159,35 +188,41 @@ class Gateway:
         async with line.slots, line.limiter.slot():
             yield
 
-    async def _wait(self, failure: Failure, attempt: int, deadline: float) -> bool:
-        """Wait before another try; False when the deadline leaves no time for one."""
-        pause = backoff(attempt, self._rng)
-        if failure.outcome is Outcome.RATE_LIMITED and failure.retry_after_s is not None:
-            pause += failure.retry_after_s
-        elif failure.retry_after_s is not None:
-            pause = max(pause, failure.retry_after_s)
-        until = time.monotonic() + pause
-        if until >= deadline:
-            return False
-        while not self._stop.is_set() and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(left, LOOK_S))
-        return not self._stop.is_set()
-
-    async def _request(self, line: _Line, call: Call, number: int, deadline: float) -> tuple[Answer, Failure | None]:
-        limit = max(0.01, min(line.section.timeout_s, deadline - time.monotonic()))
-        reply = await self._sender.send(call, number, limit)
+    async def _request(
+        self, line: _Line, call: Call, before: Sequence[Attempt], deadline: float
+    ) -> tuple[Answer, Failure | None]:
+        limit, number = max(0.01, min(line.section.timeout_s, deadline - time.monotonic())), len(before) + 1
+        try:
+            reply = await self._sender.send(call, number, limit)
+        except AuditorError as error:
+            if not before:
+                raise
+            raise error.with_answer(Answer(call.key, before[-1].outcome, attempts=tuple(before))) from error
         failure = reply.failure
         if failure and (failure.blocks or (reply.unreachable and not line.reached and number >= UNREACHABLE_AFTER)):
             line.blocked = failure
-        return reply.answer, failure
+        return _charged(call, line.price, reply.answer), failure
 
 
-def _over_budget(call: Call, attempts: Sequence[Attempt]) -> Answer:
-    return Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent", attempts=tuple(attempts))
+def _charged(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
+    """The answer with a charge for requests of which nobody heard again, because the process that sent them died."""
+    if not any(attempt.estimated is None for attempt in answer.attempts):
+        return answer
+    charge = charge_estimate(call, price)
+    attempts = [
+        replace(a, cost_usd=charge.usd, estimated=charge.estimated) if a.estimated is None else a
+        for a in answer.attempts
+    ]
+    return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([a.cost_usd for a in attempts]))
+
+
+def _over_budget(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
+    why = "the budget is spent"
+    return Answer(call.key, Outcome.OVER_BUDGET, error=why, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
 
 def _limiters(
-    models: Sequence[ModelSection], on_limit: OnLimit, stopped: Callable[[], bool]
+    models: Sequence[ModelSection], limits: Limits, on_limit: OnLimit, noted: Noted, stopped: Callable[[], bool]
 ) -> dict[tuple[str, str | None, str | None], Limiter]:
     """One for each account. What waits at a server of few slots would run into its time limit, so they bound it too."""
     found = {}
@@ -195,10 +230,20 @@ def _limiters(
         mine = [m for m in models if m.account == account]
         most = sum(m.concurrency for m in mine if m.concurrency) or max(m.most_in_flight for m in mine)
         slots = embedded_slots(mine[0].model)
-        told = functools.partial(on_limit, _account(mine[0]))
         at_most, start = (most, START) if slots is None else (min(most, slots), slots)
-        found[account] = Limiter(at_most, start=start, changed=told, stopped=stopped)
+        found[account] = Limiter(
+            at_most,
+            start=start,
+            changed=functools.partial(on_limit, _account(mine[0])),
+            stopped=stopped,
+            max_wait_s=limits.max_retry_wait_s,
+            waits=functools.partial(_announce, noted, _account(mine[0])),
+        )
     return found
+
+
+def _announce(noted: Noted, account: str, wait_s: float, asked_s: float) -> None:
+    noted(pause_notice(account, wait_s, asked_s))
 
 
 def _account(section: ModelSection) -> str:
@@ -212,15 +257,16 @@ def _account(section: ModelSection) -> str:
     return " ".join(filter(None, words))
 
 
-def _tell(limiter: Limiter, failure: Failure | None, *, first: bool) -> None:
-    """What a request says of its account; one that went well only after others failed says nothing."""
+def _tell(line: _Line, failure: Failure | None, *, first: bool) -> None:
+    """What a request says of its model and its account; one that went well only after others failed says no more."""
+    line.suspension.update(failure)
     if failure is None:
         if first:
-            limiter.succeeded()
+            line.limiter.succeeded()
     elif failure.outcome is Outcome.RATE_LIMITED:
-        limiter.throttled(failure.retry_after_s)
+        line.limiter.throttled(failure.retry_after_s)
     elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
-        limiter.troubled()
+        line.limiter.troubled()
 
 
 def _unusable(line: _Line, failure: Failure) -> ModelSetupError:

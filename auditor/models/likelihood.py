@@ -16,9 +16,9 @@ from typing import Any
 from auditor.config import EMBEDDED, REPLAY, ModelSection
 from auditor.domain import Answer, Call, Measure, Outcome
 from auditor.models import door
-from auditor.models.door import TokenPrice
 from auditor.models.endpoint import TEXT_PROVIDER
-from auditor.models.responses import REFUSALS, answer_of, finish_reason
+from auditor.models.finish_reasons import Meaning
+from auditor.models.responses import NO_CHOICE, Body, answer_of, meaning_in
 
 TOP = 20
 """Next tokens asked for; the most that OpenAI's protocol gives."""
@@ -61,20 +61,36 @@ def params_of(measure: Measure) -> dict[str, Any]:
     return {}
 
 
-def read_echo(call: Call, response: Any, price: TokenPrice | None) -> Answer:
+def read_echo(call: Call, response: Any, body: Body = None) -> Answer:
     """Log-probability of each end, summed over its tokens, from either format.
 
     A server that knows no echo sends the log-probability of the token it added instead, which must not be taken.
     """
+    if failed := _failure_of(call, response, body):
+        return failed
     read = _echoed if call.measure is Measure.ECHO else _listed
-    choices = sorted(getattr(response, "choices", None) or [], key=lambda c: c.index)
+    if not all(isinstance(getattr(choice, "text", None), str) for choice in response.choices):
+        return answer_of(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE)
+    choices = sorted(response.choices, key=lambda c: c.index)
     beginning = call.messages[0].content
     found = [read(choice, beginning, beginning + end) for choice, end in zip(choices, call.continuations, strict=False)]
     if len(found) != len(call.continuations) or None in found:
         return answer_of(
-            call, response, price, Outcome.NOT_MEASURABLE, error="the server gives no log-probabilities of the prompt"
+            call, response, body, Outcome.NOT_MEASURABLE, error="the server gives no log-probabilities of the prompt"
         )
-    return answer_of(call, response, price, Outcome.OK, text=json.dumps(found))
+    return answer_of(call, response, body, Outcome.OK, text=json.dumps(found))
+
+
+def _failure_of(call: Call, response: Any, body: Body) -> Answer | None:
+    """An answer that was refused, or that the provider failed at; None where it can be read. All stop at a limit."""
+    if not getattr(response, "choices", None):
+        return answer_of(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE)
+    meaning = meaning_in(response, body)
+    if meaning is Meaning.REFUSED:
+        return answer_of(call, response, body, Outcome.REFUSED)
+    if meaning is Meaning.FAILED:
+        return answer_of(call, response, body, Outcome.SERVER_ERROR, error="the provider failed at the measurement")
+    return None
 
 
 def _echoed(choice: Any, beginning: str, sentence: str) -> float | None:
@@ -113,15 +129,14 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return total if numbers and len(numbers) == len(values) and math.isfinite(total) else None
 
 
-def read_choice(call: Call, response: Any, price: TokenPrice | None) -> Answer:
+def read_choice(call: Call, response: Any, body: Body = None) -> Answer:
     """The likeliest next tokens, as they came; which of them are A and B is read later."""
-    choices = getattr(response, "choices", None) or []
-    if choices and (finish_reason(choices[0]) or "").lower() in REFUSALS:
-        return answer_of(call, response, price, Outcome.REFUSED)
-    content = getattr(getattr(choices[0], "logprobs", None), "content", None) if choices else None
+    if failed := _failure_of(call, response, body):
+        return failed
+    content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top = getattr(content[0], "top_logprobs", None) if content else None
     if not top:
         why = "the provider gives no log-probabilities of the next token"
-        return answer_of(call, response, price, Outcome.NOT_MEASURABLE, error=why)
+        return answer_of(call, response, body, Outcome.NOT_MEASURABLE, error=why)
     pairs = [[t.token, float(t.logprob)] for t in top if math.isfinite(t.logprob)]
-    return answer_of(call, response, price, Outcome.OK, text=json.dumps(pairs, ensure_ascii=False))
+    return answer_of(call, response, body, Outcome.OK, text=json.dumps(pairs, ensure_ascii=False))

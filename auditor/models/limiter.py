@@ -7,6 +7,7 @@ start of TCP: the limit doubles each clean round until the provider first says t
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import deque
@@ -23,6 +24,8 @@ CUT, GROWTH = 0.8, 1.05
 COOLDOWN_S = 15.0
 """After a cut the limit is left alone for this long, or for as long as the provider asks to wait."""
 LEAST_ROUND = 4
+NOTICE_S = 5.0
+"""A longer wait that a provider asks for is announced."""
 LOOK_S = 0.5
 """How often a wait looks whether the run is to stop."""
 BUSY = 0.8
@@ -44,6 +47,8 @@ class Limiter:
         clock: Callable[[], float] = time.monotonic,
         changed: Callable[[int, int, str], None] = lambda before, after, why: None,
         stopped: Callable[[], bool] = lambda: False,
+        max_wait_s: float = math.inf,
+        waits: Callable[[float, float], None] = lambda wait_s, asked_s: None,
     ) -> None:
         """A limiter.
 
@@ -53,13 +58,17 @@ class Limiter:
             clock: seconds, never going back.
             changed: is told of each change: from, to, why.
             stopped: whether nothing is to go out any more: a closed gate keeps nobody then.
+            max_wait_s: the gate closes for no longer, whatever the provider asks.
+            waits: called once for each long wait, with its length and with what the provider asked, both in seconds.
         """
         self.limit = float(min(start, most))
         self._most = most
         self._clock = clock
         self._in_flight = self._peak = self._clean = 0
         self._doubling = True
-        self._not_before = self._cooled_at = 0.0
+        self._not_before = self._cooled_at = self._asked_s = 0.0
+        self._announced = -math.inf
+        self._max_wait_s, self._waits = max_wait_s, waits
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._tell, self._stopped = changed, stopped
 
@@ -71,7 +80,8 @@ class Limiter:
         else:
             self._in_flight += 1
         try:
-            while not self._stopped() and (wait := self._not_before - self._clock()) > 0:  # noqa: ASYNC110
+            while not self._stopped() and (wait := self._not_before - self._clock()) > 0:
+                self.announce(wait, self._asked_s)
                 await asyncio.sleep(min(wait, LOOK_S))  # another 429 may move the gate
             self._peak = max(self._peak, self._in_flight)
             yield
@@ -114,12 +124,20 @@ class Limiter:
 
     def throttled(self, wait_s: float | None) -> None:
         """The provider said that it is too much: nobody goes out before it allows, and the limit is cut, once."""
-        now = self._clock()
+        now, self._asked_s = self._clock(), wait_s or 0.0
+        wait_s = min(self._asked_s, self._max_wait_s)
         self._clean, self._doubling = 0, False
-        self._not_before = max(self._not_before, now + (wait_s or 0.0))
+        self._not_before = max(self._not_before, now + wait_s)
         if now >= self._cooled_at:
             self._set(max(1.0, self.limit * CUT), "too many requests (429)")
-            self._cooled_at = now + max(COOLDOWN_S, wait_s or 0.0)
+            self._cooled_at = now + max(COOLDOWN_S, wait_s)
+
+    def announce(self, wait_s: float, asked_s: float) -> None:
+        """Report that somebody waits because the provider asked for it, if that takes long and is not known yet."""
+        until = self._clock() + wait_s
+        if wait_s > NOTICE_S and until > self._announced + NOTICE_S:
+            self._announced = until
+            self._waits(wait_s, asked_s)
 
     def _set(self, limit: float, why: str) -> None:
         before, self.limit = int(self.limit), float(limit)
@@ -164,3 +182,10 @@ def backoff(attempt: int, rng: random.Random) -> float:
         rng: source of the jitter.
     """
     return rng.uniform(0, min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1)))
+
+
+async def pause(seconds: float, stopped: Callable[[], bool]) -> None:
+    """Wait so long, or until nothing is to go out any more."""
+    until = time.monotonic() + seconds
+    while not stopped() and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110
+        await asyncio.sleep(min(left, LOOK_S))

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.domain import Answer, Body, Call, canonical_json
-from auditor.models.responses import storable
-from auditor.models.transport import Wire
+from auditor.models.transport import Unreadable, Wire, json_object
 
 WORDS = frozenset({"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"})
 """Parts of a request that are no parameters: what the call's own messages and model say."""
@@ -45,10 +44,10 @@ def recorded(answer: Answer, call: Call, wire: Wire) -> Answer:
         parameters = {k: v for k, v in body.items() if k not in WORDS}
         found["sent"] = canonical_json({k: _short(v) for k, v in parameters.items()})
         found["altered"] = altered(call.params, parameters, structured=call.schema is not None)
-    if wire.whole and (said := _json(wire.received or b"")) is not None:
+    if wire.body is not None:
         # litellm writes a name of its own where the provider gave none
-        found["served_model"] = _text(said.get("model")) or _text(said.get("modelVersion"))
-        found["fingerprint"] = _text(said.get("system_fingerprint"))
+        found["served_model"] = _text(wire.body.get("model")) or _text(wire.body.get("modelVersion"))
+        found["fingerprint"] = _text(wire.body.get("system_fingerprint"))
     return replace(answer, **found)  # type: ignore[arg-type]
 
 
@@ -84,12 +83,11 @@ def body_of(wire: Wire, secrets: tuple[str, ...]) -> Body | None:
     return Body(hashlib.sha256(data).hexdigest(), data, wire.size)
 
 
-def _json(data: bytes | bytearray) -> dict[str, Any] | None:
+def _json(data: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        return json_object(data)
+    except Unreadable:
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -109,4 +107,4 @@ def _short(value: Any) -> Any:
 
 
 def _text(value: object) -> str | None:
-    return storable(value[:LONG]) if isinstance(value, str) and value else None
+    return value[:LONG] if isinstance(value, str) and value else None

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
+
+import httpx
 
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.models import door
+from auditor.models.budget import NO_CHARGE, Charge, charge_estimate, charge_usage
 from auditor.models.endpoint import Endpoint
 from auditor.models.failures import Failure, classify, is_unreachable, let_go
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
 from auditor.models.record import body_of, recorded
-from auditor.models.responses import read_response
-from auditor.models.transport import WIRE, Wire
+from auditor.models.response_body import Usage, is_counted, made_readable, usage_of
+from auditor.models.responses import Body, read_response, usage_in, with_storable_strings
+from auditor.models.transport import STAND_IN, WIRE, Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,7 @@ class Reply:
     """What came of a request: an answer with its one attempt, and why it is none.
 
     Attributes:
-        unreachable: no server answered at all.
+        unreachable: no connection to the server could be made.
     """
 
     answer: Answer
@@ -42,40 +48,105 @@ async def request(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
+    usage, cached = None, None
     wire = Wire()
     WIRE.set(wire)
     try:
         # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
         # value, so it must always be the same.
         async with asyncio.timeout(limit_s):
-            answer = await _send(endpoint, call, timeout_s)
+            answer, usage, cached = await _send(endpoint, call, timeout_s, wire)
         if answer.outcome is Outcome.SERVER_ERROR:
-            failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
+            failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", wire.status)
     except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-        failure = _unsupported(call, classify(error, endpoint.secrets))
-        answer, unreachable = failed(call, failure), is_unreachable(error)
+        failure = _unsupported(call, classify(error, wire, endpoint.secrets))
+        answer, unreachable = failed(call, failure), is_unreachable(error, wire)
         let_go(error)
     if wire.requests:
         answer = recorded(answer, call, wire)
+    charge = _charge(endpoint, call, answer, wire, usage, cached)
+    answer = replace(
+        answer,
+        prompt_tokens=charge.prompt_tokens,
+        completion_tokens=charge.completion_tokens,
+        cached_tokens=None if charge.prompt_tokens is None else cached,
+        cost_usd=charge.usd,
+    )
     attempt = Attempt(
         number=number,
         started_at=started,
         latency_s=time.monotonic() - clock,
         outcome=answer.outcome,
-        http_status=wire.status or (failure.http_status if failure else 200),
+        http_status=wire.status,
         error=answer.error,
         retry_after_s=failure.retry_after_s if failure else None,
         body=body_of(wire, endpoint.secrets),
+        prompt_tokens=charge.prompt_tokens,
+        completion_tokens=charge.completion_tokens,
+        cost_usd=charge.usd,
+        estimated=charge.estimated,
     )
-    return Reply(replace(answer, attempts=(attempt,)), failure, unreachable)
+    return with_storable_strings(Reply(replace(answer, attempts=(attempt,)), failure, unreachable))
 
 
-async def _send(endpoint: Endpoint, call: Call, timeout_s: float) -> Answer:
-    asked, price = endpoint.request(call, timeout_s), endpoint.price
+async def _send(
+    endpoint: Endpoint, call: Call, timeout_s: float, wire: Wire
+) -> tuple[Answer, Usage | None, int | None]:
+    """The answer, the token counts as litellm read them, and how many of the prompt's tokens were cached."""
+    try:
+        response = await _ask(endpoint, call, timeout_s)
+    except Exception as error:
+        if wire.body is None or (readable := made_readable(wire.body)) is None:
+            raise
+        response = await _replayed(endpoint, call, timeout_s, readable, error)
+    return _reader(call)(call, response, wire.body), *usage_in(response)
+
+
+def _reader(call: Call) -> Callable[[Call, Any, Body], Answer]:
+    if call.measure is None:
+        return read_response
+    return read_echo if call.measure.is_completion else read_choice
+
+
+async def _ask(endpoint: Endpoint, call: Call, timeout_s: float) -> Any:
+    asked = endpoint.request(call, timeout_s)
     if call.measure is not None and call.measure.is_completion:
-        return read_echo(call, await door.litellm().atext_completion(**asked), price)
-    read = read_response if call.measure is None else read_choice
-    return read(call, await door.complete(**asked), price)
+        return await door.litellm().atext_completion(**asked)
+    return await door.complete(**asked)
+
+
+async def _replayed(endpoint: Endpoint, call: Call, timeout_s: float, body: bytes, error: Exception) -> Any:
+    """litellm's reading of an answer that was paid for: no request goes out.
+
+    Raises:
+        Exception: the first error, where more than that is wrong with the answer.
+    """
+
+    def play(asked: httpx.Request, _: bytes) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": "application/json"}, content=body)
+
+    token, recording = STAND_IN.set(play), WIRE.set(Wire())
+    try:
+        return await _ask(endpoint, call, timeout_s)
+    except Exception:  # noqa: BLE001 - whatever it is, the first error says more
+        raise error from None
+    finally:
+        STAND_IN.reset(token)
+        WIRE.reset(recording)
+
+
+def _charge(
+    endpoint: Endpoint, call: Call, answer: Answer, wire: Wire, usage: Usage | None, cached: int | None
+) -> Charge:
+    """What a request cost. A provider charges for what it answered, and perhaps for what never arrived."""
+    if not wire.requests or wire.unreachable or (wire.status or 200) != 200:
+        return NO_CHARGE
+    if wire.status is None:
+        return charge_estimate(call, endpoint.price)
+    sent = usage_of(wire.body)
+    if usage is None or (sent is not None and not is_counted(sent)):
+        usage = sent
+    return charge_usage(call, endpoint.price, usage, cached or 0, has_text=answer.text is not None)
 
 
 def _unsupported(call: Call, failure: Failure) -> Failure:

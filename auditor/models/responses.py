@@ -2,37 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
-from auditor.domain import Answer, Call, Outcome
-from auditor.models.door import TokenPrice
+from auditor.domain import Answer, Call, Outcome, Purpose
+from auditor.models.finish_reasons import OUTCOMES, Meaning, worst_of
+from auditor.models.response_body import MAX_REASON_CHARS, Usage, native_reason
+from auditor.models.structured import parses_in_full
 
-REFUSALS = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist")
+T = TypeVar("T")
+Body = Mapping[str, Any] | None
+READ_BY_FORM = frozenset({Purpose.DIRECT})
+"""Purposes whose free text has a form, such as a score line, without which their reader takes no answer out of it."""
+NO_CHOICE = "the provider sent an answer without any choice"
+NO_TEXT_LEFT = "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
 
 
-def read_response(call: Call, response: Any, price: TokenPrice | None) -> Answer:
+def read_response(call: Call, response: Any, body: Body = None) -> Answer:
     """What a completed request brought: words, a refusal, a cut-off text, or nothing.
 
     Args:
         call: what was asked.
         response: litellm's response object.
-        price: of a token; None when unknown.
+        body: the answer as the provider sent it; None where it is not known in full.
     """
     choices = getattr(response, "choices", None) or []
     if not choices:
-        return Answer(call.key, Outcome.SERVER_ERROR, error="the provider sent an answer without any choice")
+        if _is_all_reasoning(call, response, None):
+            return answer_of(call, response, body, Outcome.TRUNCATED, error=NO_TEXT_LEFT)
+        return answer_of(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else None
     called = _called(call, message)
     if called is not None and not (text and text.strip()):
         if call.schema is None:
             why = "the model called a tool that it was not given, and said nothing"
-            return answer_of(call, response, price, Outcome.UNPARSED, error=why)
+            return answer_of(call, response, body, Outcome.UNPARSED, error=why)
         text = called
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
-    outcome = _outcome(text, refusal, finish_reason(choices[0]))
-    error = "the provider sent an empty text" if outcome is Outcome.SERVER_ERROR else None
-    return answer_of(call, response, price, outcome, text=text or refusal, error=error)
+    outcome, error = (Outcome.REFUSED, None) if refusal else _outcome(call, response, body, text)
+    if outcome is Outcome.SERVER_ERROR and (text or "").strip():
+        text = None  # whatever was written before the provider failed counts for nothing
+    return answer_of(call, response, body, outcome, text=text or refusal, error=error)
+
+
+def _outcome(call: Call, response: Any, body: Body, text: str | None) -> tuple[Outcome, str | None]:
+    """How a call with this text ended, and why where it failed."""
+    reason, meaning = finish_reason(response.choices[0], body), meaning_in(response, body)
+    is_empty = not (text and text.strip())
+    if is_empty and meaning is not Meaning.FAILED and meaning is not Meaning.REFUSED:
+        if meaning is Meaning.TRUNCATED or _is_all_reasoning(call, response, response.choices[0].message):
+            return Outcome.TRUNCATED, NO_TEXT_LEFT
+        if meaning is not Meaning.MALFORMED:
+            return Outcome.SERVER_ERROR, "the provider sent an empty text"
+    if meaning in OUTCOMES:
+        errors = {
+            Meaning.FAILED: f"the provider failed while the model answered (finish reason {reason!r})",
+            Meaning.MALFORMED: f"the provider could not read what the model wrote (finish reason {reason!r})",
+        }
+        return OUTCOMES[meaning], errors.get(meaning)
+    if native_reason(body) is None and body is not None and _is_at_limit(call, response):
+        return Outcome.TRUNCATED, None
+    if meaning is Meaning.UNKNOWN and not _is_read_in_full(call, text or ""):
+        return Outcome.UNPARSED, f"the finish reason {reason!r} is not documented, and the answer may be cut off"
+    return Outcome.OK, None
+
+
+def _is_read_in_full(call: Call, text: str) -> bool:
+    """Whether a text shows by itself that nothing of it is missing, or its reader requires that it does."""
+    return call.purpose in READ_BY_FORM if call.schema is None else parses_in_full(call.schema, text)
+
+
+def _is_at_limit(call: Call, response: Any) -> bool:
+    """Whether the answer has as many tokens as it may have."""
+    limit, tokens = call.params.get("max_tokens"), getattr(getattr(response, "usage", None), "completion_tokens", None)
+    return isinstance(limit, int) and isinstance(tokens, int) and tokens >= limit > 0
+
+
+def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
+    """Whether an answer without a text was paid for in full: to ask again with the same limit would bring no more."""
+    usage = getattr(response, "usage", None)
+    completion = getattr(usage, "completion_tokens", None)
+    reasoning = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None)
+    counted = isinstance(completion, int) and isinstance(reasoning, int) and 0 < completion <= reasoning
+    return counted or _is_at_limit(call, response) or bool(getattr(message, "reasoning_content", None))
 
 
 def _called(call: Call, message: Any) -> str | None:
@@ -45,57 +99,65 @@ def _called(call: Call, message: Any) -> str | None:
 def answer_of(
     call: Call,
     response: Any,
-    price: TokenPrice | None,
+    body: Body,
     outcome: Outcome,
     text: str | None = None,
     error: str | None = None,
 ) -> Answer:
-    """An answer with what the response says of itself: who served it, why it ended, tokens, cost."""
+    """An answer with what the response says of itself: who served it and why it ended; what it cost is added later."""
     choices = getattr(response, "choices", None) or []
-    prompt, completion, cached = _usage(response)
     return Answer(
         key=call.key,
         outcome=outcome,
-        text=None if text is None else storable(text),
-        finish_reason=finish_reason(choices[0]) if choices else None,
+        text=text,
+        finish_reason=finish_reason(choices[0], body) if choices else None,
         served_model=getattr(response, "model", None),
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        cached_tokens=cached,
-        cost_usd=None if price is None or prompt is None else price.cost(prompt, completion or 0, cached or 0),
         error=error,
     )
 
 
-def _outcome(text: str | None, refusal: str | None, finish: str | None) -> Outcome:
-    if refusal or (finish or "").lower() in REFUSALS:
-        return Outcome.REFUSED
-    if finish in ("length", "max_tokens"):
-        return Outcome.TRUNCATED
-    return Outcome.OK if text and text.strip() else Outcome.SERVER_ERROR
-
-
-def finish_reason(choice: Any) -> str | None:
-    """The provider's own reason: litellm maps what it does not know to `stop`."""
+def finish_reason(choice: Any, body: Body) -> str | None:
+    """The finish reason as the provider wrote it, else litellm's word for it; None where the provider sent none."""
     specific = getattr(choice, "provider_specific_fields", None) or {}
-    native = specific.get("native_finish_reason")
-    return storable(str(native or choice.finish_reason)) if native or choice.finish_reason else None
+    mapped = str(choice.finish_reason) if choice.finish_reason else None
+    reason = native_reason(body) or specific.get("native_finish_reason") or mapped
+    if body is not None and native_reason(body) is None and reason == "stop":
+        return None  # litellm fills it in
+    return None if reason is None else str(reason)[:MAX_REASON_CHARS]
 
 
-def _usage(response: Any) -> tuple[int | None, int | None, int | None]:
-    """Tokens in, out, and in but kept of earlier prompts; litellm writes zeros where the provider said nothing.
+def meaning_in(response: Any, body: Body) -> Meaning:
+    """What the finish reasons of a response mean: the provider's own or litellm's, whichever is worse."""
+    choice = response.choices[0]
+    return worst_of(finish_reason(choice, body), str(choice.finish_reason) if choice.finish_reason else None)
 
-    It puts into one place what providers name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`.
+
+def usage_in(response: Any) -> tuple[Usage | None, int | None]:
+    """Token counts as litellm read them, and how many of the prompt's tokens the provider had cached.
+
+    It writes zeros where the provider said nothing, and puts into one place what providers name `cached_tokens`,
+    `cache_read_input_tokens` or `prompt_cache_hit_tokens`.
     """
     usage = getattr(response, "usage", None)
-    prompt = getattr(usage, "prompt_tokens", None)
-    if not prompt:
-        return None, None, None
+    if not (prompt := getattr(usage, "prompt_tokens", None)):
+        return None, None
     cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-    told = cached if isinstance(cached, int) and 0 <= cached <= prompt else None
-    return prompt, getattr(usage, "completion_tokens", None), told
+    known = isinstance(cached, int) and isinstance(prompt, int) and 0 <= cached <= prompt
+    return Usage(prompt, getattr(usage, "completion_tokens", None)), cached if known else None
 
 
 def storable(text: str) -> str:
     """Text that any database takes: lone surrogates and NUL become visible escapes."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def with_storable_strings(value: T) -> T:
+    """A copy of a dataclass whose strings, at any depth, can all be stored: whatever a provider sent passes here."""
+    result: Any = value
+    if type(result) is str:  # an enumeration's members are strings, too, and stay
+        result = storable(result)
+    elif isinstance(result, tuple):
+        result = tuple(map(with_storable_strings, result))
+    elif is_dataclass(result) and not isinstance(result, type):
+        result = replace(result, **{f.name: with_storable_strings(getattr(result, f.name)) for f in fields(result)})
+    return result  # type: ignore[no-any-return]

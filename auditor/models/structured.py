@@ -264,3 +264,12 @@ def read(structure: type[S], text: str) -> S | str:
             problem = first.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(p) for p in problem["loc"])
             return f"{where}: {problem['msg']}" if where else str(problem["msg"])
+
+
+def parses_in_full(schema: str, text: str) -> bool:
+    """Whether a whole text, and not only a part of it, is the structure of this name."""
+    try:
+        SCHEMAS[schema].model_validate_json(text)
+    except ValidationError:
+        return False
+    return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import json
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
@@ -35,6 +36,10 @@ class Unreachable(httpx.NetworkError):
     """No connection could be made, so that nothing was sent."""
 
 
+class Unreadable(Exception):
+    """The server answered, but with something that is no answer; another try may bring one. Says what it is instead."""
+
+
 class Wire:
     """What went out and came back for one request, below whatever a library makes of it.
 
@@ -45,16 +50,26 @@ class Wire:
         received: the beginning of its answer's body, at most `KEPT_BYTES`; None when no answer began.
         size: bytes of the answer that arrived.
         status: its HTTP status; None when no answer began.
+        headers: of its answer; empty when no answer began.
+        body: the JSON object that a successful answer is; None where it is none, or was not read as a whole.
+        unreachable: whether no connection could be made for the last request.
     """
 
-    __slots__ = ("most", "received", "requests", "sent", "size", "status")
+    __slots__ = ("body", "headers", "most", "received", "requests", "sent", "size", "status", "unreachable")
 
     def __init__(self, most: int = MAX_BYTES) -> None:
         self.most = most
-        self.requests = self.size = 0
-        self.sent = b""
+        self.requests = 0
+        self.begin(b"")
+
+    def begin(self, sent: bytes) -> None:
+        """A request goes out; what is known of an earlier one is forgotten."""
+        self.sent, self.size = sent, 0
         self.status: int | None = None
         self.received: bytearray | None = None
+        self.headers = httpx.Headers()
+        self.body: dict[str, Any] | None = None
+        self.unreachable = False
 
     @property
     def whole(self) -> bool:
@@ -105,15 +120,16 @@ class Guarded(httpx.AsyncBaseTransport):
         Raises:
             Unacceptable: where it would go, or what comes back, is not taken.
             Unreachable: there was no connection.
+            Unreadable: the answer's headers cannot be read.
         """
         if is_metadata(request.url.host):
             raise Unacceptable(f"{request.url.host} is an address of the machine's own network, not a model's")
         request.headers["accept-encoding"] = "identity"
         wire = WIRE.get() or Wire()
-        wire.requests, wire.size, wire.received, wire.status = wire.requests + 1, 0, None, None
-        wire.sent = await request.aread()
-        response = await self._answer(request)
-        wire.status = response.status_code
+        wire.requests += 1
+        wire.begin(await request.aread())
+        response = await self._answer(request, wire)
+        wire.status, wire.headers = response.status_code, response.headers
         if 300 <= response.status_code < 400:
             await response.aclose()
             raise Redirected("the server redirects, which is not followed")
@@ -126,18 +142,20 @@ class Guarded(httpx.AsyncBaseTransport):
         response.stream = _Bounded(response.stream, wire)
         return response
 
-    async def _answer(self, request: httpx.Request) -> httpx.Response:
+    async def _answer(self, request: httpx.Request, wire: Wire) -> httpx.Response:
         if (stand_in := STAND_IN.get()) is not None:
             return stand_in(request, await request.aread())
         # litellm's handlers send again, at once, what ends in one of these two: a paid request that nobody counts.
         try:
             return await self._inner.handle_async_request(request)
-        except httpx.ConnectError as error:
-            if _never_connected(error):
-                raise Unreachable(str(error)) from error
-            raise httpx.ReadError(str(error)) from error
-        except httpx.RemoteProtocolError as error:
-            raise httpx.ReadError(str(error)) from error
+        except httpx.ConnectTimeout:
+            wire.unreachable = True
+            raise
+        except (httpx.ConnectError, httpx.ProtocolError) as error:
+            wire.unreachable = _never_connected(error)
+            raise (Unreachable if wire.unreachable else httpx.ReadError)(str(error)) from error
+        except UnicodeError as error:  # of the library that reads the headers
+            raise Unreadable("headers that are not ASCII text") from error
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -169,11 +187,32 @@ def is_metadata(host: str) -> bool:
     return address.is_link_local or address == ipaddress.ip_address("fd00:ec2::254")
 
 
-def _never_connected(error: httpx.ConnectError) -> bool:
-    """Whether the connection failed, and not what was sent over it."""
+def _never_connected(error: httpx.TransportError) -> bool:
+    """Whether the connection failed (refused, no such host, TLS), and not what was sent over it."""
     import aiohttp
 
     cause = error.__cause__
-    return (
-        cause is None or not isinstance(cause, aiohttp.ClientOSError) or isinstance(cause, aiohttp.ClientConnectorError)
-    )
+    if isinstance(error, httpx.ConnectError) and not isinstance(cause, aiohttp.ClientOSError):
+        return True
+    return isinstance(cause, (aiohttp.ClientConnectorError, aiohttp.ClientSSLError))
+
+
+def json_object(data: bytes) -> dict[str, Any]:
+    """The JSON object that a body is.
+
+    Raises:
+        Unreadable: it is none, and what it is instead.
+    """
+    try:
+        value = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Unreadable("something that is not text in UTF-8") from None
+    except RecursionError:
+        raise Unreadable("JSON that is nested too deeply") from None
+    except json.JSONDecodeError:
+        raise Unreadable("something that is not JSON" if data.strip() else "an empty body") from None
+    except ValueError:
+        raise Unreadable("JSON with a number of too many digits") from None
+    if not isinstance(value, dict):
+        raise Unreadable("JSON that is not an object")
+    return value

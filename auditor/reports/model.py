@@ -243,15 +243,21 @@ class CostRow(Part):
     told_tokens: int
     """Tokens in of the answers that say how many of them it had kept: the share of these is the hit rate."""
     usd: float | None
-    """Null when no answer has a known price."""
+    """Of all requests, retries included. Null when none has a known price."""
     unpriced: int
-    """Answers whose price is unknown."""
+    """Calls that were answered and whose price is unknown."""
     lower_bound: bool
     """Whether some of the cost is unknown, so that it was at least this."""
+    estimated_usd: float = 0.0
+    """The part of `usd` that is an estimate, for want of usable token counts: characters / 4, and `max_tokens`."""
+    estimated_requests: int = 0
+    """Requests whose cost is an estimate."""
 
 
 class CostPart(Part):
-    """What the audit's answers cost, whenever they were asked; a call that two models share is counted for each."""
+    """What all requests of the audit cost, and the answers it rests on, whenever they were asked.
+
+    A call that two models share is counted for each."""
 
     total: CostRow
     rows: list[CostRow]

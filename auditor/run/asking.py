@@ -104,7 +104,12 @@ def encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
 
 
 def _gateway(
-    config: AuditConfig, book: Book, replayed: Container[str], stop: threading.Event, sender: Sender | None
+    config: AuditConfig,
+    book: Book,
+    replayed: Container[str],
+    stop: threading.Event,
+    sender: Sender | None,
+    noted: Callable[[str], None],
 ) -> Gateway:
     """The gateway to all models that are really asked."""
     from auditor.models.gateway import Gateway
@@ -122,6 +127,7 @@ def _gateway(
         stop=stop,
         on_limit=functools.partial(limits.note, book.db, book.run, book.audit_id),
         sender=sender,
+        noted=noted,
     )
 
 
@@ -145,7 +151,7 @@ async def _surroundings(
     stop, run = threading.Event(), uuid.uuid4().hex
     sink, book = opened(config), Book(db, audit.id, run)
     async with sending(config, audit.id, db, progress.noted) as sender:
-        gateway = _gateway(config, book, records, stop, sender)
+        gateway = _gateway(config, book, records, stop, sender, progress.noted)
         batches = batching(gateway, config, book, stop, progress.noted)
         telling = (
             Telling(batches or gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None

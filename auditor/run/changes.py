@@ -23,7 +23,8 @@ def change_note(old: Audit | None, config: AuditConfig, fingerprint: str) -> str
         return None
     before, after = (dict(_flat(json.loads(text))) for text in (old.config, config.model_dump_json()))
     changed = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
-    keys = [k for k in changed if k.split(".", 1)[0] not in ("storage", "check", "run", "telemetry")]
+    sections = ("storage", "check", "run", "telemetry")
+    keys = [k for k in changed if k.split(".", 1)[0] not in sections and k != "limits.max_retry_wait_s"]
     more = f" and {len(keys) - MOST_SHOWN} more" if len(keys) > MOST_SHOWN else ""
     what = f"changed since it was run last: {', '.join(keys[:MOST_SHOWN])}{more}"
     return (

@@ -18,6 +18,7 @@ from auditor.config import AuditConfig, TelemetrySection, resolve_key
 from auditor.config.trust import collector
 from auditor.domain import Answer, Attempt, Call, Measure
 from auditor.extras import load_extra
+from auditor.models.finish_reasons import standard_name
 from auditor.storage.fresh import Reading
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Telling:
             facts["http.response.status_code"] = attempt.http_status
         if attempt is answer.attempts[-1] and answer.outcome.is_answer:
             facts |= response_facts(answer)
+        facts |= _cost_facts(attempt)
         if self._section.texts:
             facts |= texts(call, answer if attempt is answer.attempts[-1] else None, attempt)
         started = attempt.started_at.isoformat(timespec="milliseconds")
@@ -167,6 +169,13 @@ def _server(url: str) -> Values:
     return {"server.address": parts.hostname or url, "server.port": port}
 
 
+def _cost_facts(attempt: Attempt) -> Values:
+    """What this request cost; what is not known is not there."""
+    if attempt.cost_usd is None:
+        return {}
+    return {"auditor.cost_usd": attempt.cost_usd, "auditor.cost_estimated": bool(attempt.estimated)}
+
+
 def response_facts(answer: Answer) -> Values:
     """What came back; what a provider did not say is not there."""
     facts = {
@@ -174,7 +183,6 @@ def response_facts(answer: Answer) -> Values:
         "gen_ai.response.finish_reasons": [answer.finish_reason] if answer.finish_reason else None,
         "gen_ai.usage.input_tokens": answer.prompt_tokens,
         "gen_ai.usage.output_tokens": answer.completion_tokens,
-        "auditor.cost_usd": answer.cost_usd,
         "auditor.outcome": answer.outcome.value,
     }
     return {name: value for name, value in facts.items() if value is not None}
@@ -189,7 +197,11 @@ def texts(call: Call, answer: Answer | None, attempt: Attempt) -> Values:
     asked = [{"role": m.role, "parts": part(m.content)} for m in call.messages]
     facts: Values = {"gen_ai.input.messages": json.dumps(asked, ensure_ascii=False)}
     if answer is not None and answer.text is not None:
-        said = {"role": "assistant", "parts": part(answer.text), "finish_reason": answer.finish_reason or "error"}
+        said = {
+            "role": "assistant",
+            "parts": part(answer.text),
+            "finish_reason": standard_name(answer.finish_reason) or "error",
+        }
         facts["gen_ai.output.messages"] = json.dumps([said], ensure_ascii=False)
     return facts | ({"auditor.error": attempt.error} if attempt.error else {})
 

@@ -131,6 +131,8 @@ def test_the_hash_follows_what_matters(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.hash == config.model_copy(update={"storage": "sqlite:///elsewhere.db"}).hash
     assert config.hash != config.model_copy(update={"seed": 1}).hash
+    patient = config.limits.model_copy(update={"max_retry_wait_s": 600.0})
+    assert config.hash == config.model_copy(update={"limits": patient}).hash
 
 
 def test_every_field_is_documented() -> None:

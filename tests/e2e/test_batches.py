@@ -23,7 +23,7 @@ from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.dying import run_until
-from tests.e2e.test_run import config_file, exported, stored
+from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
 from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.forked import Running, start
@@ -150,6 +150,57 @@ def test_lines_with_errors_are_failures_and_those_that_may_help_go_again(server:
     assert 0 < bad < 18
     assert len(server.batches.keys) == 18 + len(seen) > 18
     assert KEY.encode() not in Path(storage.removeprefix("sqlite:///")).read_bytes()
+
+
+def test_a_line_that_is_no_answer_goes_again_and_what_went_out_is_recorded_though_the_run_stops(
+    server: FakeServer, storage: str
+) -> None:
+    """The second batch is refused as a whole, which ends the run."""
+    assert server.batches
+    server.script = lambda _: Reply(body={"outputs": []})
+    server.batches.refuse = lambda number: {"message": "no more", "code": "no"} if number else None
+    with pytest.raises(ModelSetupError, match="no more"):
+        run_audit(
+            small(server, batch=BATCH, judges=[]).model_copy(update={"models": small(server).models[:1]}),
+            storage=storage,
+        )
+    recorded = attempts(storage)
+    assert recorded
+    assert set(recorded) == {(1, 200, "server_error")}
+
+
+@pytest.mark.parametrize("page", [b"<html>maintenance</html>", b"", b"null"])
+def test_a_page_in_place_of_news_about_a_batch_is_asked_for_again(
+    server: FakeServer, storage: str, page: bytes
+) -> None:
+    assert server.batches
+    pages = 0
+
+    def now_and_then(method: str, path: str) -> web.Response | None:
+        nonlocal pages
+        if "/batches/" not in path or pages == 2:
+            return None
+        pages += 1
+        return web.Response(body=page, content_type="text/html")
+
+    server.batches.instead = now_and_then
+    assert run_audit(small(server, batch=BATCH, judges=[]), storage=storage)
+    assert pages == 2
+    assert status(storage)["batches"] == []
+
+
+def test_a_provider_of_batches_that_asks_for_too_long_a_wait_is_not_waited_for(
+    server: FakeServer, storage: str
+) -> None:
+    assert server.batches
+    later, wait = {"error": {"message": "later"}}, {"retry-after": "86400"}
+    server.batches.instead = lambda method, path: (
+        web.json_response(later, status=429, headers=wait) if (method, path) == ("POST", "/v1/batches") else None
+    )
+    began = time.monotonic()
+    with pytest.raises(ModelSetupError, match=r"later; the provider asks to wait 24 h, longer than limits"):
+        run_audit(small(server, batch=BATCH, judges=[]), storage=storage)
+    assert time.monotonic() - began < 60
 
 
 def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from auditor.config import AuditConfig
 from auditor.domain import Conflict, ConflictState, Decision, Outcome, Rating
@@ -20,8 +21,10 @@ from auditor.errors import ModelSetupError
 from auditor.exports.tables import export_tables
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
-from auditor.storage.database import open_database
+from auditor.storage.database import open_database, table_of
+from auditor.storage.tables import AttemptRow
 from tests.audits import KEY, KEY_VARIABLE, config
+from tests.commands import auditor
 from tests.e2e.dying import EVERY
 from tests.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.forked import start
@@ -212,6 +215,31 @@ def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(serve
     assert all("scripted-c" in q for q in twice)
     assert sum(asked.values()) < CALLS / 2
     assert stored(storage)["stage"] == "person"
+
+
+def attempts(storage: str) -> list[tuple[int, int | None, str]]:
+    """Number, HTTP status and outcome of all requests that are recorded."""
+    with open_database(storage, create=False) as db, db.read() as connection:
+        table = table_of(AttemptRow)
+        rows = connection.execute(select(table.c.number, table.c.http_status, table.c.outcome).order_by(table.c.id))
+        return [(row.number, row.http_status, row.outcome) for row in rows]
+
+
+def test_what_went_out_is_recorded_though_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = lambda r: error(503, "busy") if r.number == 0 else error(401, "no")
+    file = config_file(tmp_path, config(server.url, 1, judges=[]))
+    done = auditor("run", file, "--storage", storage)
+    assert done.returncode == 1, done.stderr
+    assert "cannot be used" in done.stderr
+    assert attempts(storage) == [(1, 503, "server_error"), (2, 401, "client_error")]
+    assert len(server.requests) == 2
+    assert open_audit("scripted", storage=storage).report().cost.lost == 0
+
+
+def test_a_server_that_is_not_there_is_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
+    done = auditor("run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage)
+    assert done.returncode == 1, done.stderr
+    assert attempts(storage) == [(1, None, "server_error"), (2, None, "server_error")]
 
 
 # --- cut short ---------------------------------------------------------------------------------------------------

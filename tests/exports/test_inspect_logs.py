@@ -17,11 +17,13 @@ from typing import Any
 
 import pytest
 
-from auditor.domain import Outcome
+from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.inspect_logs import export_inspect
+from auditor.exports.inspect_samples import Record, sample_of
 from auditor.run import open_audit
 from auditor.storage import audits, results
+from auditor.storage.exchanges import Exchange
 from tests.made_logs import Made
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
@@ -95,7 +97,7 @@ def test_what_cannot_be_exported_says_why(made_audit: Made, tmp_path: Path) -> N
     with pytest.raises(StorageError):
         export_inspect(made_audit.db, "nobody", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot be written"):
         export_inspect(made_audit.db, "population", tmp_path / "file")
 
 
@@ -144,3 +146,17 @@ def viewer(folder: Path) -> Iterator[str]:
 def fetch(url: str) -> str:
     with urllib.request.urlopen(url, timeout=60) as response:
         return str(response.read().decode())
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("stop", "stop"), ("END_TURN", "stop"), ("MAX_TOKENS", "max_tokens"), ("pause_turn", "max_tokens"),
+        ("SAFETY", "content_filter"), ("tool_use", "tool_calls"), ("brand_new", "unknown"), (None, "unknown"),
+    ],
+)  # fmt: skip
+def test_native_finish_reasons_become_inspects_own(reason: str | None, stop: str) -> None:
+    trace = Trace("alder", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, "So.", "k")
+    first = Exchange(text="So.", finish_reason=reason, attempts=1)
+    sample = sample_of(Record(trace, None, (), (), first, None), "openai/alder-1")
+    assert sample.output.choices[0].stop_reason == stop

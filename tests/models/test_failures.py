@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from auditor.models.failures import redact, retry_after
+from auditor.models.failures import MAX_RETRY_AFTER_S, redact, retry_after
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,26 @@ from auditor.models.failures import redact, retry_after
         ({"llm_provider-retry-after": "7"}, 7.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": format_datetime(datetime.now(UTC) - timedelta(hours=1))}, 0.0),
+        ({"retry-after": "86400"}, 86_400.0),
+        ({"retry-after": "9" * 400}, MAX_RETRY_AFTER_S),
+        ({"retry-after": "9" * 5000}, MAX_RETRY_AFTER_S),
+        ({"retry-after-ms": "9" * 400}, MAX_RETRY_AFTER_S),
+        ({"retry-after": "-" + "9" * 400}, 0.0),
+        ({"retry-after-ms": "1e400"}, None),
+        ({"retry-after-ms": "inf", "retry-after": "3"}, 3.0),
+        ({"retry-after-ms": "nan"}, None),
+        ({"retry-after": "-inf"}, None),
+        ({"retry-after": "\u0663"}, None),
+        ({"retry-after": "Wed, 21 Oct 9999999 07:28:00 GMT"}, None),
+        ({"retry-after": f"Wed, 21 Oct {'9' * 5000} 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 99 Oct 2099 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2099 99:99:99 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2099 07:28:00 +99999999999999"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_RETRY_AFTER_S),
+        ({"retry-after": "Mon, 01 Jan 0001 00:00:00 +2359"}, 0.0),
+        ({"retry-after": ",,,,"}, None),
+        ({"retry-after": "\ud800"}, None),
+        ({"retry-after": ""}, None),
     ],
 )
 def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
@@ -28,6 +50,16 @@ def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | 
 def test_retry_after_as_a_date() -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(hours=10))
     assert retry_after({"retry-after": later}) == pytest.approx(36_000, abs=300)
+
+
+@given(
+    st.text(st.characters(codec=None))
+    | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,5} [A-Z][a-z]{2} [0-9]{1,9} [0-9:]{1,12} [+-]?[0-9]{0,20}")
+)
+def test_no_header_is_more_than_a_wait_or_nothing(value: str) -> None:
+    for name in ("retry-after", "retry-after-ms"):
+        seconds = retry_after({name: value})
+        assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_S
 
 
 def test_secrets_are_cut_out_of_texts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 from collections.abc import Callable, Iterator
@@ -14,11 +15,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from auditor.config import Limits, ModelSection
 from auditor.config.signing import SIGNED, provider_of
-from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
+from auditor.errors import ModelSetupError
+from auditor.models import door
+from auditor.models.batches.dialect import Result
+from auditor.models.batches.offline import read
+from auditor.models.endpoint import Endpoint
 from auditor.models.gateway import Gateway
+from auditor.models.likelihood import params_of
 from auditor.models.transport import MAX_BYTES
 from tests.audits import KEY, KEY_VARIABLE
-from tests.fake_server import FakeServer, Reply, Request, completion
+from tests.fake_server import NEVER, FakeServer, Reply, Request, completion
 
 AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "eu-central-1"}
 
@@ -127,6 +134,149 @@ async def test_what_fails_is_asked_again_by_nobody_but_us(server: FakeServer, fa
     _, got = await ask(server, family, lambda _: reply)
     assert got.outcome is Outcome.SERVER_ERROR
     assert len(got.attempts) == len(server.requests) - 1 == 2
+
+
+OPENAI = completion("hello").body
+NOT_JSON: dict[str, tuple[bytes, str]] = {
+    "HTML": (b"<html><body>oops</body></html>", "something that is not JSON (text/html, 30 bytes, begins '<html>"),
+    "empty": (b"", "an empty body (text/html, 0 bytes)"),
+    "null": (b"null", "JSON that is not an object (text/html, 4 bytes, begins 'null')"),
+    "list": (b"[]", "JSON that is not an object"),
+    "number": (b"17", "JSON that is not an object"),
+    "cut off": (b'{"id": "1", "choices": [{"mess', "something that is not JSON"),
+    "UTF-16": (json.dumps(OPENAI).encode("utf-16"), "something that is not text in UTF-8"),
+    "Latin-1": ('{"model": "h\xe9"}'.encode("latin-1"), "something that is not text in UTF-8"),
+    "lines": (json.dumps(OPENAI).encode() + b"\n{}\n", "something that is not JSON"),
+    "events": (b"data: " + json.dumps(OPENAI).encode() + b"\n\ndata: [DONE]\n\n", "something that is not JSON"),
+    "deep": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "JSON that is nested too deeply"),
+    "digits": (b'{"usage": ' + b"9" * 5000 + b"}", "JSON with a number of too many digits"),
+}
+"""Bodies that are no JSON object, and what is said of them."""
+NO_ANSWER: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "another protocol": {"outputs": [{"text": "hello"}], "stop": "end"},
+    "an error": {"error": {"message": "no upstream", "code": 401}},
+    "choices are an object": OPENAI | {"choices": {}},
+    "no choice": OPENAI | {"choices": []},
+    "choices are null": OPENAI | {"choices": None},
+    "a choice is null": OPENAI | {"choices": [None]},
+    "a message is null": OPENAI | {"choices": [{"index": 0, "finish_reason": "stop", "message": None}]},
+    "content is a number": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": 5}}]},
+    "content is an object": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": {}}}]},
+}
+"""JSON objects that are no answer of any provider."""
+PROTOCOLS = [
+    *FAMILIES,
+    "mistral/mistral-small-latest",
+    "groq/llama-3.3-70b-versatile",
+    "openrouter/x/y",
+    "cohere/command-r",
+    "azure/gpt-4o",
+    "hosted_vllm/x",
+    "together_ai/x/y",
+]
+PYTHONS_WORDS = ("Traceback", "litellm", "Expecting value", "object has no attribute", "Exception", "codec", "argument")
+ENDPOINTS = {"chat": None, "completions": Measure.ECHO, "next token": Measure.CHOICE}
+
+
+@pytest.fixture(
+    params=[*((model, "chat") for model in PROTOCOLS), ("openai/x", "completions"), ("openai/x", "next token")]
+)
+def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
+    """A model of each protocol, whose server's address is still to be set, and a call to it."""
+    model, endpoint = request.param
+    if provider_of(model) in SIGNED:
+        request.getfixturevalue("credentials")
+    measure = ENDPOINTS[endpoint]
+    params = {"api_version": "2024-10-21"} if model.startswith("azure/") else {}
+    key = None if provider_of(model) in SIGNED else f"os.environ/{KEY_VARIABLE}"
+    continuations = (" a", " b") if measure is Measure.ECHO else ()
+    asked = params_of(measure) if measure else {"max_tokens": 50}
+    call = Call(
+        "m", model, (Message("user", "hi"),), Purpose.DIRECT, params=asked, measure=measure, continuations=continuations
+    )
+    return ModelSection(name="m", model=model, api_key=key, params=params), call
+
+
+async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) -> Answer:
+    """What comes of the first call of a run; where it ends the run, what is to be recorded of it."""
+    gateway = Gateway(
+        [section.model_copy(update={"api_base": url})], Limits.model_validate({"max_attempts": 2, **limits})
+    )
+    try:
+        return await gateway.complete(call)
+    except ModelSetupError as error:
+        if error.answer is None:
+            raise
+        return error.answer
+    finally:
+        await gateway.close()
+
+
+async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
+    server: FakeServer, first_contact: tuple[ModelSection, Call]
+) -> None:
+    bodies = {name: (raw, f"the server answered with {said}") for name, (raw, said) in NOT_JSON.items()}
+    bodies |= {name: (json.dumps(body).encode(), "") for name, body in NO_ANSWER.items()}
+    for name, (raw, said) in bodies.items():
+        server.requests.clear()
+        server.script = lambda _, raw=raw: Reply(raw=raw, headers={"content-type": "text/html"})  # type: ignore[misc]
+        got = await ask_first(*first_contact, server.url)
+        assert (got.outcome, [a.http_status for a in got.attempts]) == (Outcome.SERVER_ERROR, [200, 200]), (name, got)
+        assert len(server.requests) == 2, name
+        assert got.error
+        assert said in got.error, name
+        assert not [words for words in PYTHONS_WORDS if words in got.error], (name, got.error)
+
+
+@pytest.mark.parametrize("name", [*NOT_JSON, *NO_ANSWER])
+async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> None:
+    raw = NOT_JSON[name][0] if name in NOT_JSON else json.dumps(NO_ANSWER[name]).encode()
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 50})
+    door.open_client()
+    try:
+        reply = await read(
+            Endpoint("openai/x", "http://127.0.0.1:9/v1", None), call, Result(call.key, 200, raw), number=1, timeout_s=9
+        )
+    finally:
+        await door.close_clients()
+    assert reply.failure is not None
+    assert (reply.answer.outcome, reply.failure.retry, reply.failure.blocks) == (Outcome.SERVER_ERROR, True, False)
+    assert [a.http_status for a in reply.answer.attempts] == [200]
+
+
+async def test_the_mark_of_utf_8_before_an_answer_changes_nothing(server: FakeServer, family: str) -> None:
+    good = json.dumps(FAMILIES[family]("there").body).encode()
+    _, got = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + good))
+    assert (got.outcome, got.text) == (Outcome.OK, "there")
+
+
+async def test_a_refused_connection_has_no_http_status(first_contact: tuple[ModelSection, Call]) -> None:
+    got = await ask_first(*first_contact, "http://127.0.0.1:9/v1")
+    assert got.attempts
+    assert {(a.outcome, a.http_status) for a in got.attempts} == {(Outcome.SERVER_ERROR, None)}
+    assert "127.0.0.1" in (got.attempts[0].error or "")
+
+
+@pytest.mark.parametrize(
+    ("url", "reply", "outcome"),
+    [
+        ("http://no-such-host.invalid/v1", Reply(), Outcome.SERVER_ERROR),
+        ("https", Reply(), Outcome.SERVER_ERROR),
+        ("http", Reply(drop=True), Outcome.SERVER_ERROR),
+        ("http", Reply(after=NEVER), Outcome.TIMEOUT),
+    ],
+    ids=["no such host", "no TLS", "hangs up", "silent"],
+)
+async def test_what_ended_before_a_status_came_has_none(
+    server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
+) -> None:
+    server.script = lambda _: reply
+    key = None if provider_of(family) in SIGNED else f"os.environ/{KEY_VARIABLE}"
+    section = ModelSection(name="m", model=family, api_key=key, timeout_s=0.5 if outcome is Outcome.TIMEOUT else 60)
+    call = Call("m", family, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 5})
+    got = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
+    assert {(a.outcome, a.http_status) for a in got.attempts} == {(outcome, None)}
 
 
 async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials: None) -> None:

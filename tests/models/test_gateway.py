@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, Interrupted, ModelSetupError
 from auditor.models import door
 from auditor.models.gateway import Gateway
+from auditor.models.helper import RETURNED, Returned
+from auditor.models.requests import Reply as Answered
+from auditor.storage import ledger
+from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 
@@ -92,12 +98,15 @@ async def test_a_run_keeps_one_client_whatever_time_is_left(server: FakeServer) 
         await gateway.close()
 
 
-async def test_an_unknown_price_and_missing_usage_are_unknown_and_not_zero(server: FakeServer) -> None:
+async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estimate(server: FakeServer) -> None:
     [unpriced] = await ask(section(server), call())
     assert unpriced.cost_usd is None
     server.script = lambda _: completion("hello", usage=False)
     [uncounted] = await ask(section(server, price={"input": 1, "output": 1}), call())
-    assert (uncounted.prompt_tokens, uncounted.completion_tokens, uncounted.cost_usd) == (None, None, None)
+    assert (uncounted.prompt_tokens, uncounted.completion_tokens) == (None, None)
+    assert uncounted.cost_usd == pytest.approx(1e-6 + 50e-6)  # "hi" is a token at most, and max_tokens is 50
+    [unknown] = await ask(section(server), call())
+    assert unknown.cost_usd is None
 
 
 @pytest.mark.parametrize(
@@ -220,6 +229,158 @@ async def test_nasty_text_can_be_stored(server: FakeServer) -> None:
     [got] = await ask(section(server), call())
     assert got.text is not None
     assert got.text.encode("utf-8") == b"a\\x00b\\ud800c"
+
+
+SURROGATE = "a\0b\ud800c"
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All strings of a dataclass, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from strings(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for part in fields(value):
+            yield from strings(getattr(value, part.name))
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body=completion("hello", finish=SURROGATE).body | {"model": SURROGATE, "system_fingerprint": SURROGATE}),
+        completion(SURROGATE, refusal=SURROGATE),
+        error(400, SURROGATE),
+        Reply(body={"error": {"message": SURROGATE}}),
+    ],
+    ids=["names", "texts", "an error", "an error with status 200"],
+)
+async def test_every_string_of_a_provider_can_be_stored(
+    server: FakeServer, storage: str, reply: Reply, size: int
+) -> None:
+    server.script = lambda _: replace(reply, body=reply.body | {"filler": "x" * size})
+    asked = call()
+    [got] = await ask(section(server), asked, max_attempts=1)
+    assert any("\\ud800" in text for text in strings(got))
+    for text in strings(got):
+        assert "\0" not in text
+        text.encode()
+    if reply.body.get("model") == SURROGATE:
+        assert (got.served_model, got.fingerprint) == ("a\\x00b\\ud800c", "a\\x00b\\ud800c")
+    assert RETURNED.validate_json(RETURNED.dump_json(Returned(1, Answered(got, None)))).reply == Answered(got, None)
+    with open_database(storage) as db:
+        await ledger.record(db, asked, got)
+        assert ledger.count_attempts(db) == 1
+
+
+async def asked_to_wait(
+    server: FakeServer, seconds: str, calls: int, status: int = 429, **limits: Any
+) -> tuple[list[Answer], list[str], float]:
+    """Answers of calls after a first that goes well, what was announced, and how long they took."""
+    notes: list[str] = []
+    chosen = Limits.model_validate({"max_attempts": 3, **limits})
+    gateway = Gateway([section(server)], chosen, noted=notes.append)
+    try:
+        assert (await gateway.complete(call(999))).outcome is Outcome.OK
+        server.requests.clear()
+        server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
+        began = time.monotonic()
+        return [await gateway.complete(call(i)) for i in range(calls)], notes, time.monotonic() - began
+    finally:
+        await gateway.close()
+
+
+@pytest.mark.parametrize("seconds", ["86400", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"])
+@pytest.mark.parametrize(("status", "outcome"), [(429, Outcome.RATE_LIMITED), (503, Outcome.SERVER_ERROR)])
+async def test_a_wait_that_is_too_long_is_not_waited_for(
+    server: FakeServer, seconds: str, status: int, outcome: Outcome
+) -> None:
+    async with asyncio.timeout(60):
+        [got], _, _ = await asked_to_wait(server, seconds, 1, status)
+    assert (got.outcome, len(server.requests), len(got.attempts)) == (outcome, 1, 1)
+    asked = "24 h" if seconds == "86400" else "11,574 days"
+    why = f"the provider asks to wait {asked}, longer than limits.max_retry_wait_s = 120 s"
+    assert why in (got.error or "")
+    assert why in (got.attempts[0].error or "")
+
+
+async def test_a_gate_never_closes_for_longer_than_the_longest_wait_and_a_provider_that_insists_is_left_alone(
+    server: FakeServer,
+) -> None:
+    async with asyncio.timeout(60):
+        got, _, took = await asked_to_wait(server, "86400", 5, max_retry_wait_s=0.5)
+    assert {a.outcome for a in got} == {Outcome.RATE_LIMITED}
+    assert [len(a.attempts) for a in got] == [1, 1, 0, 0, 0]
+    assert len(server.requests) == 2
+    assert took >= 0.5
+    assert "no request went out: the provider asks to wait 24 h" in (got[-1].error or "")
+
+
+async def test_one_wait_that_is_too_long_by_mistake_costs_one_call(server: FakeServer) -> None:
+    gateway = Gateway([section(server)], Limits(max_attempts=1, max_retry_wait_s=0.2))
+    late = {
+        1: error(429, "slow", headers={"retry-after": "86400"}),
+        3: error(429, "slow", headers={"retry-after": "86400"}),
+    }
+    server.script = lambda r: late.get(r.number) or answer(r)
+    try:
+        got = [await gateway.complete(call(i)) for i in range(6)]
+    finally:
+        await gateway.close()
+    assert [a.outcome for a in got] == [Outcome.OK, Outcome.RATE_LIMITED] * 2 + [Outcome.OK] * 2
+    assert len(server.requests) == 6
+
+
+async def test_the_deadline_says_that_it_leaves_no_time_for_a_wait(server: FakeServer) -> None:
+    [got], _, _ = await asked_to_wait(server, "60", 1, deadline_s=30)
+    assert (got.outcome, len(server.requests)) == (Outcome.RATE_LIMITED, 1)
+    assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s leaves no time for it" in (got.error or "")
+
+
+async def test_after_the_last_attempt_nothing_is_waited_for(server: FakeServer) -> None:
+    _, _, took = await asked_to_wait(server, "50", 1, max_attempts=1)
+    assert took < 40
+
+
+@pytest.mark.parametrize(("status", "seconds"), [(429, "7"), (503, "7"), (429, "86400")])
+async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, status: int, seconds: str) -> None:
+    stop, notes, spoken = threading.Event(), list[str](), asyncio.Event()
+
+    def note(text: str) -> None:
+        notes.append(text)
+        spoken.set()
+
+    gateway = Gateway([section(server)], Limits(max_attempts=2, deadline_s=600), noted=note, stop=stop)
+    try:
+        assert (await gateway.complete(call(999))).outcome is Outcome.OK
+        server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
+        asking = [asyncio.create_task(gateway.complete(call(i))) for i in range(40)]
+        async with asyncio.timeout(60):
+            await spoken.wait()
+            await asyncio.sleep(1)
+            stop.set()
+            await asyncio.gather(*asking, return_exceptions=True)
+    finally:
+        await gateway.close()
+    [text] = notes
+    capped = ", of which limits.max_retry_wait_s allows 120 s" if seconds == "86400" else ""
+    said = "24 h" if seconds == "86400" else "7 s"
+    found = re.fullmatch(r"Waiting until (\d\d:\d\d:\d\d): (.*) asks for a pause of (.*)\.", text)
+    assert found, text
+    assert found[2] == f"openai at 127.0.0.1 by {KEY_VARIABLE}"
+    assert found[3] == f"{said}{capped}"
+
+
+async def test_what_went_out_before_a_run_stops_is_in_its_error(server: FakeServer) -> None:
+    server.script = lambda r: error(503, "busy") if r.number < 2 else error(401, "no")
+    with pytest.raises(ModelSetupError) as caught:
+        await ask(section(server), call())
+    stopped = caught.value.answer
+    assert stopped is not None
+    assert [(a.number, a.http_status) for a in stopped.attempts] == [(1, 503), (2, 503), (3, 401)]
+    assert stopped.key == call().key
 
 
 async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: FakeServer) -> None:

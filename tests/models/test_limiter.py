@@ -63,6 +63,23 @@ async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_
     assert limiter.limit == 1
 
 
+async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
+    clock = Clock()
+    announced: list[tuple[float, float]] = []
+    limiter = Limiter(clock=clock, max_wait_s=60.0, waits=lambda wait_s, asked_s: announced.append((wait_s, asked_s)))
+    limiter.throttled(86_400.0)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1), limiter.slot():
+            pass
+    clock.now += 60.0
+    async with asyncio.timeout(60), limiter.slot():
+        pass
+    assert announced == [(60.0, 86_400.0)]
+    before = limiter.limit
+    limiter.throttled(None)
+    assert limiter.limit < before  # the pause after a cut is bounded, too
+
+
 async def test_server_errors_stop_growth_and_cut_nothing() -> None:
     limiter = Limiter(clock=Clock())
     for _ in range(5):

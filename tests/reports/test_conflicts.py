@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 
-from auditor.domain import Outcome, Purpose
+from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
 from auditor.reports.build import build_report
 from auditor.reports.conflicts import section as module
 from auditor.reports.cost.words import cost
 from auditor.reports.model import Report
-from auditor.storage import ledger, results
+from auditor.reports.pages.numbers import usd
+from auditor.reports.status import status_of
+from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.population import populate
@@ -92,3 +95,25 @@ def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:
 
 def test_every_request_counts(population: tuple[Database, Audit], report: Report) -> None:
     assert report.cost.total.attempts == ledger.count_attempts(population[0]) > report.cost.total.calls
+
+
+async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_marked(db: Database) -> None:
+    audit = populate(db, name="charged")
+    before = build_report(db, "charged").cost.total
+    call = Call("alder", "openai/alder-1", (Message("user", "hi"),), Purpose.DIRECT)
+    charged = (
+        Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 200, prompt_tokens=9, completion_tokens=5,
+                cost_usd=0.25, estimated=False),
+        Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT, cost_usd=0.5, estimated=True),
+    )  # fmt: skip
+    failed = Answer(call.key, Outcome.TIMEOUT, cost_usd=0.75, attempts=charged)
+    await ledger.record(db, call, failed, audit_id=audit.id)
+    report = build_report(db, "charged")
+    total = report.cost.total
+    assert total.usd == pytest.approx((before.usd or 0.0) + 0.75)
+    assert (total.estimated_usd, total.estimated_requests) == (0.5, 1)
+    assert (total.attempts, total.calls) == (before.attempts + 2, before.calls + 1)
+    assert (total.answers, total.unpriced) == (before.answers, before.unpriced)
+    assert total.completion_tokens == before.completion_tokens + 5
+    assert f"Of this, {usd(0.5)} is an estimate: 1 request brought no usable token counts" in cost(report)
+    assert status_of(db, audits.get(db, "charged"))["cost_usd"] == pytest.approx(total.usd)

@@ -14,12 +14,14 @@ from auditor.imports.recorded import import_traces
 from auditor.reports.build import build_report
 from auditor.reports.gates.gates import check
 from auditor.reports.model import Report
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
 from auditor.reports.pages.words import signs
 from auditor.reports.verification import verify
 from auditor.storage import audits, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AuditRow, TraceRow
+from auditor.storage.tables import AnswerRow, AuditRow, TraceRow
 from auditor.surveys import load_survey
 from tests.population import populate
 from tests.reports.conftest import import_scores
@@ -124,3 +126,22 @@ def test_imported_traces_of_some_cells_are_not_full_coverage(db: Database, tmp_p
     [row] = [r for r in build_report(db, "own").coverage.models if r.stage == "direct"]
     assert (row.ok, row.planned, row.missing) == (20, 2 * len(survey.scores), 2 * len(survey.scores) - 20)
     assert verify(db, "own").holds
+
+
+def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
+    audit = populate(db, name="reasons")
+    t = table_of(AnswerRow)
+    keys = [x.key for x in results.traces(db, audit.id) if x.model == "birch" and x.outcome.is_answer][:3]
+    reasons = ["brand <new>", "brand <new>", "MAX_TOKENS"]
+    changes = [t.update().where(t.c.key == k).values(finish_reason=r) for k, r in zip(keys, reasons, strict=True)]
+    db.write(lambda connection: [connection.execute(change) for change in changes])
+    report = build_report(db, "reasons")
+    [row] = report.coverage.undocumented
+    assert (row.name, row.reason, row.answers) == ("birch", "brand <new>", 2)
+    assert "Finish reasons that are not documented: birch: “brand &lt;new&gt;” (2 answers)" in render_html(report)
+    assert "Finish reasons that are not documented: birch" in render_markdown(report)
+
+
+def test_all_reasons_are_documented_where_none_is_named(report: Report) -> None:
+    assert report.coverage.undocumented == []
+    assert "not documented" not in render_html(report)

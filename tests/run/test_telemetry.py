@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -93,6 +94,18 @@ async def test_a_span_is_a_request_in_the_conventions_words() -> None:
     assert last.start_time / 1e9 == pytest.approx(STARTED.timestamp())
     assert f"{last.context.trace_id:032x}" == CALL.key[:32] == f"{first.context.trace_id:032x}"
     assert first.context.span_id != last.context.span_id
+
+
+async def test_each_span_has_the_cost_of_its_own_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = ANSWER.attempts
+    charged = (replace(first, cost_usd=0.0, estimated=False), replace(last, cost_usd=0.5, estimated=True))
+    answer = replace(ANSWER, cost_usd=0.5, attempts=charged, finish_reason="MAX_TOKENS")
+    monkeypatch.setattr("tests.run.test_telemetry.ANSWER", answer)
+    spans, _ = await told(TelemetrySection(texts=True))
+    costs = [(s.attributes["auditor.cost_usd"], s.attributes["auditor.cost_estimated"]) for s in spans]
+    assert costs == [(0.0, False), (0.5, True)]
+    assert spans[1].attributes["gen_ai.response.finish_reasons"] == ("MAX_TOKENS",)
+    assert json.loads(spans[1].attributes["gen_ai.output.messages"])[0]["finish_reason"] == "length"
 
 
 async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:

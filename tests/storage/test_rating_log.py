@@ -58,6 +58,14 @@ def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audi
     assert rows == [("ada", "left", "decide")]
 
 
+def test_a_note_that_no_database_can_hold_is_refused_and_the_next_is_saved(db: Database, audit: Audit) -> None:
+    key = keys_of(db, audit)[0]
+    with pytest.raises(StorageError, match=r"not saved: .* U\+D83D, which is not a Unicode character"):
+        rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="half \ud83d"))
+    rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="whole \U0001f600"))
+    assert [entry.rating.note for entry in rating_log.entries(db, audit.id)] == ["whole \U0001f600"]
+
+
 def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     key, other, *_ = keys_of(db, audit)
     say(db, audit, key, Decision.LEFT)

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, inspect, select, text
 
 from auditor.domain import Cell, Outcome, Trace, canonical_hash
 from auditor.errors import StorageError
-from auditor.storage import audits, chain, migrations, results, schema, tables
+from auditor.storage import audits, chain, migrations, results, schema, tables, tallies
 from auditor.storage.database import Database, open_database, table_of, upgrade_database
 from auditor.storage.engine import make_engine, reading
 from auditor.storage.schema import VERSION, State
-from auditor.storage.tables import REVISION, TraceRow
+from auditor.storage.tables import REVISION, AttemptRow, TraceRow
 from tests.storage.test_database import CELL, make
 
 NEXT = f"{tables.SCHEMA_VERSION + 1:04}"
@@ -127,6 +127,41 @@ def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(f
     with open_database(old, create=False) as db:
         assert [a.name for a in audits.all_audits(db)] == ["a"]
         assert chain.check(db) == (1, link["digest"], [])
+
+
+def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(fresh: list[str]) -> None:
+    storage, _ = fresh
+    engine = make_engine(storage, foreign_keys=False)
+    audit: dict[str, object] = {"name": "a", "survey": "{}", "stage": "done", "environment": "{}"}
+    audit |= {"created_at": "1", "updated_at": "1"}
+    told: dict[str, object] = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok"}
+    rows: list[tuple[str, dict[str, object]]] = [
+        ("audit", audit),
+        ("answer", told | {"request": "{}", "created_at": "1", "cost_usd": 0.25, "prompt_tokens": 7}),
+        *(("attempt", told | {"number": n, "started_at": "1", "latency_s": 0.5}) for n in (1, 2)),
+        (
+            "trace",
+            {"audit_id": 1, "model": "m", "country": "c", "topic": "t", "sample": 0, "outcome": "ok", "key": "k"},
+        ),
+    ]
+    rows[-1][1].update(model="m", outcome="ok")
+    with engine.begin() as connection:
+        migrations.upgrade(connection, "0005")
+        for table, row in rows:
+            names, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
+            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+    engine.dispose()
+    upgrade_database(storage)
+    with open_database(storage, create=False) as db:
+        with db.read() as connection:
+            kept = connection.execute(select(table_of(AttemptRow))).mappings().all()
+        assert [(a["number"], a["audit_id"], a["cost_usd"], a["estimated"]) for a in kept] == [
+            (1, None, None, None),
+            (2, None, None, None),
+        ]
+        assert tallies.cost(db, 1) == (0.25, 0)
+        [tally] = tallies.call_tallies(db, 1)
+        assert (tally.attempts, tally.cost_usd, tally.prompt_tokens, tally.estimated) == (2, 0.25, 7, 0)
 
 
 def test_an_upgrade_keeps_every_row_and_a_copy_of_what_was(file_storage: str, versions: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import threading
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event, insert, select
 
 from auditor.domain import Answer, Attempt, Body, Call, Message, Outcome, Purpose
+from auditor.errors import StorageError
 from auditor.storage import chain, ledger
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
@@ -170,6 +173,43 @@ async def test_a_job_that_raises_tells_whoever_waits(db: Database) -> None:
     with pytest.raises(ZeroDivisionError):
         await db.writer.write(lambda connection: 1 / 0)
     assert await db.writer.write(lambda connection: 7) == 7
+
+
+async def test_a_file_that_is_gone_fails_all_that_is_queued_and_names_the_answers(file: Database) -> None:
+    assert file.path is not None
+    await ledger.record(file, asked(99), answered(asked(99)))
+    calls = [asked(i) for i in range(7)]
+    gate, busy = held(file)
+    tasks = [asyncio.create_task(ledger.record(file, call, answered(call))) for call in calls]
+    await asyncio.sleep(0)
+    file.path.rename(file.path.with_name("moved.db"))
+    gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [error for error in [*results, busy.exception(60)] if isinstance(error, StorageError)]
+    assert len(errors) == 1 + len(calls)
+    labels = [f"openai/m direct {call.key[:12]}" for call in calls]
+    assert f"These answers may not be on disk: {', '.join(labels[:5])} and 2 more." in errors[0].message
+    with pytest.raises(StorageError, match="was deleted or moved"):
+        await file.writer.write(lambda connection: None)
+    file.path.with_name("moved.db").rename(file.path)
+    await file.writer.write(lambda connection: None)
+
+
+def test_a_file_that_is_in_its_place_costs_one_look_a_commit(file: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+    look = Path.stat
+
+    def counted_stat(path: Path, **options: bool) -> os.stat_result:
+        looks.append(path)
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", counted_stat)
+    gate, first = held(file)
+    waiting = [file.writer.submit(note(file, f"k{i}")) for i in range(MAX_GROUP)]
+    gate.set()
+    for future in [first, *waiting]:
+        future.result(timeout=60)
+    assert looks == [file.path] * 2
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 255, 256, 511, 512, 4096, 65_536])

@@ -11,7 +11,8 @@ import httpx
 
 from auditor.models.door import client
 from auditor.models.failures import MAX_ERROR_CHARS, redact, retry_after
-from auditor.models.transport import WIRE, Unacceptable, Wire
+from auditor.models.responses import storable
+from auditor.models.transport import WIRE, Unacceptable, Unreadable, Wire
 
 ASK_S, TRANSFER_S = 60.0, 1800.0
 """Time limits: of a question about a batch, and of moving a file."""
@@ -62,21 +63,21 @@ class Post:
         Raises:
             NotTaken: it brings none.
         """
-        WIRE.set(Wire())
+        wire = Wire()
+        WIRE.set(wire)
         headers = self._headers | ({"content-type": kind} if kind else {})
         request = client().build_request(method, self._base + path, headers=headers, **parts)
         try:
             async with asyncio.timeout(limit_s):
                 response = await client().send(request)
+        except Unreadable as error:
+            raise NotTaken(
+                f"asked about its batches, the server answered with {error}", wire.status, again=True
+            ) from None
         except (httpx.HTTPError, TimeoutError, OSError, Unacceptable) as error:
             raise self._unheard(error) from error
         self._require(response)
-        try:
-            found = response.json()
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise NotTaken("the server's answer about batches is no JSON object", response.status_code, again=False)
+        found: dict[str, Any] = _storable(wire.body or {})
         return found
 
     async def fetch(self, path: str, into: IO[bytes], most: int) -> None:
@@ -101,20 +102,20 @@ class Post:
                         into.write(chunk)
                 finally:
                     await response.aclose()
-        except (httpx.HTTPError, TimeoutError, OSError, Unacceptable) as error:
+        except (httpx.HTTPError, TimeoutError, OSError, Unacceptable, Unreadable) as error:
             raise self._unheard(error) from error
 
     def _unheard(self, error: Exception) -> NotTaken:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, Unacceptable):
             cause = cause.__cause__
-        text = redact(str(cause or error) or type(error).__name__, self._secrets)
+        text = storable(redact(str(cause or error) or type(error).__name__, self._secrets))
         return NotTaken(text[:MAX_ERROR_CHARS], None, again=cause is None)
 
     def _require(self, response: httpx.Response) -> None:
         if response.is_success:
             return
-        status, text = response.status_code, redact(_said(response), self._secrets)
+        status, text = response.status_code, storable(redact(_said(response), self._secrets))
         again = status in (408, 409, 429) or status >= 500
         raise NotTaken(text[:MAX_ERROR_CHARS], status, again=again, wait_s=retry_after(response.headers))
 
@@ -124,6 +125,15 @@ def _said(response: httpx.Response) -> str:
         return str(response.json()["error"]["message"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return " ".join(response.text.split()) or f"HTTP status {response.status_code}"
+
+
+def _storable(value: Any) -> Any:
+    """A copy of decoded JSON whose strings, such as a batch's id, can all be stored and sent."""
+    if isinstance(value, dict):
+        return {storable(name): _storable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_storable(inner) for inner in value]
+    return storable(value) if isinstance(value, str) else value
 
 
 def path_part(id_: str) -> str:

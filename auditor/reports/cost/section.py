@@ -34,8 +34,8 @@ def _lost(lost: Sequence[AttemptTally], groups: Mapping[tuple[str, str], Sequenc
 
 
 def _row(name: str | None, purpose: str | None, tallies: Sequence[CallTally]) -> CostRow:
-    priced = [t.cost_usd * t.answers for t in tallies if t.cost_usd is not None]
-    unpriced = sum(t.answers for t in tallies if t.cost_usd is None)
+    priced = [t.cost_usd * t.calls for t in tallies if t.cost_usd is not None]
+    unpriced = sum(t.unpriced for t in tallies)
     return CostRow(
         name=name,
         purpose=purpose,
@@ -50,4 +50,6 @@ def _row(name: str | None, purpose: str | None, tallies: Sequence[CallTally]) ->
         usd=math.fsum(priced) if priced else None,
         unpriced=unpriced,
         lower_bound=unpriced > 0,
+        estimated_usd=math.fsum(t.estimated_usd * t.calls for t in tallies),
+        estimated_requests=sum(t.estimated for t in tallies),
     )

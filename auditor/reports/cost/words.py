@@ -14,12 +14,22 @@ def saving(row: SavingRow) -> str:
 
 def cost(report: Report) -> str:
     """What it cost, and what is not known of that."""
-    return f"{_known_cost(report)}{_kept(report.cost.total)}{_lost(report)}"
+    return f"{_known_cost(report)}{_estimated(report.cost.total)}{_kept(report.cost.total)}{_lost(report)}"
 
 
 def kept(row: CostRow) -> str:
     """Share of the tokens in that were in the provider's cache."""
     return NONE if row.cached_tokens is None else share(row.cached_tokens, row.told_tokens)
+
+
+def _estimated(total: CostRow) -> str:
+    if not total.estimated_usd:
+        return ""
+    return (
+        f" Of this, {usd(total.estimated_usd)} is an estimate: {plural(total.estimated_requests, 'request')} brought "
+        "no usable token counts, or no answer that arrived. The prompt is estimated as characters / 4, the answer as "
+        "max_tokens, or as the model's largest where none was set."
+    )
 
 
 def _kept(total: CostRow) -> str:

@@ -34,6 +34,15 @@ class CoverageRow(Part):
         return named.get(self.stage) or {"answers": "moral answers"}.get(self.method or "", "rules of thumb")
 
 
+class FinishReasonRow(Part):
+    """Answers of one model with a finish reason that is not documented."""
+
+    name: str
+    reason: str
+    """As the provider wrote it."""
+    answers: int
+
+
 class CoveragePart(Part):
     """How much of what was planned is there, seen from all sides."""
 
@@ -44,3 +53,5 @@ class CoveragePart(Part):
     """Moral questions and comparisons of items are about no country and no topic, so they are not here."""
     topics: list[CoverageRow]
     judges: list[CoverageRow]
+    undocumented: list[FinishReasonRow]
+    """Finish reasons that are not documented. Such an answer is usable only where it could be read in full."""

@@ -11,13 +11,14 @@ from typing import Literal, NamedTuple
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Method, Outcome
 from auditor.metrics.votes import least_majority
+from auditor.models.finish_reasons import Meaning, meaning_of
 from auditor.prompts.contrasts import load_contrasts
-from auditor.reports.coverage.parts import CoveragePart, CoverageRow
+from auditor.reports.coverage.parts import CoveragePart, CoverageRow, FinishReasonRow
 from auditor.reports.logic.parts import LogicPart
 from auditor.reports.semantic.parts import SemanticPart
 from auditor.reports.source import Source
 from auditor.seating import Place, reviewed
-from auditor.storage.tallies import OutcomeTally
+from auditor.storage.tallies import CallTally, OutcomeTally
 
 OK = Outcome.OK.value
 
@@ -70,7 +71,17 @@ def coverage(source: Source, semantic: SemanticPart | None = None, logic: LogicP
         countries=_rows(placed, lambda unit: unit.country, source.named_countries),
         topics=_rows(placed, lambda unit: unit.topic, source.topics),
         judges=_rows(judged, lambda unit: unit.name, source.judge_names),
+        undocumented=undocumented(source.calls),
     )
+
+
+def undocumented(calls: Iterable[CallTally]) -> list[FinishReasonRow]:
+    """Finish reasons whose meaning is not known, by model."""
+    found = Counter[tuple[str, str]]()
+    for tally in calls:
+        if tally.finish_reason and tally.is_current and meaning_of(tally.finish_reason) is Meaning.UNKNOWN:
+            found[tally.name, tally.finish_reason] += tally.answers
+    return [FinishReasonRow(name=name, reason=reason, answers=n) for (name, reason), n in sorted(found.items())]
 
 
 def _names(tally: Tally) -> list[str]:

@@ -29,7 +29,7 @@ def served(tallies: Iterable[CallTally]) -> list[ServedRow]:
     """Rows by model, the earliest first."""
     found: dict[tuple[str, str | None, str | None, str | None], list[CallTally]] = {}
     for tally in tallies:
-        if tally.answers:
+        if tally.answers and tally.is_current:
             key = (tally.name, tally.served_model, tally.fingerprint, tally.altered)
             found.setdefault(key, []).append(tally)
     rows = [

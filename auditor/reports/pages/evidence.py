@@ -82,6 +82,8 @@ def coverage(report: Report) -> Iterable[str]:
     ):
         if rows:
             yield _coverage_table(title, rows)
+    if part.undocumented:
+        yield escape(sentences.undocumented(report))
 
 
 def _coverage_table(title: str, rows: Sequence[CoverageRow]) -> str:

@@ -12,9 +12,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from auditor.errors import UsageError
 from auditor.extras import load_extra
-from auditor.files import write_whole
+from auditor.files import make_folder, write_whole
 from auditor.reports.model import Report
 from auditor.reports.pages.vega import specs
 from auditor.reports.pages.views import View
@@ -64,10 +63,7 @@ def write_plots(report: Report, folder: Path, form: Form = "svg") -> list[Path]:
         UsageError: the folder cannot be written to, or the extra is not installed.
     """
     drawn = _files(report, form)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}.", "Name a folder of yours.") from None
+    make_folder(folder)
     written: list[Path] = []
     for name, content in drawn:
         taken = {path.name for path in written}

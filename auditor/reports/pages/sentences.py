@@ -260,3 +260,11 @@ def nonresponse(part: NonresponsePart) -> str:
         f"{' > '.join(r.ranking)} ({r.treatment})" for r in part.treatments if r.ranking != part.treatments[0].ranking
     ]
     return f"The ranking of models by r does not hold: {first} as audited, but {'; '.join(others)}."
+
+
+def undocumented(report: Report) -> str:
+    """Finish reasons that are not documented, and by whom; empty where there are none."""
+    rows = report.coverage.undocumented
+    reasons = "; ".join(f"{row.name}: “{row.reason}” ({plural(row.answers, 'answer')})" for row in rows)
+    counted = "An answer with such a reason is usable only if it could be read in full."
+    return f"Finish reasons that are not documented: {reasons}. {counted}" if rows else ""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.config import EMBEDDED, AuditConfig, BatchSection
-from auditor.domain import Answer, Call, Measure
+from auditor.domain import Answer, Call, Measure, total_cost
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.models.batches import dialect_of
 from auditor.models.batches.offline import written
@@ -70,10 +70,15 @@ class Batching:
         attempts = 0
         past: Answer | None = None
         while True:
-            reply = await self._wait(desk, call, attempts + 1)
-            if reply is None:
-                await ledger.dispatch(self._book.db, self._book.run, self._book.audit_id, call)
-            answer = reply.answer if reply else await self._as_usual(call)
+            try:
+                reply = await self._wait(desk, call, attempts + 1)
+                if reply is None:
+                    await ledger.dispatch(self._book.db, self._book.run, self._book.audit_id, call)
+                answer = reply.answer if reply else await self._as_usual(call)
+            except AuditorError as error:
+                if past is None:
+                    raise
+                raise error.with_answer(_joined(past, error.answer or past)) from error
             past = _joined(past, answer)
             attempts = len(past.attempts)
             if reply is None or reply.failure is None or not reply.failure.retry:
@@ -227,5 +232,7 @@ def _is_chat(call: Call) -> bool:
 
 def _joined(past: Answer | None, answer: Answer) -> Answer:
     """The last answer, with all attempts that were made for it, numbered through."""
-    attempts = [*(past.attempts if past else ()), *answer.attempts]
-    return replace(answer, attempts=tuple(replace(a, number=i) for i, a in enumerate(attempts, 1)))
+    is_new = answer is not past
+    attempts = [*(past.attempts if past else ()), *(answer.attempts if is_new else ())]
+    cost = total_cost([past.cost_usd, answer.cost_usd]) if past and is_new else answer.cost_usd
+    return replace(answer, attempts=tuple(replace(a, number=i) for i, a in enumerate(attempts, 1)), cost_usd=cost)

@@ -14,7 +14,8 @@ from auditor.config import AuditConfig, BatchSection
 from auditor.errors import ModelSetupError
 from auditor.models.batches.post import NotTaken
 from auditor.models.budget import Budget
-from auditor.models.limiter import backoff
+from auditor.models.limiter import NOTICE_S, backoff, pause
+from auditor.models.retries import pause_notice, too_long
 from auditor.run.batches.trays import Desk, Tray
 from auditor.storage import batches, ledger
 from auditor.storage.batches import Batch
@@ -136,13 +137,28 @@ class Office:
                 return await ask()
             except NotTaken as error:
                 tries += 1
-                if not error.again or tries >= self.config.limits.max_attempts or self.stop.is_set():
-                    raise
+                if not self.may_retry(error, tries):
+                    raise NotTaken(self.reason(error), error.status, again=error.again, wait_s=error.wait_s) from error
                 await self.pause(tries, error)
 
     async def pause(self, tries: int, error: NotTaken) -> None:
-        """Wait before another try."""
-        await asyncio.sleep(backoff(tries, self._rng) + (error.wait_s or 0.0))
+        """Wait before another try, or until nothing is to go out any more."""
+        if (asked_s := error.wait_s or 0.0) > NOTICE_S:
+            self.noted(pause_notice("the batches' provider", asked_s, asked_s))
+        await pause(backoff(tries, self._rng) + asked_s, self.stop.is_set)
+
+    def may_retry(self, error: NotTaken, tries: int) -> bool:
+        """Whether a request about a batch is tried again, after so many tries."""
+        more = tries < self.config.limits.max_attempts and not self.stop.is_set()
+        return error.again and more and not self._is_too_long(error)
+
+    def reason(self, error: NotTaken) -> str:
+        """Why a request about a batch did not succeed, and is not tried again."""
+        waits = too_long(error.wait_s or 0.0, self.config.limits) if self._is_too_long(error) else ""
+        return "; ".join(filter(None, (str(error), waits)))
+
+    def _is_too_long(self, error: NotTaken) -> bool:
+        return (error.wait_s or 0.0) > self.config.limits.max_retry_wait_s
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Do something beside the calls."""

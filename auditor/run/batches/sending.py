@@ -79,6 +79,6 @@ async def _sent(office: Office, desk: Desk, part: Part, batch: Batch) -> str | N
             if not error.again:
                 await batches.end(office.book.db, batch, "refused")
                 raise not_taken(desk, str(error)) from None
-            if tries >= office.config.limits.max_attempts or office.stop.is_set():
-                raise not_taken(desk, str(error)) from None  # whether it arrived is found out by the next run
+            if not office.may_retry(error, tries):
+                raise not_taken(desk, office.reason(error)) from None  # whether it arrived is found out by the next run
             await office.pause(tries, error)

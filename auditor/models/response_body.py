@@ -1,0 +1,127 @@
+"""The body of an answer as the provider sent it: its finish reason and its token counts, in each documented form.
+
+litellm loses both: it maps an unknown reason to `stop` before anybody can read it (Anthropic, Bedrock, Cohere), fills
+in zeros for token counts that are missing, and raises where it cannot read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MAX_REASON_CHARS = 100
+REASONS = (
+    "native_finish_reason",
+    "finish_reason",
+    "finishReason",
+    "stop_reason",
+    "stopReason",
+    "done_reason",
+    "completionReason",
+)
+"""Names of the finish reason. vLLM has `stop_reason` beside `finish_reason`, for the matched stop sequence."""
+LISTS = ("choices", "candidates", "results", "outputs", "generations")
+"""Names of the list whose first element is the answer."""
+WRAPPERS = ("details", "chatResponse", "output")
+"""Names of objects around either, at Hugging Face, OCI and DashScope."""
+READABLE: Mapping[str, Mapping[str, Any]] = {
+    "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
+    "stop_reason": {"usage": {"input_tokens": 0, "output_tokens": 0}},
+    "stopReason": {"usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}},
+    "choices": {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, "service_tier": "auto"},
+}
+"""What litellm cannot read an answer without, though it has a text, by a field that only this form of answer has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as a provider sent them, whatever they are; None where they are missing."""
+
+    prompt: object
+    completion: object
+
+
+def native_reason(body: Mapping[str, Any] | None) -> str | None:
+    """The finish reason as the provider wrote it; None where the body has none."""
+    if body is None:
+        return None
+    for part in _parts(body):
+        for name in REASONS:
+            if isinstance(reason := part.get(name), (str, int)) and not isinstance(reason, bool) and str(reason):
+                return str(reason)[:MAX_REASON_CHARS]
+    return None
+
+
+def usage_of(body: Mapping[str, Any] | None) -> Usage | None:
+    """The token counts in a body, cached prompt tokens and hidden reasoning included; None where it has no counts."""
+    if body is None:
+        return None
+    if "usageMetadata" in body:
+        return _gemini_usage(body["usageMetadata"])
+    if "usage" not in body:
+        return _ollama_usage(body)
+    usage = body["usage"]
+    if not isinstance(usage, Mapping):
+        return None if usage is None else Usage(usage, None)
+    usage = next((usage[name] for name in ("tokens", "billed_units") if isinstance(usage.get(name), Mapping)), usage)
+    if "prompt_tokens" in usage or "completion_tokens" in usage:
+        return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    if "inputTokens" in usage:
+        cached = (usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens"))
+        return Usage(_sum(usage["inputTokens"], *cached), usage.get("outputTokens"))
+    cached = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
+    return Usage(_sum(usage.get("input_tokens"), *cached), usage.get("output_tokens"))
+
+
+def is_counted(usage: Usage) -> bool:
+    """Whether both counts are whole numbers, as litellm can read them."""
+    return type(usage.prompt) is int and type(usage.completion) is int
+
+
+def made_readable(body: Mapping[str, Any]) -> bytes | None:
+    """The same body with what litellm cannot do without; None where it has all of that, or its form is not known."""
+    form = next((field for field in READABLE if field in body), None)
+    if form is None:
+        return None
+    usage = usage_of(body)
+    is_usable = usage is not None and is_counted(usage)
+    missing = {k: v for k, v in READABLE[form].items() if k not in body or (k.startswith("usage") and not is_usable)}
+    return json.dumps({**body, **missing}).encode() if missing else None
+
+
+def _parts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Where a finish reason may stand: in the answer first, then around it."""
+    whole = [body, *(body[name] for name in WRAPPERS if isinstance(body.get(name), Mapping))]
+    answers = [
+        answer
+        for part in whole
+        for name in LISTS
+        if isinstance(part.get(name), list) and part[name] and isinstance(answer := part[name][0], Mapping)
+    ]
+    return [*answers, *whole]
+
+
+def _gemini_usage(usage: object) -> Usage:
+    """Gemini's and Vertex AI's counts, in which hidden reasoning stands apart, and what is zero is left out."""
+    if not isinstance(usage, Mapping):
+        return Usage(usage, None)
+    return Usage(
+        usage.get("promptTokenCount"), _sum(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount"))
+    )
+
+
+def _ollama_usage(body: Mapping[str, Any]) -> Usage | None:
+    known = "prompt_eval_count" in body or "eval_count" in body
+    return Usage(body.get("prompt_eval_count"), body.get("eval_count")) if known else None
+
+
+def _sum(first: object, *others: object) -> object:
+    """The sum where all that is there is a whole number; else what is none, so that nobody takes it for a count."""
+    total = 0
+    for value in (first, *(other for other in others if other is not None)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        total += value
+    return total

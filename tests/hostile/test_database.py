@@ -1,0 +1,435 @@
+"""Databases that vanish, that may only be read, or that get values they cannot hold, as a command meets them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Act, Decision
+from auditor.errors import StorageError
+from auditor.reports.verification import verify
+from auditor.run import run_audit
+from auditor.storage import audits, rating_log, reviews
+from auditor.storage.backup import copy_database
+from auditor.storage.database import Database, open_database
+from auditor.storage.rating_log import Saying
+from auditor.storage.standing import QueueFilter
+from tests.audits import KEY, KEY_VARIABLE, config
+from tests.commands import Done, auditor
+from tests.e2e.test_run import CALLS, config_file, stored
+from tests.fake_server import FakeServer, Reply, Request, answer
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def one_line(done: Done, code: int) -> str:
+    """The one line in which a command says why it failed."""
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("auditor: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+# --- a database that is deleted or moved while a run goes on ------------------------------------------------------
+
+
+def with_event(number: int, event: Callable[[], object]) -> Callable[[Request], Reply]:
+    """The usual answers; before the one of this number something happens on the machine."""
+
+    def script(request: Request) -> Reply:
+        if request.number == number:
+            event()
+        return answer(request)
+
+    return script
+
+
+def run(server: FakeServer, folder: Path) -> Done:
+    return auditor("run", config_file(folder, config(server.url)), "--storage", url(folder / "audits.db"))
+
+
+def test_a_deleted_database_stops_the_run_at_the_next_write(server: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "audits.db"
+    server.script = with_event(20, path.unlink)
+    line = one_line(run(server, tmp_path), 1)
+    assert f"the database audits.db was deleted or moved while it was in use: its data were at {path}." in line
+    assert "give the same command again" in line
+    assert len(server.requests) <= 20 + 3 * 8  # what was in flight
+    assert not path.exists()  # no new, empty one in its place
+    server.script = answer
+    assert run(server, tmp_path).returncode == 0
+
+
+def test_a_moved_database_stops_the_run_which_says_where_it_is_and_goes_on_there(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    path, moved = tmp_path / "audits.db", tmp_path / "elsewhere.db"
+    server.script = with_event(20, lambda: path.rename(moved))
+    line = one_line(run(server, tmp_path), 1)
+    assert f"its data were at {path} and are now at {moved}." in line
+    assert f"Move it back to {path}, then give the same command again." in line
+    assert not path.exists()
+    before = len(server.requests)
+    assert before < CALLS
+    with closing(sqlite3.connect(moved)) as connection:  # what was written is in the one file, and nothing beside it
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        answers = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
+    assert 15 <= answers <= before
+    moved.rename(path)
+    server.script = answer
+    assert run(server, tmp_path).returncode == 0
+    assert len(server.requests) == before + CALLS - answers
+    with open_database(url(path)) as db:
+        assert verify(db, "scripted").holds
+
+
+def test_a_replaced_database_is_left_alone(server: FakeServer, tmp_path: Path) -> None:
+    path, other = tmp_path / "audits.db", tmp_path / "other.db"
+    run_audit(config(server.url), storage=url(other))
+    before, first = stored(url(other)), len(server.requests)
+    server.script = with_event(first + 20, lambda: other.replace(path))
+    line = one_line(run(server, tmp_path), 1)
+    assert f"was replaced by another file while it was in use: its data were at {path}." in line
+    assert stored(url(path)) == before
+    with open_database(url(path)) as db:
+        assert verify(db, "scripted").holds
+
+
+def test_a_folder_that_is_moved_is_noticed(server: FakeServer, tmp_path: Path) -> None:
+    folder, moved = tmp_path / "audits", tmp_path / "old"
+    folder.mkdir()
+    file = config_file(tmp_path, config(server.url))
+    server.script = with_event(20, lambda: folder.rename(moved))
+    line = one_line(auditor("run", file, "--storage", url(folder / "audits.db")), 1)
+    assert f"its data were at {folder / 'audits.db'} and are now at {moved / 'audits.db'}" in line
+    moved.rename(folder)
+    server.script = answer
+    assert auditor("run", file, "--storage", url(folder / "audits.db")).returncode == 0
+
+
+def test_a_deleted_file_of_the_graph_stops_the_run(server: FakeServer, tmp_path: Path) -> None:
+    graph = tmp_path / "audits.graph.db"
+    server.script = with_event(20, graph.unlink)
+    line = one_line(run(server, tmp_path), 1)
+    assert f"the database audits.graph.db was deleted or moved while it was in use: its data were at {graph}" in line
+    server.script = answer
+    assert run(server, tmp_path).returncode == 0
+    assert len(server.requests) == CALLS  # all answers were in the database itself
+
+
+def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "audits.db"
+    run_audit(config(server.url), storage=url(path))
+    with open_database(url(path)) as db:
+        audit = audits.get(db, "scripted")
+        key, _ = next(iter(reviews.Queue(db, audit.id, "ada").keys(QueueFilter())))
+        shutil.move(path, tmp_path / "elsewhere.db")
+        with pytest.raises(StorageError, match=r"not saved: the database audits\.db was deleted or moved"):
+            rating_log.append(db, audit.id, key, "ada", Saying(Act.DECIDE, decision=Decision.LEFT))
+
+
+# --- a database that may only be read ---------------------------------------------------------------------------
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """The folder as it is on a file system that is mounted read-only, which holds for root too."""
+    mounts: list[list[str | Path]] = [["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]]
+    for number, words in enumerate(mounts):
+        try:
+            subprocess.run(words, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            if number:
+                subprocess.run(["umount", "-l", folder], check=True)
+            pytest.skip(f"nothing can be mounted read-only here, which takes root and CAP_SYS_ADMIN: {error}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of an audit that ran to its end."""
+    path = tmp_path_factory.mktemp("made") / "audits.db"
+    with pytest.MonkeyPatch.context() as patch, FakeServer() as server:
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+        run_audit(config(server.url), storage=url(path))
+    return path
+
+
+@pytest.fixture
+def finished(made: Path, tmp_path: Path) -> Path:
+    """A copy of it in a folder of its own, with a blank in its name."""
+    path = tmp_path / "an archive" / "audits.db"
+    path.parent.mkdir()
+    copy_database(made, path)
+    open_database(url(path)).close()  # a copy has no write-ahead log until it is opened
+    return path
+
+
+def reading_commands(path: Path, out: Path) -> list[tuple[str | Path, ...]]:
+    """Commands that only read a database, by what they write elsewhere."""
+    where = ("--storage", url(path))
+    return [
+        ("status", *where),
+        ("status", "scripted", *where),
+        ("report", "scripted", "-o", out / "report.html", *where),
+        ("verify", "scripted", *where),
+        ("doctor", "scripted", *where),
+        ("export", "tables", "scripted", "-f", "jsonl", "-o", out / "tables", *where),
+        ("export", "ratings", "scripted", "-o", out / "ratings.csv", *where),
+        ("export", "paper", "scripted", "-o", out / "paper", *where),
+        ("export", "backup", "-o", out / "copy.db", *where),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_a_database_on_a_read_only_file_system_can_be_read(finished: Path, tmp_path: Path, mode: str) -> None:
+    whole = stored(url(finished))
+    with closing(sqlite3.connect(finished)) as connection:
+        assert connection.execute(f"PRAGMA journal_mode={mode}").fetchone() == (mode.lower(),)
+    with read_only(finished.parent):
+        before = sorted(finished.parent.iterdir())
+        for words in reading_commands(finished, tmp_path):
+            done = auditor(*words)
+            assert (done.returncode, "Traceback" in done.stderr) == (0, False), (words, done.stderr)
+        assert sorted(finished.parent.iterdir()) == before
+        assert stored(url(finished)) == whole
+    assert stored(url(tmp_path / "copy.db")) == whole
+    assert "scripted" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_would_write_to_a_read_only_database_says_so_in_a_line(
+    server: FakeServer, finished: Path, tmp_path: Path
+) -> None:
+    file = config_file(tmp_path, config(server.url, name="another"))
+    before = len(server.requests)
+    with read_only(finished.parent):
+        line = one_line(auditor("run", file, "--storage", url(finished)), 1)
+        assert "another.lock: cannot be written: Read-only file system." in line
+        line = one_line(auditor("run", file, "--storage", url(finished.with_name("new.db"))), 1)
+        assert "new.db: cannot be created: Read-only file system." in line
+        with (
+            open_database(url(finished), create=False) as db,
+            pytest.raises(StorageError, match=r"readonly.* Copy it"),
+        ):
+            db.write(lambda connection: connection.exec_driver_sql("DELETE FROM trace"))
+    assert len(server.requests) == before
+
+
+def leave_log(path: Path, folder: Path, *, index: bool) -> Path:
+    """A copy of a database as a process leaves it that was killed after a write: a trace is in its log alone."""
+    folder.mkdir()
+    with open_database(url(path)) as db:
+        db.write(lambda connection: connection.exec_driver_sql("DELETE FROM verdict"))
+        for suffix in ("", "-wal", "-shm") if index else ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", folder / f"{path.name}{suffix}")
+    return folder / path.name
+
+
+def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_no_stale_report(
+    finished: Path, tmp_path: Path
+) -> None:
+    path = leave_log(finished, tmp_path / "left", index=False)
+    out = tmp_path / "out"
+    out.mkdir()
+    with read_only(path.parent):
+        for words in (c for c in reading_commands(path, out) if c[0] != "doctor"):  # it has a table of its own
+            line = one_line(auditor(*words), 1)
+            assert "audits.db-wal beside it holds writes that are not in it yet" in line
+            assert "Copy all files" in line
+    assert list(out.iterdir()) == []
+    assert stored(url(path))["verdicts"] == []
+
+
+def test_a_log_that_can_be_read_on_a_read_only_file_system_is_read(finished: Path, tmp_path: Path) -> None:
+    whole = stored(url(finished))
+    path = leave_log(finished, tmp_path / "left", index=True)
+    assert whole["verdicts"]
+    with read_only(path.parent):
+        assert stored(url(path)) == whole | {"verdicts": []}
+
+
+def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finished: Path, tmp_path: Path) -> None:
+    """Another user, who may write, begins a run."""
+    mounted = tmp_path / "mounted"
+    shutil.copytree(finished.parent, mounted)
+    with read_only(mounted):
+        db = open_database(url(mounted / finished.name), create=False)
+    with db:
+        (mounted / f"{finished.name}-wal").write_bytes(b"x")
+        with pytest.raises(StorageError, match="holds writes that are not in it yet"):
+            audits.all_audits(db)
+
+
+# --- who may read a database --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
+def test_all_files_of_a_new_database_are_for_their_owner_alone(server: FakeServer, tmp_path: Path, umask: int) -> None:
+    file = config_file(tmp_path, config(server.url))
+    folder = tmp_path / "audits"
+    folder.mkdir()
+    path = folder / "audits.db"
+    seen: dict[str, int] = {}
+
+    def look() -> None:
+        seen.update({file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()})
+
+    server.script = with_event(40, look)
+    old = os.umask(umask)
+    try:
+        assert auditor("run", file, "--storage", url(path)).returncode == 0
+        assert auditor("export", "backup", "-o", folder / "copy.db", "--storage", url(path)).returncode == 0
+    finally:
+        os.umask(old)
+    look()
+    assert seen == dict.fromkeys(seen, 0o600)
+    names = {f"audits{part}db{log}" for part in (".", ".graph.") for log in ("", "-wal", "-shm")}
+    assert names | {"copy.db", "audits.db.scripted.lock", "audits.db.scripted.holder"} <= seen.keys()
+
+
+def test_doctor_warns_of_a_database_that_others_can_read(finished: Path) -> None:
+    assert privacy(finished) is None
+    finished.chmod(0o644)
+    found = privacy(finished)
+    assert found is not None
+    assert (found["state"], found["found"]) == ("warn", "other users of this machine can read audits.db")
+    assert found["mend"] == f"chmod go-rwx '{finished}'"
+    finished.chmod(0o600)
+    assert privacy(finished) is None
+
+
+def privacy(path: Path) -> dict[str, str] | None:
+    done = auditor("doctor", "--json", "--storage", url(path))
+    checks: list[dict[str, str]] = json.loads(done.stdout)
+    return next((check for check in checks if check["name"] == "privacy"), None)
+
+
+# --- a disk that is full when something is written out -----------------------------------------------------------
+
+
+@contextmanager
+def full_disk(folder: Path, size: int) -> Iterator[None]:
+    """The folder on a disk of so many bytes."""
+    folder.mkdir()
+    words: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
+    try:
+        subprocess.run(words, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no small disk can be mounted here, which takes root and CAP_SYS_ADMIN: {error}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+EXPORTS = {
+    "report": ("report", "scripted", "--format", "html", "-o", "{}/report.html"),
+    "ratings": ("export", "ratings", "scripted", "-o", "{}/ratings.csv"),
+    "tables": ("export", "tables", "scripted", "-f", "jsonl", "-o", "{}/tables"),
+    "parquet": ("export", "tables", "scripted", "-f", "parquet", "-o", "{}/tables"),
+    "paper": ("export", "paper", "scripted", "-o", "{}/paper"),
+    "plots": ("export", "plots", "scripted", "-o", "{}/plots"),
+    "inspect": ("export", "inspect", "scripted", "-o", "{}/logs"),
+    "backup": ("export", "backup", "-o", "{}/copy.db"),
+    "init": ("init", "--force", "{}/audit.toml"),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_full_disk_leaves_what_was_there_and_says_so_in_a_line(finished: Path, tmp_path: Path, name: str) -> None:
+    disk = tmp_path / "disk"
+    storage = () if name == "init" else ("--storage", url(finished))
+    words = [word.format(disk) for word in EXPORTS[name]]
+    if name == "ratings":
+        with open_database(url(finished)) as db:
+            audit = audits.get(db, "scripted")
+            rate(db, audit)
+    with full_disk(disk, 2**24):
+        done = auditor(*words, *storage)
+        assert done.returncode == 0, done.stderr
+        before = contents(disk)
+        assert before
+        if name == "backup":
+            (disk / "copy.db").unlink()  # a copy never replaces another
+            before = {}
+        filler = disk / "filler"
+        with contextlib.suppress(OSError), filler.open("wb") as file:
+            while True:
+                file.write(bytes(2**16))
+                file.flush()
+        line = one_line(auditor(*words, *storage), 1)
+        assert str(disk) in line
+        assert "No space left on device" in line or "disk is full" in line
+        assert "Make room" in line
+        filler.unlink()
+        assert contents(disk) == before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def rate(db: Database, audit: audits.Audit) -> None:
+    """Enough ratings that they need room."""
+    key, _ = next(iter(reviews.Queue(db, audit.id, "ada").keys(QueueFilter())))
+    rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="long " * 2**12))
+
+
+@pytest.mark.parametrize("words", [("report", "scripted", "--format", "json"), ("status",)])
+def test_a_full_disk_behind_standard_output_is_said_in_a_line(finished: Path, words: tuple[str, ...]) -> None:
+    program = [sys.executable, "-m", "auditor", *words, "--storage", url(finished)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("auditor: standard output: cannot be written: No space left")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+# --- answers that no database can hold ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"usage": {"prompt_tokens": 10**30, "completion_tokens": 20, "total_tokens": 10**30}},
+        {"usage": {"prompt_tokens": 2**63, "completion_tokens": 2**64, "total_tokens": 2**65}},
+        {"model": "gpt-\ud800", "padding": "x" * 2**17},
+        {"model": "gpt-\0", "system_fingerprint": "\udfff"},
+    ],
+)
+def test_an_answer_that_no_database_can_hold_ends_nothing(
+    server: FakeServer, tmp_path: Path, odd: dict[str, object]
+) -> None:
+    def script(request: Request) -> Reply:
+        reply = answer(request)
+        return replace(reply, body=reply.body | odd) if request.number == 20 else reply
+
+    server.script = script
+    done = run(server, tmp_path)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert len(server.requests) >= CALLS - 2  # a call that failed is no trace for its judges
+    with open_database(url(tmp_path / "audits.db")) as db:
+        assert verify(db, "scripted").holds
+    again = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))
+    assert again.returncode == 0, again.stderr

@@ -1,0 +1,239 @@
+"""What each request costs, whatever the provider says of its tokens, and a budget that holds all the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.agents.recording import Book, Recording
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
+from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, Charge, charge_estimate, charge_usage
+from auditor.models.door import TokenPrice
+from auditor.models.gateway import Gateway
+from auditor.models.response_body import Usage
+from auditor.storage import ledger, tallies
+from auditor.storage.database import Database, open_database
+from tests.audits import KEY_VARIABLE
+from tests.fake_server import NEVER, FakeServer, Reply, answer, completion, error
+from tests.models.test_finish_reasons import anthropic, gemini, openai
+from tests.storage.test_database import make
+
+PRICE = TokenPrice(1.0, 2.0, 0.5)
+DOLLARS = {"input": 1e6, "output": 2e6}
+"""A dollar a token in, two a token out."""
+ESTIMATE = 2 + 2 * 50
+"""Of `call`, by `PRICE`: eight characters, and 50 tokens at most."""
+
+
+def call(sample: int = 0, model: str = "openai/x", **params: Any) -> Call:
+    return Call("m", model, (Message("user", "hi there"),), Purpose.DIRECT, sample, {"max_tokens": 50, **params})
+
+
+def section(server: FakeServer, model: str = "openai/x") -> ModelSection:
+    base = server.url.removesuffix("/v1") if model.startswith(("anthropic", "gemini")) else server.url
+    key = f"os.environ/{KEY_VARIABLE}"
+    return ModelSection.model_validate(
+        {"name": "m", "model": model, "api_base": base, "api_key": key, "price": DOLLARS, "timeout_s": 60}
+    )
+
+
+async def ask(server: FakeServer, *calls: Call, timeout_s: float = 60.0, **limits: Any) -> list[Answer]:
+    model = section(server, calls[0].model).model_copy(update={"timeout_s": timeout_s})
+    gateway = Gateway([model], Limits.model_validate({"max_attempts": 2, **limits}))
+    try:
+        return [await gateway.complete(c) for c in calls]
+    finally:
+        await gateway.close()
+
+
+UNUSABLE: dict[str, Any] = {
+    "absent": None,
+    "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    "no completion": {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10},
+    "half": {"prompt_tokens": 10},
+    "negative": {"prompt_tokens": -10, "completion_tokens": -5, "total_tokens": -15},
+    "a fraction": {"prompt_tokens": 1.5, "completion_tokens": 2.5, "total_tokens": 4},
+    "a word": {"prompt_tokens": "ten", "completion_tokens": 5},
+    "a truth": {"prompt_tokens": True, "completion_tokens": 5},
+    "a list": [],
+    "more than ten million": {"prompt_tokens": 10**7 + 1, "completion_tokens": 5},
+    "a hundred times the estimate": {"prompt_tokens": 5196, "completion_tokens": 5},
+    "10^30": {"prompt_tokens": 10**30, "completion_tokens": 5},
+}
+
+
+@pytest.mark.parametrize("usage", UNUSABLE)
+async def test_token_counts_that_cannot_be_believed_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
+    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
+    [got] = await ask(server, call())
+    assert (got.outcome, got.text, len(server.requests)) == (Outcome.OK, "hello", 1)
+    assert (got.prompt_tokens, got.completion_tokens, got.cost_usd) == (None, None, ESTIMATE)
+    [attempt] = got.attempts
+    assert (attempt.prompt_tokens, attempt.cost_usd, attempt.estimated) == (None, ESTIMATE, True)
+
+
+async def test_token_counts_up_to_a_hundred_times_the_estimate_are_believed(server: FakeServer) -> None:
+    server.script = lambda _: Reply(body=openai("stop", "hello", {"prompt_tokens": 5195, "completion_tokens": 5}))
+    [got] = await ask(server, call())
+    assert (got.prompt_tokens, got.cost_usd, got.attempts[0].estimated) == (5195, 5195 + 10, False)
+
+
+@pytest.mark.parametrize("model", ["anthropic/x", "gemini/x", "bedrock/converse/x", "groq/x"])
+async def test_an_answer_without_token_counts_is_read_and_paid_once_whatever_the_provider(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "an example")
+    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    text = {"role": "assistant", "content": [{"text": "hello"}]}
+    body: dict[str, Any] = {
+        "anthropic/x": anthropic("end_turn", "hello"),
+        "gemini/x": gemini("STOP", "hello"),
+        "bedrock/converse/x": {"output": {"message": text}, "stopReason": "end_turn", "metrics": {"latencyMs": 1}},
+        "groq/x": openai("stop", "hello"),
+    }[model]
+    server.script = lambda _: Reply(body={k: v for k, v in body.items() if not k.startswith("usage")})
+    [got] = await ask(server, call(model=model))
+    assert (got.outcome, got.text, got.cost_usd, len(server.requests)) == (Outcome.OK, "hello", ESTIMATE, 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "usd", "estimated"),
+    [
+        (lambda: completion(""), 100 + 40, False),
+        (lambda: completion("", usage=False), ESTIMATE, True),
+        (lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}), 7, False),
+        (lambda: Reply(raw=b"<html>gateway</html>"), ESTIMATE, True),
+        (lambda: Reply(after=NEVER), ESTIMATE, True),
+        (lambda: Reply(drop=True), ESTIMATE, True),
+        (lambda: error(500, "no"), 0, False),
+        (lambda: error(400, "no"), 0, False),
+        (lambda: error(429, "slow", headers={"retry-after": "0"}), 0, False),
+    ],
+    ids=["empty", "empty, uncounted", "no choices", "no JSON", "no answer in time", "dropped", "500", "400", "429"],
+)  # fmt: skip
+async def test_every_request_is_charged_by_what_came_of_it(
+    server: FakeServer, reply: Any, usd: float, estimated: bool
+) -> None:
+    server.script = lambda r: answer(r) if r.number == 0 else reply()
+    _, got = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60)
+    assert got.outcome is not Outcome.OK
+    assert [(a.cost_usd, a.estimated) for a in got.attempts] == [(usd, estimated)] * len(got.attempts)
+    assert got.cost_usd == usd * len(got.attempts)
+
+
+async def test_a_call_costs_what_all_its_attempts_cost(server: FakeServer) -> None:
+    replies = {0: completion(""), 1: error(503, "busy"), 2: completion("hello")}
+    server.script = lambda r: replies[r.number]
+    [got] = await ask(server, call(), max_attempts=3)
+    assert [a.cost_usd for a in got.attempts] == [140, 0, 140]
+    assert [a.completion_tokens for a in got.attempts] == [20, None, 20]
+    assert got.cost_usd == 280
+
+
+async def test_a_refused_connection_costs_nothing() -> None:
+    nowhere = ModelSection.model_validate(
+        {"name": "m", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1", "price": DOLLARS}
+    )
+    from auditor.models.sending import Sending
+
+    sender = Sending([nowhere])
+    try:
+        reply = await sender.send(call(), 1, 60.0)
+    finally:
+        await sender.close()
+    assert (reply.answer.attempts[0].cost_usd, reply.answer.attempts[0].estimated) == (0.0, False)
+
+
+@pytest.mark.parametrize("usage", ["absent", "negative"])
+async def test_the_budget_stops_a_run_whose_provider_says_nothing_of_tokens(server: FakeServer, usage: str) -> None:
+    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
+    got = await ask(server, *(call(i) for i in range(4)), budget_usd=2.5 * ESTIMATE)
+    assert [a.outcome for a in got] == [Outcome.OK] * 2 + [Outcome.OVER_BUDGET] * 2
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Any:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        yield db
+
+
+async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
+    """A run of its own: what it has to spend is the budget less what earlier runs have spent."""
+    spent = tallies.cost(db, audit_id).usd or 0.0
+    gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent)
+    recording = Recording(gateway, Book(db, audit_id, f"run {len(server.requests)}"))
+    try:
+        return [await recording.complete(c) for c in calls]
+    finally:
+        await gateway.close()
+
+
+async def test_eighteen_requests_for_three_calls_are_all_charged_and_remembered_by_the_next_run(
+    server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.0)
+    audit = make(db)
+    server.script = lambda _: completion("")  # a reasoning model that says nothing of its reasoning
+    got = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)
+    assert len(server.requests) == 18
+    assert [a.cost_usd for a in got] == [6 * 140.0] * 3
+    assert tallies.cost(db, audit.id) == (18 * 140.0, 0)
+    [row] = tallies.call_tallies(db, audit.id)
+    assert (row.calls, row.answers, row.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
+    assert (row.prompt_tokens, row.completion_tokens, row.estimated) == (1800, 360, 0)
+    [again] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
+    assert again.outcome is Outcome.OVER_BUDGET
+    assert len(server.requests) == 18
+
+
+async def test_estimates_are_kept_apart_and_an_unknown_price_stays_unknown(server: FakeServer, db: Database) -> None:
+    audit = make(db)
+    server.script = lambda r: completion("hello", usage=r.number > 0)
+    await run(server, db, audit.id, call(0), call(1))
+    rows = tallies.call_tallies(db, audit.id)
+    assert sum(r.estimated_usd * r.calls for r in rows) == ESTIMATE
+    assert sum(r.estimated for r in rows) == 1
+    assert tallies.cost(db, audit.id).usd == ESTIMATE + 140
+    gateway = Gateway([section(server).model_copy(update={"price": None})], Limits())
+    try:
+        await Recording(gateway, Book(db, audit.id, "unpriced")).complete(call(2))
+    finally:
+        await gateway.close()
+    assert tallies.cost(db, audit.id) == (ESTIMATE + 140, 1)
+
+
+async def test_the_answer_in_the_ledger_has_the_cost_of_all_attempts(server: FakeServer, db: Database) -> None:
+    audit = make(db)
+    server.script = lambda r: completion("" if r.number == 0 else "hello")
+    await run(server, db, audit.id, call(), max_attempts=3)
+    assert ledger.answers(db, [call().key])[call().key].cost_usd == 280
+
+
+def test_without_max_tokens_the_models_largest_answer_is_estimated() -> None:
+    listed = Call("m", "openai/gpt-4.1", (Message("user", "hi there"),), Purpose.DIRECT)
+    assert charge_estimate(listed, PRICE) == Charge(None, None, 2 + 2 * 32_768, True)
+    unheard_of = replace(listed, model="openai/unheard-of")
+    assert charge_estimate(unheard_of, PRICE).usd == 2 + 2 * DEFAULT_MAX_OUTPUT_TOKENS
+    assert charge_estimate(replace(listed, params={"max_completion_tokens": 9}), PRICE).usd == 2 + 2 * 9
+    assert charge_estimate(listed, None) == Charge(None, None, None, False)
+
+
+def test_each_prompt_of_a_measurement_is_charged() -> None:
+    ends = (" right", " wrong")
+    echo = Call(
+        "m", "openai/x", (Message("user", "It is"),), Purpose.LOGPROB, params={"max_tokens": 1},
+        measure=Measure.ECHO, continuations=ends,
+    )  # fmt: skip
+    assert charge_estimate(echo, PRICE).usd == math.ceil(22 / 4) + 2
+    assert charge_usage(echo, PRICE, Usage(8, None), 0, has_text=True) == Charge(8, 0, 8.0, False)
+
+
+def test_cached_tokens_have_a_price_of_their_own() -> None:
+    assert charge_usage(call(), PRICE, Usage(10, 5), 4, has_text=True).usd == 6 + 0.5 * 4 + 2 * 5
+    assert charge_usage(call(), PRICE, Usage(10, 5), 40, has_text=True).usd == 10 + 2 * 5

@@ -1,0 +1,214 @@
+"""Finish reasons: one table for all providers, read off the wire, and what an answer counts for with each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.models.finish_reasons import Meaning, meaning_of, standard_name, worst_of
+from auditor.models.gateway import Gateway
+from tests.audits import KEY_VARIABLE
+from tests.fake_server import FakeServer, Reply
+
+SCORE = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
+TOKENS = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+AWS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "an example of a secret"}
+
+
+def openai(reason: str | None, text: str | None = SCORE, usage: Any = TOKENS, **fields: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text, **fields.pop("message", {})}
+    choice = {"index": 0, "finish_reason": reason, "message": message, **fields}
+    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+def anthropic(reason: str, text: str = SCORE) -> dict[str, Any]:
+    usage = {"input_tokens": 9, "output_tokens": 5}
+    content = [{"type": "text", "text": text}] if text else []
+    answer = {"id": "1", "type": "message", "role": "assistant", "model": "m", "content": content, "usage": usage}
+    return answer | {"stop_reason": reason}
+
+
+def gemini(reason: str, text: str | None = SCORE, **usage: int) -> dict[str, Any]:
+    content: dict[str, Any] = {"role": "model"} | ({"parts": [{"text": text}]} if text else {})
+    counts = usage or {"promptTokenCount": 9, "candidatesTokenCount": 5, "totalTokenCount": 14}
+    candidate = {"index": 0, "finishReason": reason, "content": content}
+    return {"candidates": [candidate], "usageMetadata": counts, "modelVersion": "m"}
+
+
+def cohere(reason: str) -> dict[str, Any]:
+    tokens = {"input_tokens": 9, "output_tokens": 5}
+    message = {"role": "assistant", "content": [{"type": "text", "text": SCORE}]}
+    return {"id": "1", "message": message, "finish_reason": reason, "usage": {"billed_units": tokens, "tokens": tokens}}
+
+
+async def ask(
+    server: FakeServer,
+    body: dict[str, Any],
+    model: str = "openai/x",
+    *,
+    schema: str | None = "MoralJudgement",
+    purpose: Purpose = Purpose.DIRECT,
+    max_attempts: int = 6,
+) -> Answer:
+    server.script = lambda _: Reply(body=body)
+    base = server.url.removesuffix("/v1") if model.startswith(("anthropic", "gemini")) else server.url
+    section = ModelSection(name="m", model=model, api_base=base, api_key=f"os.environ/{KEY_VARIABLE}")
+    call = Call("m", model, (Message("user", "hi"),), purpose, params={"max_tokens": 50}, schema=schema, max_words=9)
+    gateway = Gateway([section], Limits(max_attempts=max_attempts, deadline_s=60))
+    try:
+        return await gateway.complete(call)
+    finally:
+        await gateway.close()
+
+
+@pytest.mark.parametrize(
+    ("reason", "meaning"),
+    [
+        ("stop", Meaning.COMPLETE), ("STOP", Meaning.COMPLETE), ("end_turn", Meaning.COMPLETE),
+        ("COMPLETE", Meaning.COMPLETE), ("eos_token", Meaning.COMPLETE), (None, Meaning.COMPLETE),
+        ("", Meaning.COMPLETE), ("length", Meaning.TRUNCATED), ("MAX_TOKENS", Meaning.TRUNCATED),
+        ("Model_Length", Meaning.TRUNCATED),
+        ("pause_turn", Meaning.TRUNCATED), ("model_context_window_exceeded", Meaning.TRUNCATED),
+        ("ERROR_LIMIT", Meaning.TRUNCATED), ("content_filter", Meaning.REFUSED), ("SAFETY", Meaning.REFUSED),
+        ("RECITATION", Meaning.REFUSED), ("refusal", Meaning.REFUSED), ("guardrail_intervened", Meaning.REFUSED),
+        ("sensitive", Meaning.REFUSED), ("ERROR_TOXIC", Meaning.REFUSED), ("ERROR", Meaning.FAILED),
+        ("network_error", Meaning.FAILED), ("insufficient_system_resource", Meaning.FAILED), ("abort", Meaning.FAILED),
+        ("MALFORMED_FUNCTION_CALL", Meaning.MALFORMED), ("tool_use", Meaning.TOOL_CALL),
+        ("FINISH_REASON_UNSPECIFIED", Meaning.UNKNOWN), ("a new one", Meaning.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_reason_means_the_same_in_any_case(reason: str | None, meaning: Meaning) -> None:
+    assert meaning_of(reason) is meaning
+    assert meaning_of(reason and reason.swapcase()) is meaning
+
+
+def test_every_reason_that_litellm_knows_is_in_the_table_and_none_is_taken_more_lightly() -> None:
+    from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
+
+    heavier = {"length": Meaning.TRUNCATED, "content_filter": Meaning.REFUSED}
+    for reason, mapped in _FINISH_REASON_MAP.items():
+        if reason != "FINISH_REASON_UNSPECIFIED":
+            assert meaning_of(reason) is not Meaning.UNKNOWN, reason
+        assert meaning_of(reason) is heavier.get(mapped, meaning_of(reason)), reason
+
+
+def test_the_worse_of_two_reasons_counts() -> None:
+    assert worst_of("weird", "stop") is Meaning.UNKNOWN
+    assert worst_of("stop", "length") is Meaning.TRUNCATED
+    assert worst_of("length", "content_filter") is Meaning.REFUSED
+
+
+def test_reasons_have_opentelemetrys_names() -> None:
+    assert [standard_name(r) for r in ("END_TURN", "MAX_TOKENS", "weird", None)] == ["stop", "length", "weird", None]
+
+
+WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [
+    ("openai/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
+    ("openai/x", openai("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
+    ("mistral/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
+    ("openrouter/x", openai("stop", native_finish_reason="MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
+    ("openai/x", openai("sensitive"), Outcome.REFUSED, "sensitive"),
+    ("openai/x", openai("MALFORMED_RESPONSE"), Outcome.UNPARSED, "MALFORMED_RESPONSE"),
+    ("anthropic/x", anthropic("pause_turn"), Outcome.TRUNCATED, "pause_turn"),
+    ("anthropic/x", anthropic("model_context_window_exceeded"), Outcome.TRUNCATED, "model_context_window_exceeded"),
+    ("anthropic/x", anthropic("refusal"), Outcome.REFUSED, "refusal"),
+    ("anthropic/x", anthropic("end_turn"), Outcome.OK, "end_turn"),
+    ("gemini/x", gemini("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
+    ("gemini/x", gemini("SPII"), Outcome.REFUSED, "SPII"),
+    ("gemini/x", gemini("STOP"), Outcome.OK, "STOP"),
+    ("cohere_chat/x", cohere("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
+    ("cohere_chat/x", cohere("ERROR_TOXIC"), Outcome.REFUSED, "ERROR_TOXIC"),
+    ("cohere_chat/x", cohere("COMPLETE"), Outcome.OK, "COMPLETE"),
+]
+
+
+@pytest.mark.parametrize(("model", "body", "outcome", "reason"), WAYS, ids=[f"{w[0]}-{w[3]}" for w in WAYS])
+async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
+    server: FakeServer, model: str, body: dict[str, Any], outcome: Outcome, reason: str
+) -> None:
+    got = await ask(server, body, model)
+    assert (got.outcome, got.finish_reason, len(server.requests)) == (outcome, reason, 1)
+
+
+@pytest.mark.parametrize(
+    ("stop", "outcome"),
+    [
+        ("end_turn", Outcome.OK),
+        ("max_tokens", Outcome.TRUNCATED),
+        ("model_context_window_exceeded", Outcome.TRUNCATED),
+        ("guardrail_intervened", Outcome.REFUSED),
+        ("malformed_model_output", Outcome.UNPARSED),
+    ],
+)
+async def test_bedrocks_own_reason_is_read_off_the_wire(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, stop: str, outcome: Outcome
+) -> None:
+    for name, value in {**AWS, "aws_region_name": "us-east-1"}.items():
+        monkeypatch.setenv(name.upper(), value)
+    usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
+    message = {"role": "assistant", "content": [{"text": SCORE}]}
+    body = {"output": {"message": message}, "stopReason": stop, "usage": usage, "metrics": {"latencyMs": 1}}
+    got = await ask(server, body, "bedrock/converse/x")
+    assert (got.outcome, got.finish_reason) == (outcome, stop)
+
+
+async def test_a_failure_in_a_200_is_asked_again_and_its_text_is_not_counted(server: FakeServer) -> None:
+    got = await ask(server, openai("error"), max_attempts=2)
+    assert (got.outcome, got.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
+    assert "finish reason 'error'" in (got.error or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "purpose", "outcome"),
+    [
+        (SCORE, "MoralJudgement", Purpose.DIRECT, Outcome.OK),
+        (SCORE[:-2], "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
+        (f"So: {SCORE} and so", "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
+        ("Step 1. So.\nSCORE = 0.5", None, Purpose.DIRECT, Outcome.OK),  # the reader of scores decides
+        ("It is right to", None, Purpose.MORAL, Outcome.UNPARSED),
+    ],
+)
+async def test_an_answer_with_an_unknown_reason_counts_only_where_it_parses_in_full(
+    server: FakeServer, text: str, schema: str | None, purpose: Purpose, outcome: Outcome
+) -> None:
+    got = await ask(server, openai("brand_new", text), schema=schema, purpose=purpose)
+    assert (got.outcome, got.finish_reason, got.text) == (outcome, "brand_new", text)
+    assert outcome is Outcome.OK or "'brand_new' is not documented" in (got.error or "")
+
+
+async def test_an_answer_without_a_reason_is_complete_unless_it_has_all_tokens_that_it_may(server: FakeServer) -> None:
+    got = await ask(server, openai(None))
+    assert (got.outcome, got.finish_reason) == (Outcome.OK, None)
+    full = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+    assert (await ask(server, openai(None, usage=full))).outcome is Outcome.TRUNCATED
+
+
+THOUGHT = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+HIDDEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "finish length": ("openai/x", openai("length", None, THOUGHT)),
+    "all tokens are reasoning": (
+        "openai/x", openai("stop", "", {**THOUGHT, "completion_tokens_details": {"reasoning_tokens": 50}}),
+    ),
+    "reasoning alone": ("openai/x", openai("stop", None, message={"reasoning_content": "Let me think"})),
+    "anthropic": ("anthropic/x", anthropic("max_tokens", "")),
+    "gemini without parts": (
+        "gemini/x", gemini("MAX_TOKENS", None, promptTokenCount=9, thoughtsTokenCount=50, totalTokenCount=59),
+    ),
+    "gemini without candidates": (
+        "gemini/x", {"usageMetadata": {"promptTokenCount": 9, "thoughtsTokenCount": 50, "totalTokenCount": 59}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+async def test_an_answer_that_went_into_hidden_reasoning_is_truncated_and_not_asked_again(
+    server: FakeServer, way: str
+) -> None:
+    model, body = HIDDEN[way]
+    got = await ask(server, body, model)
+    assert (got.outcome, got.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
+    assert "raise max_tokens" in (got.error or "")

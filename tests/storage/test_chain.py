@@ -1,0 +1,221 @@
+"""The chain verifies whatever people rated, also where an earlier version wrote it, and reports every change."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, text, update
+
+from auditor.domain import (
+    Act,
+    Answer,
+    Call,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Decision,
+    Message,
+    Outcome,
+    Purpose,
+    Rating,
+    canonical_hash,
+)
+from auditor.storage import chain, ledger, rating_log, results
+from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.rating_log import Saying
+from auditor.storage.standing import ConflictKey
+from auditor.storage.tables import LinkRow, RatingRow
+from tests.postgres import Postgres
+from tests.storage.conftest import ENGINES
+from tests.storage.test_database import CELL, make
+
+LEFT, RIGHT = "alder", "birch"
+KEY = ConflictKey(*CELL, LEFT, RIGHT)
+
+numbers = st.sampled_from([-1, -1.0, -0.0, 0, 0.0, 0.25, 1, 1.0]) | st.floats(-1, 1)
+durations = st.none() | st.sampled_from([0, 0.0, 3, 3.0, 3.5]) | st.floats(0, 1e6)
+notes = st.text(st.characters(exclude_categories=["Cs"]))
+acts = st.builds(Saying, st.just(Act.FLAG), flagged=st.booleans(), duration_s=durations)
+acts |= st.builds(Saying, st.just(Act.NOTE), note=notes, shown=st.sampled_from(["", "survey,verdicts"]))
+acts |= st.builds(
+    Saying,
+    st.just(Act.DECIDE),
+    decision=st.sampled_from(Decision),
+    score=st.none() | numbers,
+    swapped=st.booleans(),
+    duration_s=durations,
+)
+steps = st.tuples(st.sampled_from(["ada", "grace"]), acts | st.sampled_from(["undo", "redo"]))
+
+
+@contextmanager
+def new_database(request: pytest.FixtureRequest, engine: str) -> Iterator[Database]:
+    """A database for one example."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/a.db"
+        if engine == "postgres":
+            server: Postgres = request.getfixturevalue("postgres")
+            url = server.schema()
+        with open_database(url) as db:
+            yield db
+
+
+def conflict(db: Database, left: float | None, right: float | None) -> int:
+    audit = make(db)
+    one = Conflict(CELL, LEFT, RIGHT, left, right, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
+    results.replace_conflicts(db, audit.id, [one])
+    return audit.id
+
+
+def do(db: Database, audit_id: int, rater: str, step: Saying | str) -> None:
+    if isinstance(step, Saying):
+        rating_log.append(db, audit_id, KEY, rater, step)
+    elif step == "undo":
+        rating_log.undo(db, audit_id, rater)
+    else:
+        rating_log.redo(db, audit_id, rater)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(left=st.none() | numbers, right=st.none() | numbers, taken=st.lists(steps, max_size=12))
+def test_any_sequence_of_ratings_verifies(
+    request: pytest.FixtureRequest,
+    engine: str,
+    left: float | None,
+    right: float | None,
+    taken: list[tuple[str, Saying | str]],
+) -> None:
+    with new_database(request, engine) as db:
+        audit_id = conflict(db, left, right)
+        for rater, step in taken:
+            do(db, audit_id, rater, step)
+        checked = chain.check(db)
+        assert (checked.links, checked.broken) == (len(rating_log.entries(db, audit_id)), [])
+
+
+def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
+    rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
+    with open_database(storage) as db:
+        results.add_rating(db, make(db).id, rating)
+        assert chain.check(db).broken == []
+
+
+def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
+    """Whoever computes the hashes of an export gets those of the chain."""
+    rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
+    with open_database(storage) as db:
+        results.add_rating(db, make(db).id, rating)
+        with db.read() as connection:
+            row = connection.execute(select(table_of(RatingRow))).mappings().one()
+            digest = connection.execute(select(table_of(LinkRow).c.digest)).scalar_one()
+    content = {name: value for name, value in row.items() if value is not None}
+    assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
+    assert digest == canonical_hash([chain.START, "rating", content])
+
+
+@pytest.mark.parametrize("cost", [0, 0.0, -0.0, 3, 3.0, 0.25, None])
+def test_an_answer_of_any_cost_verifies(storage: str, cost: float | None) -> None:
+    call = Call("m", "openai/m", (Message("user", "hi"),), Purpose.DIRECT)
+    with open_database(storage) as db:
+        asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, "a\0b", cost_usd=cost)))
+        assert chain.check(db).broken == []
+
+
+# --- what an earlier version wrote --------------------------------------------------------------------------------
+
+EARLIER: dict[str, Any] = {
+    "country": CELL.country,
+    "topic": CELL.topic,
+    "left": LEFT,
+    "right": RIGHT,
+    "score_left": 1.0,
+    "score_right": -1.0,
+    "rater": "ada",
+    "decision": "score",
+    "note": "",
+    "decided_at": "2026-01-01T00:00:00.000+00:00",
+    "score": 0.0,
+    "flagged": False,
+    "act": "decide",
+    "shown": "",
+    "swapped": False,
+    "duration_s": 3.0,
+}
+
+
+def write_earlier(db: Database, **chained: object) -> None:
+    """A rating as an earlier version wrote it: its link is of the row with these columns in another form."""
+    row = {"id": 1, "audit_id": make(db).id, **EARLIER}
+    link = {"kind": "rating", "row": "1", "digest": canonical_hash([chain.START, "rating", {**row, **chained}])}
+    db.write(lambda c: c.execute(insert(table_of(RatingRow)), [row]))
+    db.write(lambda c: c.execute(insert(table_of(LinkRow)), [link]))
+
+
+@pytest.mark.parametrize(
+    "chained",
+    [
+        {},
+        {"score": 0, "score_left": 1, "score_right": -1, "duration_s": 3},
+        {"duration_s": 3},
+        {"score": 0, "score_right": -1},
+        {"score": -0.0},
+    ],
+)
+def test_a_rating_of_an_earlier_version_verifies(storage: str, chained: dict[str, object]) -> None:
+    with open_database(storage) as db:
+        write_earlier(db, **chained)
+        assert chain.check(db).broken == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"duration_s": 4.0},
+        {"duration_s": 3.0000001},
+        {"duration_s": None},
+        {"score": 1.0},
+        {"score_left": -1.0, "score_right": 1.0},
+        {"note": "3"},
+        {"flagged": True},
+        {"rater": "Ada"},
+        {"decided_at": "2026-01-01T00:00:00.001+00:00"},
+    ],
+)
+@pytest.mark.parametrize("earlier", [{}, {"score": 0, "score_left": 1, "score_right": -1, "duration_s": 3}])
+def test_a_changed_rating_is_reported(storage: str, earlier: dict[str, object], changed: dict[str, object]) -> None:
+    with open_database(storage) as db:
+        write_earlier(db, **earlier)
+        db.write(lambda c: c.execute(update(table_of(RatingRow)).values(changed)))
+        assert chain.check(db).broken == [chain.Broken("rating", "1", "is not as it was written")]
+
+
+@pytest.mark.parametrize("value", ["'three'", "X'33'", "'3.0 s'", "9e999"])
+def test_a_number_that_became_something_else_is_reported(file_storage: str, value: str) -> None:
+    with open_database(file_storage) as db:
+        write_earlier(db)
+        db.write(lambda c: c.execute(text(f"UPDATE rating SET duration_s = {value}")))
+        assert chain.check(db).broken == [chain.Broken("rating", "1", "is not as it was written")]
+
+
+@pytest.mark.parametrize(("column", "value"), [("of", "1"), ("of", "'x'"), ("note", "X'00'"), ("score", "NULL")])
+def test_another_column_that_changed_its_type_is_reported(file_storage: str, column: str, value: str) -> None:
+    with open_database(file_storage) as db:
+        write_earlier(db)
+        db.write(lambda c: c.execute(text(f'UPDATE rating SET "{column}" = {value}')))
+        assert [broken.what for broken in chain.check(db).broken] == ["is not as it was written"]
+
+
+def test_a_rating_with_a_number_in_words_was_never_accepted(storage: str) -> None:
+    """A link of the text "3.0" is not one of the number 3.0."""
+    with open_database(storage) as db:
+        write_earlier(db, duration_s="3.0")
+        assert len(chain.check(db).broken) == 1

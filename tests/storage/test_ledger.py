@@ -1,0 +1,141 @@
+"""An answer that the database cannot hold is a failure of its own call: its attempts stay known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from auditor.agents.recording import Book
+from auditor.domain import Answer, Attempt, Body, Call, Outcome
+from auditor.errors import StorageError, UnstorableError
+from auditor.models.requests import Reply
+from auditor.storage import chain, ledger
+from auditor.storage.database import Database, make_storable, open_database, table_of
+from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
+from tests.storage.test_database import make
+from tests.storage.test_writer import answered, asked, held
+
+
+@pytest.fixture
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as opened:
+        yield opened
+
+
+UNSTORABLE: list[dict[str, Any]] = [
+    {"prompt_tokens": 10**30},
+    {"completion_tokens": 2**63},
+    {"cached_tokens": float("inf")},
+    {"cached_tokens": "many"},
+    {"cost_usd": float("nan")},
+    {"served_model": "gpt-\ud800"},
+    {"finish_reason": "\udfff"},
+    {"text": "half a pair: \ud83d"},
+]
+
+
+def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:
+    table = table_of(AttemptRow)
+    with db.read() as connection:
+        rows = connection.execute(select(table).where(table.c.key == call.key).order_by(table.c.id)).mappings()
+        return [dict(row) for row in rows]
+
+
+@pytest.mark.parametrize("content", UNSTORABLE, ids=lambda content: next(iter(content)))
+async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Database, content: dict[str, Any]) -> None:
+    """With others in the same group, and the attempts of a call that was asked twice."""
+    audit = make(db)
+    calls = [asked(i) for i in range(4)]
+    odd = calls[1]
+    first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
+    last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=Body("d", b'{"model": "?"}', 14))
+    answers = {c.key: answered(c) for c in calls}
+    answers[odd.key] = replace(answers[odd.key], attempts=(first, last), **({"cost_usd": 0.25} | content))
+    for call in calls:
+        await ledger.dispatch(db, "run", audit.id, call)
+    gate, _ = held(db)
+    tasks = [asyncio.create_task(ledger.record(db, c, answers[c.key], run="run")) for c in calls]
+    await asyncio.sleep(0)
+    gate.set()
+    recorded = dict(zip([c.key for c in calls], await asyncio.gather(*tasks), strict=True))
+
+    failure = recorded.pop(odd.key)
+    assert (failure.outcome, failure.text) == (Outcome.SERVER_ERROR, None)
+    assert failure.cost_usd == (None if "cost_usd" in content else 0.25)
+    assert failure.error is not None
+    assert failure.error.startswith("the provider's answer could not be stored: ")
+    assert "Python" not in failure.error
+    assert "codec" not in failure.error
+    failure.error.encode()
+    assert set(ledger.answers(db, [c.key for c in calls])) == set(recorded)
+    assert all(recorded[key] is answers[key] for key in recorded)
+    rows = attempts_of(db, odd)
+    assert [(r["number"], r["outcome"], r["http_status"], r["retry_after_s"]) for r in rows] == [
+        (1, "rate_limited", 429, 2.0),
+        (2, "server_error", 200, None),
+    ]
+    assert rows[1]["error"] == failure.error
+    assert ledger.payload(db, "d") == b'{"model": "?"}'
+    with db.read() as connection:
+        assert connection.execute(select(table_of(DispatchRow))).all() == []
+        assert len(connection.execute(select(table_of(PayloadRow))).all()) == len(calls)
+    checked = chain.check(db)
+    assert (checked.links, checked.broken) == (3, [])
+
+
+async def test_an_attempt_that_cannot_be_stored_is_stored_without_what_is_odd_about_it(db: Database) -> None:
+    call = asked(0)
+    odd = Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 10**20, "said \ud800\0", float("inf"))
+    again = Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT)
+    answer = await ledger.record(db, call, Answer(call.key, Outcome.TIMEOUT, attempts=(odd, again)))
+    assert answer.outcome is Outcome.SERVER_ERROR
+    first, _ = attempts_of(db, call)
+    assert (first["http_status"], first["error"], first["retry_after_s"]) == (None, "said \\ud800\\x00", None)
+
+
+async def test_whoever_asked_gets_the_failure(db: Database) -> None:
+    call = asked(0)
+    reply = Reply(replace(answered(call), prompt_tokens=10**30), None)
+
+    async def ask(_: Call) -> Reply:
+        return reply
+
+    found = await Book(db, make(db).id, "run").keep(call, ask)
+    assert (found.answer.outcome, found.failure) == (Outcome.SERVER_ERROR, None)
+
+
+async def test_a_database_that_is_full_is_not_taken_for_an_odd_answer(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/a.db") as db:
+        db.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1"))
+        call = asked(0)
+        body = Body("d", b"".join(i.to_bytes(4, "big") for i in range(2**16)), 2**18)
+        attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK, 200, body=body)
+        full = replace(answered(call), text="x" * 2**20, attempts=(attempt,))
+        with pytest.raises(StorageError, match="full") as caught:
+            await ledger.record(db, call, full)
+        assert not isinstance(caught.value, UnstorableError)
+        assert attempts_of(db, call) == []
+
+
+async def test_a_locked_database_is_not_taken_for_an_odd_answer(file_storage: str) -> None:
+    with open_database(file_storage) as db, open_database(file_storage) as other:
+        call = asked(0)
+        db.write(lambda connection: connection.exec_driver_sql("PRAGMA busy_timeout = 50"))
+        gate, _ = held(other)
+        with pytest.raises(StorageError, match="locked") as caught:
+            await ledger.record(db, call, answered(call))
+        gate.set()
+        assert not isinstance(caught.value, UnstorableError)
+
+
+def test_values_are_made_storable_by_their_columns() -> None:
+    odd = {"key": "k\ud800", "number": 2**31, "latency_s": -0.0, "error": None, "size": "no number"}
+    found = make_storable(AttemptRow, odd)
+    assert found == {"key": "k\\ud800", "number": None, "latency_s": 0.0, "error": None, "size": None}

@@ -1,0 +1,107 @@
+"""A database's file: who may read it, what lies beside it, and whether it is still in its place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import StorageError
+from auditor.storage.sqlite_file import (
+    WatchedFile,
+    create_database_file,
+    create_private,
+    permissions,
+    refuse_unread_log,
+)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
+def test_a_new_file_is_its_owners_and_an_old_one_is_left_as_it_is(tmp_path: Path, umask: int) -> None:
+    path, old = tmp_path / "a.db", tmp_path / "old.db"
+    old.write_text("content")
+    old.chmod(0o640)
+    before = os.umask(umask)
+    try:
+        create_private(path)
+        create_private(old)
+    finally:
+        os.umask(before)
+    assert (mode(path), mode(old), old.read_text()) == (0o600, 0o640, "content")
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"a\.db: cannot be created: No such file or directory\. Name another"):
+        create_database_file(tmp_path / "none" / "a.db")
+
+
+def test_the_permissions_are_those_of_all_its_files(tmp_path: Path) -> None:
+    for name in ("a.db", "a.db-wal", "a.graph.db", "b.db"):
+        (tmp_path / name).touch(0o600)
+    assert [(path.name, bits) for path, bits in permissions(tmp_path / "a.db")] == [
+        ("a.db", 0o600),
+        ("a.db-wal", 0o600),
+        ("a.graph.db", 0o600),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_only_a_log_with_content_is_refused(tmp_path: Path, suffix: str) -> None:
+    path, log = tmp_path / "a.db", tmp_path / f"a.db{suffix}"
+    refuse_unread_log(path)
+    log.touch()
+    refuse_unread_log(path)
+    log.write_bytes(b"x")
+    with pytest.raises(StorageError, match=f"a.db{suffix} beside it holds writes that are not in it yet"):
+        refuse_unread_log(path)
+
+
+def test_a_file_in_its_place_is_not_lost_whatever_is_written_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.write_text("one")
+    watched = WatchedFile(path)
+    path.write_text("two")
+    path.chmod(0o400)
+    assert watched.loss() is None
+    watched.check()
+
+
+def test_a_file_that_is_linked_is_in_its_place(tmp_path: Path) -> None:
+    path, link = tmp_path / "a.db", tmp_path / "link.db"
+    path.touch()
+    link.symlink_to(path)
+    watched = WatchedFile(link)
+    watched.check()
+    link.unlink()
+    with pytest.raises(StorageError, match=r"link\.db was deleted or moved"):
+        watched.check()
+
+
+def test_what_became_of_a_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moved = tmp_path / "a.db", tmp_path / "b.db"
+    monkeypatch.chdir(tmp_path)
+    path.touch()
+    with path.open():
+        watched = WatchedFile(Path("a.db"))
+        path.rename(moved)
+        with pytest.raises(StorageError, match=f"its data were at {path} and are now at {moved}"):
+            watched.check()
+        shutil.copy(moved, path)
+        with pytest.raises(StorageError, match="was replaced by another file"):
+            watched.check()
+        path.unlink()
+        moved.unlink()
+        error = watched.loss(["m direct 1", "m direct 2"])
+    assert error is not None
+    assert error.message == (
+        f"the database a.db was deleted or moved while it was in use: its data were at {path}. "
+        "These answers may not be on disk: m direct 1, m direct 2."
+    )
+    assert error.mend.startswith("Put it back, or a copy of it")
