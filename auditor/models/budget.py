@@ -60,7 +60,7 @@ def charge_usage(call: Call, price: TokenPrice | None, usage: Usage | None, cach
         cached: how many of the prompt's tokens the provider had cached.
         has_text: whether the answer has a text, so that no completion tokens at all are no count.
     """
-    counts = _believed(call, usage, has_text=has_text and call.measure is None)
+    counts = believed_counts(call, usage, has_text=has_text and call.measure is None)
     if counts is None:
         return charge_estimate(call, price)
     prompt, completion = counts
@@ -75,17 +75,23 @@ def charge_estimate(call: Call, price: TokenPrice | None) -> Charge:
     return Charge(None, None, _prompt_tokens(call) * price.input + _max_output_tokens(call) * price.output, True)
 
 
-def _believed(call: Call, usage: Usage | None, *, has_text: bool) -> tuple[int, int] | None:
-    """The counts, where they are whole numbers that a request of this size can have."""
+def believed_counts(call: Call, usage: Usage | None, *, has_text: bool) -> tuple[int, int] | None:
+    """The tokens of the prompt and of the answer, where they are whole numbers that a request of this size can have."""
     if usage is None:
         return None
-    prompt, completion = usage.prompt, 0 if usage.completion is None and not has_text else usage.completion
+    prompt, completion = _whole(usage.prompt), _whole(usage.completion)
+    completion = 0 if completion is None and not has_text else completion
     if not isinstance(prompt, int) or not isinstance(completion, int) or isinstance(prompt, bool):
         return None
     most = min(MAX_USAGE_TOKENS, MAX_USAGE_RATIO * (_prompt_tokens(call) + _max_output_tokens(call)))
     if isinstance(completion, bool) or prompt <= 0 or completion < has_text or prompt + completion > most:
         return None
     return prompt, completion
+
+
+def _whole(count: object) -> object:
+    """A count of tokens, of which JSON may write 100 as 100.0."""
+    return int(count) if isinstance(count, float) and count.is_integer() else count
 
 
 def _prompts(call: Call) -> list[str]:

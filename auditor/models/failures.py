@@ -23,6 +23,10 @@ MAX_RETRY_AFTER_S = 1e9
 UNREACHABLE = ("Unreachable", "ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
 TRACEBACK = "Traceback (most recent call last)"
 """What follows it in an error's text is Python's."""
+UNUSABLE = (401, 403, 404)
+"""HTTP statuses with which every further request to the model would be answered too."""
+MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)
+"""Of one prompt, for which OpenRouter answers 403."""
 QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
 
@@ -73,10 +77,10 @@ def classify(error: Exception, wire: Wire, secrets: tuple[str, ...] = ()) -> Fai
         quota = status == 402 or bool(QUOTA.search(text))
         outcome = Outcome.CLIENT_ERROR if quota else Outcome.RATE_LIMITED
         return Failure(outcome, not quota, quota, text, status, wait)
-    if isinstance(error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)) or status in (
-        401,
-        404,
-    ):
+    denied = status in UNUSABLE or isinstance(
+        error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)
+    )
+    if denied and not MODERATED.search(text):
         return Failure(Outcome.CLIENT_ERROR, False, True, text, status)
     if isinstance(error, lib.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
         return Failure(Outcome.CLIENT_ERROR, False, False, text, status)

@@ -28,8 +28,8 @@ WRAPPERS = ("details", "chatResponse", "output")
 """Names of objects around either, at Hugging Face, OCI and DashScope."""
 READABLE: Mapping[str, Mapping[str, Any]] = {
     "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
-    "stop_reason": {"usage": {"input_tokens": 0, "output_tokens": 0}},
-    "stopReason": {"usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}},
+    "content": {"usage": {"input_tokens": 0, "output_tokens": 0}, "stop_reason": None},
+    "output": {"usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}, "stopReason": None},
     "choices": {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, "service_tier": "auto"},
 }
 """What litellm cannot read an answer without, though it has a text, by a field that only this form of answer has."""
@@ -80,8 +80,24 @@ def is_counted(usage: Usage) -> bool:
     return type(usage.prompt) is int and type(usage.completion) is int
 
 
+def joined_text(body: Mapping[str, Any] | None) -> str | None:
+    """A text that comes as a list of parts in OpenAI's form, as Mistral's may; None where there is no such list.
+
+    litellm takes the last part for the whole, or none of them.
+    """
+    match body:
+        case {"choices": [{"message": {"content": [*parts]}}, *_]}:
+            texts = [part["text"] for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+            return "".join(map(str, texts)) if texts else None
+    return None
+
+
 def made_readable(body: Mapping[str, Any]) -> bytes | None:
     """The same body with what litellm cannot do without; None where it has all of that, or its form is not known."""
+    if (text := joined_text(body)) is not None:
+        first, *others = body["choices"]
+        body = {**body, "choices": [{**first, "message": {**first["message"], "content": text}}, *others]}
+        return made_readable(body) or json.dumps(body).encode()
     form = next((field for field in READABLE if field in body), None)
     if form is None:
         return None

@@ -7,8 +7,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from auditor.domain import Answer, Call, Outcome, Purpose
+from auditor.models.budget import believed_counts
 from auditor.models.finish_reasons import OUTCOMES, Meaning, worst_of
-from auditor.models.response_body import MAX_REASON_CHARS, Usage, native_reason
+from auditor.models.response_body import MAX_REASON_CHARS, Usage, joined_text, native_reason
 from auditor.models.structured import parses_in_full
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ def read_response(call: Call, response: Any, body: Body = None) -> Answer:
             return answer_of(call, response, body, Outcome.TRUNCATED, error=NO_TEXT_LEFT)
         return answer_of(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE)
     message = choices[0].message
-    text = message.content if isinstance(message.content, str) else None
+    text = joined_text(body) or (message.content if isinstance(message.content, str) else None)
     called = _called(call, message)
     if called is not None and not (text and text.strip()):
         if call.schema is None:
@@ -75,9 +76,9 @@ def _is_read_in_full(call: Call, text: str) -> bool:
 
 
 def _is_at_limit(call: Call, response: Any) -> bool:
-    """Whether the answer has as many tokens as it may have."""
-    limit, tokens = call.params.get("max_tokens"), getattr(getattr(response, "usage", None), "completion_tokens", None)
-    return isinstance(limit, int) and isinstance(tokens, int) and tokens >= limit > 0
+    """Whether the answer has as many tokens as it may have; a count that is not believed says nothing."""
+    limit, counts = call.params.get("max_tokens"), believed_counts(call, usage_in(response)[0], has_text=False)
+    return isinstance(limit, int) and counts is not None and counts[1] >= limit > 0
 
 
 def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
