@@ -27,6 +27,7 @@ from auditor.storage import audits, chain
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AttemptRow
 from tests.audits import KEY_VARIABLE, config
+from tests.e2e import heavy  # noqa: F401 - what takes seconds to import holds no event loop up then
 from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.corpus import Case
 from tests.hostile.keys import leaks_in, leaks_in_folder

@@ -33,6 +33,7 @@ TOKEN_PRICE = {"input": 0.0, "output": 1_000_000.0}
 """A dollar for each token of an answer: a right usage is $20, an estimate $50."""
 TOKENS = 50
 HANG_S = 1.0
+MAX_WAIT_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,11 @@ def settings(audit: Audit, server: FakeServer) -> AuditConfig:
         judges=[] if audit.budget else [model("judge", "openai/judge", server.url)],
         survey={"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]},
         probes={"direct": {"samples": 1, "repair": False, "max_tokens": TOKENS}},
-        limits={"max_attempts": 2, **({"budget_usd": float(audit.budget)} if audit.budget else {})},
+        limits={
+            "max_attempts": 2,
+            "max_retry_wait_s": MAX_WAIT_S,
+            **({"budget_usd": float(audit.budget)} if audit.budget else {}),
+        },
     )
     return AuditConfig.model_validate(made.model_dump(mode="json", exclude_none=True) | {"models": models})
 
