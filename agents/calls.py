@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from auditor.agents.blinding import blind
+from auditor.agents.blinding import author_names, blind
 from auditor.agents.giveaways import country_words, other_countries, topic_words
 from auditor.agents.items import item_fields, schema_of, template, whole_question
 from auditor.agents.languages import language_of, question_fields
@@ -76,7 +76,7 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
 def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
     """A trace's text as judges get it: of a task, whose question they are shown, only the author is hidden."""
     cell, language = trace.cell, trace.language
-    names = [n for m in [*config.models, *config.judge_models] for n in (m.name, m.model.split("/")[-1])]
+    names = author_names((m.name, m.model) for m in (*config.models, *config.judge_models))
     if survey.task is not None:
         return blind(trace.text or "", country_words=(), topic_words=(), model_names=names, language=language)
     return blind(
