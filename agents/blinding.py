@@ -11,9 +11,12 @@ from auditor.agents.hiding import EDGE, Word, fold, hide
 from auditor.domain import ENGLISH, LANGUAGES
 from auditor.domain.families import families
 from auditor.prompts.blinding import load_giveaway
+from auditor.text import cut_middle, join_ends
 
 COUNTRY, OTHER_COUNTRY, TOPIC, AUTHOR = "[country]", "[another country]", "[practice]", "[analyst]"
 
+MARGIN_CHARS = 1000
+"""Blinded beyond what is shown of a very long text, and dropped: longer than any name or phrase that is hidden."""
 _REPEATED = re.compile(r"(\[(?:country|another country|practice|analyst)\])(?:[\s/·・-]+\1)+")
 ORDINARY = frozenset((
     "base", "large", "small", "medium", "mini", "nano", "micro", "tiny", "huge", "fast", "slow", "chat",
@@ -85,6 +88,35 @@ def blind(
     for code in languages:
         text = hide(text, words, code)
     return _REPEATED.sub(r"\1", text).strip()
+
+
+def blind_within(
+    text: str,
+    max_chars: int,
+    *,
+    country_words: Sequence[str | Word] = (),
+    topic_words: Sequence[str | Word] = (),
+    model_names: Sequence[str],
+    other_countries: Sequence[str | Word] = (),
+    language: str = ENGLISH,
+) -> str:
+    """The text as `blind` returns it, cut in the middle where it has more than `max_chars` characters.
+
+    It is blinded before it is cut, so that no word is halved and shown. Of a very long text only both ends are
+    blinded, each with a margin that is then dropped: its time does not grow with the text.
+    """
+    hidden = functools.partial(
+        blind,
+        country_words=country_words,
+        topic_words=topic_words,
+        model_names=model_names,
+        other_countries=other_countries,
+        language=language,
+    )
+    end = max_chars + MARGIN_CHARS
+    if len(text) <= 2 * end:
+        return cut_middle(hidden(text), max_chars)
+    return join_ends(hidden(text[:end])[:-MARGIN_CHARS], hidden(text[-end:])[MARGIN_CHARS:], max_chars, len(text))
 
 
 def _words(words: Sequence[str | Word], label: str) -> tuple[Word, ...]:

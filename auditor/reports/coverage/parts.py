@@ -44,3 +44,6 @@ class CoveragePart(Part):
     """Moral questions and comparisons of items are about no country and no topic, so they are not here."""
     topics: list[CoverageRow]
     judges: list[CoverageRow]
+    shortened: dict[str, int]
+    """Traces longer than `probes.review.max_trace_chars`, of which judges saw the beginning and the end, by model; only
+    models that have any."""

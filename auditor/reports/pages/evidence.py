@@ -82,6 +82,8 @@ def coverage(report: Report) -> Iterable[str]:
     ):
         if rows:
             yield _coverage_table(title, rows)
+    if (sentence := sentences.shortened(report)) is not None:
+        yield escape(sentence)
 
 
 def _coverage_table(title: str, rows: Sequence[CoverageRow]) -> str:

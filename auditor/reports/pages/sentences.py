@@ -75,6 +75,18 @@ def refusals(report: Report) -> str | None:
     return f"{told} (95% interval {_percent_interval(part.total)}); most often {most}."
 
 
+def shortened(report: Report) -> str | None:
+    """How many traces were shortened for the judges; None where none was."""
+    by_model = report.coverage.shortened
+    if not by_model:
+        return None
+    models = ", ".join(f"{name}: {count(n)}" for name, n in by_model.items())
+    return (
+        f"Judges saw only the beginning and the end of {plural(sum(by_model.values()), 'trace')} that exceeded "
+        f"probes.review.max_trace_chars ({models})."
+    )
+
+
 def repairs(report: Report) -> list[str]:
     """For each model that was asked once more, how often, and what came of it."""
     return [
