@@ -92,7 +92,7 @@ _PLAIN = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "’": "
 def without_style(text: str) -> str:
     """The text without marks by which one knows its author's habits: Markdown, bullets, emoji, curly quotes."""
     text = _ROWS.sub(lambda row: row[1].replace("|", ","), _BLOCKS.sub("", text))
-    text = _LEADS.sub("", _BLOCKS.sub("", _LINKS.sub(lambda link: link[1] if link[2] else link[0], text)))
+    text = _LEADS.sub("", _BLOCKS.sub("", _without_links(text)))
     for _ in range(_PASSES):
         before, text = text, _SINGLE.sub(r"\2", _PAIRS.sub(r"\2", text))
         if text == before:
@@ -100,3 +100,7 @@ def without_style(text: str) -> str:
     text = _PICTURES.sub("", text).translate(_PLAIN)
     text = re.sub(r"[ \t]+", " ", text)
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", text)).strip()
+
+
+def _without_links(text: str) -> str:
+    return _LINKS.sub(lambda link: link[1] if link[2] else link[0], text)

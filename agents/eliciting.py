@@ -135,5 +135,7 @@ def repair_call(context: Context, call: Call, trace: Trace, text: str | None) ->
         fields = question_fields(context.survey, trace.cell, ENGLISH)
         prompt, values = load_prompt(f"repair.{probe.mode}"), {end: fields[end] for end in ("never", "always")}
         problem = str(read(MoralJudgement, text))
-    question = prompt.render(**values, **({"problem": cut_middle(problem, max_chars)} if probe.mode == "structured" else {}))[-1]
+    question = prompt.render(
+        **values, **({"problem": cut_middle(problem, max_chars)} if probe.mode == "structured" else {})
+    )[-1]
     return replace(call, messages=(*call.messages, Message("assistant", cut_middle(text, max_chars)), question))

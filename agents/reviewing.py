@@ -106,7 +106,9 @@ async def hear(context: Context, seats: Sequence[Seat]) -> list[Verdict]:
         if call.key in answers:
             second = longer[call.key]
             shorter = again.get(second.key) if second else None
-            said = read_verdict(answers[call.key], seat.judge.name, seat.trace, probe.max_words, shorter, shape_of(call))
+            said = read_verdict(
+                answers[call.key], seat.judge.name, seat.trace, probe.max_words, shorter, shape_of(call)
+            )
             verdicts.append(replace(said, turn=seat.turn, always=seat.always or not config.panel.adaptive))
     await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
     return verdicts

@@ -36,7 +36,11 @@ def answer_call(
     """
     probe = probe_of(config)
     template = "semantic.answer" if rule is None else "semantic.follow"
-    fields = {"question": question, "max_words": str(probe.max_words), **({} if rule is None else {"rule": shown(config, rule)})}
+    fields = {
+        "question": question,
+        "max_words": str(probe.max_words),
+        **({} if rule is None else {"rule": shown(config, rule)}),
+    }
     chosen = probe.temperature if model.temperature is None else model.temperature
     return _call(
         config,

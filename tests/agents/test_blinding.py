@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from auditor.agents.blinding import author_names, blind, without_authors
+from auditor.agents.blinding import author_names, blind, blind_within, without_authors
 from auditor.agents.giveaways import country_words, other_countries, topic_words
 from auditor.agents.languages import country_name, topic_in
 from auditor.domain import LANGUAGES
@@ -177,12 +177,13 @@ IDS = ("o1", "o3", "k2", "r1", "4o", "GPT-4", "o1-mini", "c4ai", "01")
     ("text", "hidden"),
     [
         ("I am o1.", "I am [analyst]."),
-        ("O1 and o3 differ; K2's view, R1: 4o!", "[analyst] and [analyst] differ; [analyst] view, [analyst]: [analyst]!"),
+        ("O1, o3 differ; K2's view, R1: 4o!", "[analyst], [analyst] differ; [analyst] view, [analyst]: [analyst]!"),
         ("gpt-4, (o1-mini)", "[analyst], ([analyst])"),
         ("o1-2024-12-17 and o3-pro, o1-preview", "[analyst] and [analyst], [analyst]"),
         ("我是o1模型，不是o3。", "我是[analyst]模型，不是[analyst]。"),
         ("私はo1です。", "私は[analyst]です。"),
-        ("Ben o1'im; я o1, saya o1, أنا o1، मैं o1 हूँ", "Ben [analyst]'im; я [analyst], saya [analyst], أنا [analyst]، मैं [analyst] हूँ"),
+        ("Ben o1'im; я o1, saya o1", "Ben [analyst]'im; я [analyst], saya [analyst]"),
+        ("أنا o1، मैं o1 हूँ", "أنا [analyst]، मैं [analyst] हूँ"),
     ],
 )  # fmt: skip
 def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) -> None:
@@ -256,3 +257,20 @@ def test_the_names_of_a_model_are_its_id_and_what_the_id_is_called_for_short() -
 def test_names_for_short_are_no_ordinary_words() -> None:
     for name in author_names([("my-model", "x/my-model-2024"), ("v3", "x/some-v3-q4"), ("b", "fireworks/models/b-7b")]):
         assert name not in ("my", "some", "models", "q4")
+
+
+@pytest.mark.parametrize("n", [80, 230, 500, 5_000])
+@pytest.mark.parametrize("shift", range(8))
+def test_nothing_that_is_hidden_shows_at_a_cut(n: int, shift: int) -> None:
+    text = "." * shift + "Uruguay o1 " * n
+    shown = blind_within(text, 800, country_words=("Uruguay",), topic_words=(), model_names=("o1",))
+    assert len(shown) <= 800
+    assert not re.search(r"Ur|ug|gu|ay|o1|\bo\b", shown)
+    assert "characters left out" in shown
+
+
+def test_nothing_shows_at_a_cut_of_a_text_that_is_all_but_invisible() -> None:
+    text = "Uruguay " + "\u200b" * 1_790 + "Uruguay " * 5_000 + "\u200b" * 1_793 + "Uruguay "
+    for shift in range(10):
+        shown = blind_within("x" * shift + text, 800, country_words=("Uruguay",), topic_words=(), model_names=())
+        assert not re.search("Ur|ru|ay", shown)
