@@ -40,7 +40,7 @@ _VERSION = re.compile(
 )
 """What follows a model's name in its id: a date, a tag, a size or a kind."""
 _SERIES = re.compile(r"[a-pr-uw-z]\d", re.IGNORECASE)
-"""A part of an id that serves as a short name, such as `r1` of `deepseek-r1`. `v3` and `q4` are versions of anything."""
+"""A part of an id that serves as a short name: `r1` of `deepseek-r1`. `v3` and `q4` are versions of anything."""
 _SUFFIXES = re.compile(
     r"(\[analyst\])(?:(?:[-_@][^\W_]*\d[^\W_]*|:\d+(?:\.\d+)?[bm]\b|\.\d+|[-_](?:mini|nano|pro|lite|turbo|preview|latest"
     r"|instruct|chat|small|medium|large|base|flash|sonnet|opus|haiku)(?![^\W_]))+)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,7 @@ def _maybe_alike(names: Sequence[str]) -> NDArray[np.intp]:
     Any two blocks have an unmatched letter between them, so there are T - 2M + 1 blocks at most, and they have
     M - (T - 2M + 1) pairs of neighbouring letters in common at least.
     """
-    letters, neighbours = _counts(names), _counts([[*zip(name, name[1:], strict=False)] for name in names])
+    letters, neighbours = _counts(names), _counts([[*itertools.pairwise(name)] for name in names])
     lengths = np.array([len(name) for name in names])
     found = [np.empty((0, 2), dtype=np.intp)]
     for i in range(len(names)):

@@ -85,7 +85,7 @@ def every_pair_alike(names: tuple[str, ...], kind: str) -> Iterator[str]:
 
 
 def few_scores(survey: Survey, kind: str, place: int) -> list[str]:
-    """The countries, or topics, with a score in fewer than half as many cells as the fullest, by counting each alone."""
+    """The countries, or topics, with a score in fewer than half as many cells as the fullest, counted one by one."""
     names = survey.countries if place == 0 else survey.topics
     have = {name: sum(1 for cell in survey.scores if cell[place] == name) for name in names}
     return [name for name in names if have[name] < 0.5 * max(have.values(), default=0)]
