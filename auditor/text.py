@@ -22,6 +22,31 @@ def defused(value: Any) -> Any:
     return f"'{value}" if seen in _FORMULA else value
 
 
+LEFT_OUT = " characters left out …]"
+"""End of the mark that stands where a text was cut."""
+
+
+def cut_middle(text: str, max_chars: int) -> str:
+    """The text, or its beginning and its end with a mark between them that says how many characters were left out.
+
+    Args:
+        text: any text.
+        max_chars: of what is returned, the mark included.
+    """
+    return text if len(text) <= max_chars else join_ends(text, text, max_chars, len(text))
+
+
+def join_ends(beginning: str, end: str, max_chars: int, length: int) -> str:
+    """The beginning and the end of a text of `length` characters, with a mark between them, in `max_chars`."""
+    room = max_chars - len(_mark(length))
+    first, last = beginning[: (room + 1) // 2], end[len(end) - min(len(end), room // 2) :]
+    return f"{first}{_mark(length - len(first) - len(last))}{last}"
+
+
+def _mark(left_out: int) -> str:
+    return f"\n[… {left_out:,}{LEFT_OUT}\n"
+
+
 def slug(text: str) -> str:
     """A name as part of a file's name: letters, digits, dot, dash and underscore, never empty, hidden or a path.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
 
-from auditor.text import slug, visible
+from auditor.text import cut_middle, slug, visible
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,18 @@ def test_once_is_enough() -> None:
 )
 def test_a_slug_is_a_file_name_and_no_path(name: str, file: str) -> None:
     assert slug(name) == file
+
+
+@pytest.mark.parametrize("length", [0, 1, 499, 500, 501, 502, 600, 5_000, 1_600_000])
+def test_a_long_text_is_cut_in_the_middle_and_says_how_much_is_left_out(length: int) -> None:
+    text = "".join(chr(ord("a") + i % 26) for i in range(length))
+    cut = cut_middle(text, 500)
+    assert len(cut) <= 500
+    if length <= 500:
+        assert cut == text
+        return
+    beginning, number, end = re.split(r"\n\[… ([\d,]+) characters left out …\]\n", cut)
+    assert text.startswith(beginning)
+    assert text.endswith(end)
+    assert len(beginning) + len(end) + int(number.replace(",", "")) == length
+    assert min(len(beginning), len(end)) > 200

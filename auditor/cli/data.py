@@ -110,6 +110,8 @@ def _say_traces(audit: str, counts: Imported, storage: str | None) -> None:
         say(f"  {_plural(counts.empty, 'row')} without a readable score: counted by cause, see the report's coverage.")
     if counts.not_in_survey:
         say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
+    for note in counts.notes:
+        say(f"  {note}")
     then = command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
     say(f"Next: {command('report', audit, storage=storage)}, or {then}")
 

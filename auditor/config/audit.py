@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from auditor.config.phrasing import check_language
-from auditor.config.probes import DirectProbe, Probes
+from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
 from auditor.config.rules import (
     is_same_model,
     require_different,
@@ -287,11 +287,14 @@ class AuditConfig(Section):
         """SHA-256 of what determines the results: everything but where they are stored, what is asked of them,
         where requests go out from and whether in batches, how long one waits for a retry, and who is told of calls.
 
-        Of a file its name counts, not its folder, so that a project can be moved.
+        Of a file its name counts, not its folder, so that a project can be moved. A key that an earlier version did
+        not have counts only where it is not left at its default, so that audits of that version keep their hash.
         """
         sections: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
-        exclude = sections | {"limits": {"max_retry_wait_s"}}
-        return canonical_hash(_placeless(self.model_dump(mode="json", exclude=exclude)))
+        data = self.model_dump(mode="json", exclude=sections | {"limits": {"max_retry_wait_s"}})
+        if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
+            del data["probes"]["review"]["max_trace_chars"]
+        return canonical_hash(_placeless(data))
 
 
 def _placeless(value: Any) -> Any:

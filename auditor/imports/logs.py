@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
@@ -56,7 +57,9 @@ class Recorded(NamedTuple):
     score: float | None = None
 
 
-def read_recorded(path: Path, form: Form = Form.AUTO, keys: Keys | None = None) -> Iterator[Recorded]:
+def read_recorded(
+    path: Path, form: Form = Form.AUTO, keys: Keys | None = None, note: Callable[[str], None] = lambda line: None
+) -> Iterator[Recorded]:
     """Recorded answers in a file, or in all the logs of a folder.
 
     Args:
@@ -64,28 +67,29 @@ def read_recorded(path: Path, form: Form = Form.AUTO, keys: Keys | None = None) 
             promptfoo (`.json`, `.jsonl`); or a folder of logs.
         form: which of these; `auto` looks.
         keys: names of country, topic and score in a log.
+        note: receives a line for each log that lacks some of its answers.
 
     Raises:
         ImportFileError: a file that is none of these, or an answer that cannot be used; the message names it.
         UsageError: a log of Inspect, and Inspect is not installed.
     """
     if not path.is_dir():
-        yield from _read(path, form, keys or Keys())
+        yield from _read(path, form, keys or Keys(), note)
         return
     logs = sorted(p for p in path.iterdir() if p.suffix.lower() in LOG_SUFFIXES and p.is_file())
     if not logs:
         raise ImportFileError(f"{path}: holds no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}.")
     for log in logs:
-        yield from _read(log, form, keys or Keys())
+        yield from _read(log, form, keys or Keys(), note)
 
 
-def _read(path: Path, form: Form, keys: Keys) -> Iterator[Recorded]:
+def _read(path: Path, form: Form, keys: Keys, note: Callable[[str], None]) -> Iterator[Recorded]:
     from auditor.imports.inspect_logs import inspect_answers
     from auditor.imports.promptfoo import promptfoo_answers
 
     readers: dict[Form, Callable[[Path, Keys], Iterator[Recorded]]] = {
         Form.TABLE: _table_answers,
-        Form.INSPECT: inspect_answers,
+        Form.INSPECT: functools.partial(inspect_answers, note=note),
         Form.PROMPTFOO: promptfoo_answers,
     }
     return readers[recognise(path) if form is Form.AUTO else form](path, keys)

@@ -7,6 +7,7 @@ import pytest
 
 from auditor.config import AuditConfig, load_config, resolve_key
 from auditor.errors import ConfigError
+from tests.audits import config
 
 GOOD = """
 name = "a"
@@ -220,3 +221,12 @@ def test_a_config_holds_no_password_of_a_server(tmp_path: Path, url: str, is_ref
     with pytest.raises(ConfigError, match="PGPASSWORD") as refused:
         load_config(file)
     assert "canary" not in str(refused.value)
+
+
+def test_a_key_of_this_version_left_at_its_default_keeps_the_hash_of_earlier_audits() -> None:
+    def with_limit(**review: int) -> AuditConfig:
+        return config("http://localhost", probes={"direct": {"samples": 3}, "review": review})
+
+    earlier = "dcfd162c666de7f290d6a9af591214b1dc44dc270a9e0cd3917d2996582ef398"
+    assert with_limit().hash == with_limit(max_trace_chars=20_000).hash == earlier
+    assert with_limit(max_trace_chars=30_000).hash != earlier
