@@ -141,7 +141,7 @@ def parse_json(text: str, where: str, error: type[AuditorError], fix: str = "Che
         data = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as problem:
         place = f"line {problem.lineno}, column {problem.colno}" if "\n" in text else f"column {problem.colno}"
-        raise error(f"{where}: is not JSON at {place}: {problem.msg}.", fix) from None
+        raise error(f"{where} is not JSON: {problem.msg} ({place}).", fix) from None
     except (RecursionError, ValueError) as problem:
         refuse_parsed(problem, where, error)
     require_depth(data, where, error)

@@ -89,7 +89,8 @@ class AuditConfig(Section):
     def _no_password(cls, value: str | None) -> str | None:
         if value is not None and re.search(r"//[^/@]*:[^/@]+@|[?&]\w*password=", value):
             raise ValueError(
-                "the URL holds a password, which no config may. How to fix: Take it out; set PGPASSWORD, or keep it in ~/.pgpass."
+                "the URL holds a password, which no config may. "
+                "How to fix: Take it out; set PGPASSWORD, or keep it in ~/.pgpass."
             )
         return value
 
@@ -151,8 +152,8 @@ class AuditConfig(Section):
             require_task_that_stands_alone(self.probes, self.languages, has_survey=self.survey is not None)
         elif self.survey is None and asking:
             raise ValueError(
-                f"the key 'survey' is missing. How to fix: Add it; the probe '{asking[0]}' asks about its countries and topics. "
-                "Or add 'task', to ask questions of your own."
+                f"the key 'survey' is missing. How to fix: Add it; the probe '{asking[0]}' asks about its countries "
+                "and topics. Or add 'task', to ask questions of your own."
             )
         return self
 
@@ -176,12 +177,14 @@ class AuditConfig(Section):
         for model in self.models:
             if model.model.startswith(REPLAY) and model.answers is None:
                 raise ValueError(
-                    f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one with "
-                    "model,country,topic,sample,text."
+                    f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one "
+                    "with model,country,topic,sample,text."
                 )
         for judge in self.judges if isinstance(self.judges, list) else ():
             if judge.model.startswith(REPLAY):
-                raise ValueError(f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`.")
+                raise ValueError(
+                    f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`."
+                )
         return self
 
     @model_validator(mode="after")
@@ -201,11 +204,15 @@ class AuditConfig(Section):
         if logic is None:
             return self
         if logic.cot and logic.answer == "probability":
-            raise ValueError("probes.logic.cot: the next token is no chain of thought. How to fix: Leave out one of the two.")
+            raise ValueError(
+                "probes.logic.cot: the next token is no chain of thought. How to fix: Leave out one of the two."
+            )
         if logic.items == "topics" and self.survey is None:
             raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
         if logic.items == "traces" and not self.probes.direct:
-            raise ValueError("probes.logic.items: there are no traces without the probe 'direct'. How to fix: Add direct = {}.")
+            raise ValueError(
+                "probes.logic.items: there are no traces without the probe 'direct'. How to fix: Add direct = {}."
+            )
         if logic.items in ("topics", "traces") and logic.relation != "preference":
             raise ValueError(
                 f"probes.logic.relation: {logic.items} are compared by preference. "

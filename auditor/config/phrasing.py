@@ -23,10 +23,14 @@ def check_wording(text: str) -> str:
     named = _placeholders(text)
     for name in PLACEHOLDERS:
         if name not in named:
-            raise ValueError(f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}. How to fix: Add it")
+            raise ValueError(
+                f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}. How to fix: Add it"
+            )
     other = next((name for name in named if name not in PLACEHOLDERS), None)
     if other is not None:
-        raise ValueError(f"must hold {{topic}} and {{country}}, and no other braces, but has {{{other}}}. How to fix: Remove it")
+        raise ValueError(
+            f"must hold {{topic}} and {{country}}, and no other braces, but has {{{other}}}. How to fix: Remove it"
+        )
     return text
 
 

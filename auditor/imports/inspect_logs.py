@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from auditor.domain import Outcome
-from auditor.errors import ImportFileError
+from auditor.errors import AuditorError, ImportFileError
 from auditor.exports.inspect_samples import BETWEEN, MARK, SCORE
 from auditor.extras import load_extra
 from auditor.imports.logs import Keys, Recorded, named, usable_score
+from auditor.input_files import require_file
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -32,13 +32,15 @@ def inspect_answers(path: Path, keys: Keys) -> Iterator[Recorded]:
         UsageError: Inspect is not installed.
     """
     log = load_extra("inspect_ai.log", "inspect")
+    require_file(path, ImportFileError)
     try:
         header = log.read_eval_log(str(path), header_only=True)
         for number, sample in enumerate(_samples(log, path, header), start=1):
             yield _answer(f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample, keys)
-    except (OSError, ValueError, LookupError, RuntimeError, zipfile.BadZipFile) as error:
-        said = str(error).split("\n", 1)[0][:200]
-        raise ImportFileError(f"{path}: cannot be read as a log of Inspect AI: {said}.", "Is it whole?") from None
+    except AuditorError:
+        raise
+    except Exception:  # noqa: BLE001 - a broken archive, JSON or log: its reader raises what its libraries raise
+        raise ImportFileError(f"{path}: cannot be read as a log of Inspect AI.", "Check that it is complete.") from None
 
 
 def _samples(log: ModuleType, path: Path, header: EvalLog) -> Iterable[EvalSample]:

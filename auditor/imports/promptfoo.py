@@ -11,6 +11,7 @@ from typing import Any
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.logs import Keys, Recorded, load_json, named, usable_score
+from auditor.input_files import parse_json, read_text
 
 FAILED = 2
 """promptfoo's `failureReason` of a result whose call failed; 1 is an assertion that did, which says nothing here."""
@@ -42,11 +43,9 @@ def promptfoo_answers(path: Path, keys: Keys) -> Iterator[Recorded]:
 def _results(path: Path) -> list[tuple[str, dict[str, Any]]]:
     if path.suffix.lower() == ".jsonl":
         found: Any = []
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
-            try:
-                found += [json.loads(line)] if line.strip() else []
-            except (ValueError, RecursionError) as error:
-                raise ImportFileError(f"{path}: line {number} is not JSON: {error}.", "Mend that line.") from None
+        for number, line in enumerate(read_text(path, ImportFileError).split("\n"), start=1):
+            if line.strip():
+                found.append(parse_json(line, f"{path}: line {number}", ImportFileError, "Correct that line."))
     else:
         found = load_json(path)
         while isinstance(found, dict):  # results.results since version 2; once more inside of `data` when shared
@@ -106,9 +105,9 @@ def _text(output: Any) -> str | None:
 
 def _outcome(result: dict[str, Any], response: dict[str, Any], text: str | None) -> Outcome:
     reason = response.get("finishReason")
-    if response.get("isRefusal") is True or reason in BARRED:
+    if response.get("isRefusal") is True or (isinstance(reason, str) and reason in BARRED):
         return Outcome.REFUSED
-    if reason in CUT:
+    if isinstance(reason, str) and reason in CUT:
         return Outcome.TRUNCATED
     why = result.get("failureReason")
     failed = why == FAILED or (why is None and text is None)

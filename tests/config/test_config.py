@@ -37,7 +37,10 @@ def test_defaults_are_the_designs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD + "[limits]\nbuget_usd = 3", r"unknown key 'limits\.buget_usd'\. How to fix: Did you mean 'budget_usd'\?"),
+        (
+            GOOD + "[limits]\nbuget_usd = 3",
+            r"unknown key 'limits\.buget_usd'\. How to fix: Did you mean 'budget_usd'\?",
+        ),
         (GOOD + "sed = 3", r"unknown key 'models\[2 'n'\]\.sed'"),
         ("sed = 3\n" + GOOD, r"unknown key 'sed'\. How to fix: Did you mean 'seed'\?"),
         (GOOD + "timeout = 3", r"models\[2 'n'\]\.timeout'\. How to fix: Did you mean 'timeout_s'\?"),
@@ -168,8 +171,8 @@ def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
         ("weights = { zzzz = 1 }", r"there is no judge 'zzzz'\. How to fix: Judges: m, n\."),
         ('vote = "weighted"\nweights = { m = 1 }', r"the judge 'n' has none"),
         ('vote = "weighted"\nweights = { m = 0, n = 0 }', r"all are 0"),
-        ("weights = { m = -0.5 }", r"'panel\.weights\.m': must be a number of at least 0, not -0.5"),
-        ("weights = { m = inf }", r"'panel\.weights\.m': must be a finite number of at least 0, not inf"),
+        ("weights = { m = -0.5 }", r"'panel\.weights\.m' must be a number of at least 0, not -0.5"),
+        ("weights = { m = inf }", r"'panel\.weights\.m' must be a finite number of at least 0, not inf"),
         ('vote = "wieghted"', r"'panel\.vote'"),
         ("wieghts = { m = 1 }", r"unknown key 'panel\.wieghts'\. How to fix: Did you mean 'weights'\?"),
     ],
