@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -53,7 +52,7 @@ def export_ratings(
     with open_database(storage_url(storage), create=False) as db:
         n = write_ratings(db, audits.get(db, audit), text, form.value, raw=raw)
     if output is None:
-        sys.stdout.write(text.getvalue())
+        put(text.getvalue())
         return
     write_whole(text.getvalue(), output)
     say(f"{n} ratings: {output.resolve()}")
