@@ -53,9 +53,9 @@ def explain(error: pydantic.ValidationError, data: Any, root: type[BaseModel]) -
         root: the model of the whole.
     """
     places = [(dict(e), _place(e["loc"], root)) for e in error.errors(include_url=False)]
-    paths = {place.path for _, place in places}
     # Where a word or a list is allowed, pydantic complains about both; what is wrong inside of the list says more.
-    telling = [(e, p) for e, p in places if not any(o != p.path and o[: len(p.path)] == p.path for o in paths)]
+    outer = {place.path[:n] for _, place in places for n in range(len(place.path))}
+    telling = [(e, place) for e, place in places if place.path not in outer]
     problems = list(dict.fromkeys(_explain_one(e, place, data) for e, place in telling))
     more = len(problems) - MAX_PROBLEMS
     return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{more} more problems."] if more > 0 else [])])
