@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from contextlib import suppress
 from io import StringIO
@@ -21,6 +22,9 @@ ENVIRONMENT = frozenset(
     )
 )
 """Failures of files and disks, which no error in a program causes."""
+
+_CONVERSION = re.compile(r"Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
+"""How the command-line library, by pydantic, says that an option's value is of another kind."""
 
 unexpected: list[BaseException] = []
 """What the last-resort handler reported in this process. A test that leaves something here fails."""
@@ -45,7 +49,8 @@ def _run() -> int:
     from auditor.cli.app import app
 
     _require_working_directory()
-    code: object = app(standalone_mode=False)  # usage errors are raised here, and so reach the terminal sanitised
+    # Not standalone: usage errors are then raised, and reach the terminal sanitised.
+    code: object = app(prog_name="auditor", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
@@ -182,8 +187,12 @@ def _say_usage(error: Any) -> int:
 
     text = StringIO()
     error.show(file=text)
-    say(text.getvalue().rstrip())
+    say(_CONVERSION.sub(_in_our_words, text.getvalue()).rstrip())
     return int(error.exit_code)
+
+
+def _in_our_words(match: re.Match[str]) -> str:
+    return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"
 
 
 def _abandon(stream: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,11 +63,12 @@ def test_the_last_resort_is_one_line_and_a_mark(
     done = auditor(*COMMAND)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith(f"{UNEXPECTED}: {name}")
+    line = done.stderr.lstrip("\n")  # one that the command-line library writes after the end of the input
+    assert line.startswith(f"{UNEXPECTED}: {name}")
     assert words in done.stderr
     assert "How to fix: Run it again with --debug" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert len(done.stderr) < 500
+    assert line.count("\n") == 1
+    assert len(line) < 500
     assert [type(e).__name__ for e in unexpected_errors] == [name]
 
 
@@ -113,9 +115,12 @@ def test_what_is_expected_is_no_last_resort(
     [
         (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
         (["run"], "Missing argument 'CONFIG'"),
-        (["--\x1b[31mx"], "No such option: --␛[31mx"),
+        (["--\x1b[31mx"], "No such option: --\\x1b[31mx"),
         (["run", "c.toml", "--engine", "\u202emoon"], "\\u202emoon"),
-        (["check", "a", "--min-pearson", "[/]"], "[/]"),
+        (["check", "a", "--min-pearson", "[/]"], "'--min-pearson': must be a number"),
+        (["check", "a", "--max-open-conflicts", "0.5"], "'--max-open-conflicts': must be a whole number"),
+        (["compare", "a", "--flips", "-1"], "'--flips'"),
+        (["review", "--second-share", "7"], "'--second-share'"),
         ([], "Usage:"),
     ],
 )
@@ -124,7 +129,7 @@ def test_a_mistake_of_usage_exits_with_2(words: list[str], message: str) -> None
     assert done.returncode == 2
     assert message in done.stderr + done.stdout
     assert "\x1b" not in done.stderr
-    assert "Traceback" not in done.stderr
+    assert not re.search("Traceback|Input should|valid integer|pytest", done.stderr)
 
 
 # --- as a process: streams, locale, working directory -----------------------------------------------------------
