@@ -104,7 +104,7 @@ def _cause(error: BaseException) -> BaseException:
     if not isinstance(error, BaseExceptionGroup):
         return error
     members = [_cause(member) for member in error.exceptions]
-    interrupts = [m for m in members if isinstance(m, KeyboardInterrupt)]
+    interrupts: list[BaseException] = [m for m in members if isinstance(m, KeyboardInterrupt)]
     return (interrupts or [m for m in members if not _is_expected(m)] or members)[0]
 
 

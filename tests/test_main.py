@@ -77,7 +77,7 @@ def test_the_traceback_is_written_where_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, unexpected_errors: list[BaseException], words: list[str], env: dict[str, str]
 ) -> None:
     raising(monkeypatch, TypeError("x\x1b[31m"))
-    done = auditor(*words, *COMMAND, **env)
+    done = auditor(*words, *COMMAND, cwd=None, **env)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "\x1b" not in done.stderr

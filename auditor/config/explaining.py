@@ -141,7 +141,8 @@ def _place(loc: tuple[str | int, ...], root: Any) -> _Place:
 
 def _dotted(path: tuple[str | int, ...], data: Any) -> str:
     """`models[1 'gpt'].timeout_s`: list items carry their name, since people do not count tables."""
-    text, here = "", data
+    text = ""
+    here: Any = data
     for part in path:
         here = here[part] if isinstance(here, (dict, list)) and _has(here, part) else None
         if isinstance(part, int):

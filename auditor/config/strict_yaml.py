@@ -19,7 +19,7 @@ class _StrictLoader(yaml.SafeLoader):
     """YAML 1.2's core scalars only; no aliases, no duplicate keys, no tags."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.events.AliasEvent):
             raise _error("aliases are not allowed; write the value out", event.start_mark)
         if getattr(event, "tag", None) is not None:  # `!!binary`, `!!timestamp` and the like make objects

@@ -27,7 +27,7 @@ MAX_NAME = 40
 MAX_DIGITS = 9
 """Of a sample's number; a database's column holds it on every system."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_KINDS = {dict: "table", list: "list", bytes: "run of bytes"}
+_KINDS: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
 
 class Row(NamedTuple):

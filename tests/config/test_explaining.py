@@ -73,7 +73,8 @@ KEYS = list(every_key())
 
 def test_the_walk_sees_the_whole_schema() -> None:
     named = {name for path in KEYS for name in path if isinstance(name, str)}
-    for model in [AuditConfig, *_models()]:
+    models: list[type[pydantic.BaseModel]] = [AuditConfig, *_models()]
+    for model in models:
         assert set(model.model_fields) <= named
     assert len(KEYS) > 150
 
