@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from typing import Any
 
@@ -9,6 +10,8 @@ _KEPT = frozenset("\n\t\u200c\u200d")  # the joiners shape words in Persian, Ind
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
 _FORMULA = frozenset("=+-@\t\r")
+MAX_SHOWN = 60
+"""Characters of a name or a value that a message shows."""
 
 
 def defused(value: Any) -> Any:
@@ -73,6 +76,30 @@ def visible(text: str) -> str:
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_SHOWN)
 
 
+def shortened(text: str, length: int = MAX_SHOWN) -> str:
+    """A text for a message: its beginning where it has more than `length` characters."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def plain_json(text: str) -> str:
+    """A document in JSON whose bytes do not act on a terminal: what `visible` would spell out becomes an escape.
+
+    Outside of strings JSON has nothing but ASCII, and `json.dumps` escapes all before U+0020, so that the document
+    keeps its meaning.
+    """
+    return text if text.isprintable() else text.translate(_ESCAPED)
+
+
+class _Escaped(dict[int, str]):
+    """Code point to what JSON has for it: itself, or `\\uXXXX`."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        is_kept = code == 0x0A or (code != _DELETE and _show(code) == char)
+        shown = self[code] = char if is_kept else json.dumps(char)[1:-1] if code > _DELETE else f"\\u{code:04x}"
+        return shown
+
+
 class _Shown(dict[int, str]):
     """Code point to what is shown for it, filled as characters are met."""
 
@@ -93,3 +120,4 @@ def _show(code: int) -> str:
 
 
 _SHOWN = _Shown()
+_ESCAPED = _Escaped()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
 import pytest
 
-from auditor.text import cut_middle, slug, visible
+from auditor.text import cut_middle, plain_json, shortened, slug, visible
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,19 @@ def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
     everything.encode("utf-8")
     assert not set(everything) & set(map(chr, [*range(0x9), *range(0xB, 0x20), *range(0x7F, 0xA0), 0x200E, 0x200F]))
     assert not set(everything) & set(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x61C, 0x2028, 0x2029]))
+
+
+def test_json_for_a_terminal_has_nothing_that_acts_and_stays_the_same_document() -> None:
+    everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
+    text = plain_json(json.dumps({everything: [everything]}, ensure_ascii=False, indent=1))
+    assert json.loads(text) == {everything: [everything]}
+    assert visible(text) == text
+    assert plain_json('"é 日本 \x9b"') == '"é 日本 \\u009b"'
+
+
+def test_a_long_name_is_shortened() -> None:
+    assert shortened("a" * 60) == "a" * 60
+    assert shortened("a" * 61) == "a" * 59 + "…"
 
 
 def test_once_is_enough() -> None:

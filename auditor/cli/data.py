@@ -200,7 +200,10 @@ def import_answers(
 
     Example: auditor import answers answers.csv --audit published
     """
+    import pydantic
+
     from auditor.cli.progress import embedding_bar
+    from auditor.config.explaining import explain
     from auditor.config.semantic import SemanticProbe
     from auditor.errors import UsageError
     from auditor.imports.answers import import_answers as import_
@@ -208,9 +211,8 @@ def import_answers(
     chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
     try:
         probe = SemanticProbe.model_validate(chosen | {"rivals": [r.strip() for r in rivals.split(",") if r.strip()]})
-    except ValueError as error:
-        first = error.errors()[0] if hasattr(error, "errors") else {"loc": ("",), "msg": str(error)}
-        raise UsageError(f"--{first['loc'][0]}: {first['msg']}.".replace("_", "-"), "See --help.") from None
+    except pydantic.ValidationError as error:
+        raise UsageError(f"the options of this command: {explain(error, chosen, SemanticProbe)}") from None
     with embedding_bar() as embedded:
         made = import_(file, audit=audit, probe=probe, model=model, storage=storage, embedded=embedded)
     what = f"{_plural(made.questions, 'question')} and {_plural(made.models, 'model')} in audit '{audit}'"

@@ -48,8 +48,8 @@ class DirectProbe(Section):
     def _something_to_save(self) -> Self:
         if self.tolerance is not None and self.min_samples >= self.samples:
             raise ValueError(
-                f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. Set samples "
-                "higher, or leave out tolerance."
+                f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. "
+                "How to fix: Set samples higher, or leave out tolerance."
             )
         return self
 

@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
 from auditor.config.signing import SIGNED, UNBOUND, provider_of, signed_by
+from auditor.config.values import check_base_url
 from auditor.errors import ConfigError
+from auditor.input_files import read_text
 
 VARIABLE = "AUDITOR_TRUST"
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -84,7 +86,7 @@ def trusted_bindings() -> list[Binding]:
         ConfigError: a line of them is no `KEY@HOST`.
     """
     path = trust_file()
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = read_text(path, ConfigError).splitlines() if path.is_file() else []
     words = [*(line.split("#", 1)[0] for line in lines), *os.environ.get(VARIABLE, "").split(",")]
     return [_read(word.strip()) for word in words if word.strip()]
 
@@ -156,7 +158,11 @@ def collector(config: AuditConfig) -> str | None:
         raise ConfigError(
             "telemetry: no collector is named.", f"Set endpoint there, or {COLLECTOR} in the environment."
         )
-    return found.rstrip("/")
+    try:
+        return check_base_url(found).rstrip("/")
+    except ValueError as error:
+        message, _, advice = str(error).partition(" How to fix: ")
+        raise ConfigError(f"telemetry: {COLLECTOR} in the environment: {message}", advice) from None
 
 
 def _host(url: str) -> str:

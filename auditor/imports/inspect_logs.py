@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from auditor.domain import Outcome
-from auditor.errors import ImportFileError
+from auditor.errors import AuditorError, ImportFileError
 from auditor.exports.inspect_samples import BETWEEN, MARK, SCORE
 from auditor.extras import load_extra
 from auditor.imports.logs import Keys, Recorded, named, usable_score
+from auditor.input_files import require_file
 from auditor.models.finish_reasons import outcome_of
 from auditor.text import visible
 
@@ -45,6 +45,7 @@ def inspect_answers(path: Path, keys: Keys, note: Callable[[str], None] = lambda
         UsageError: Inspect is not installed.
     """
     log = load_extra("inspect_ai.log", "inspect")
+    require_file(path, ImportFileError)
     try:
         header = log.read_eval_log(str(path), header_only=True)
         number = failed = 0
@@ -53,9 +54,10 @@ def inspect_answers(path: Path, keys: Keys, note: Callable[[str], None] = lambda
             yield _answer(f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample, keys)
         if problems := _problems(header, number, failed):
             note(f"{path}: {'; '.join(problems)}.")
-    except (OSError, ValueError, LookupError, RuntimeError, zipfile.BadZipFile) as error:
-        said = str(error).split("\n", 1)[0][:200]
-        raise ImportFileError(f"{path}: cannot be read as a log of Inspect AI: {said}.", "Is it whole?") from None
+    except AuditorError:
+        raise
+    except Exception:  # noqa: BLE001 - a broken archive, JSON or log: its reader raises what its libraries raise
+        raise ImportFileError(f"{path}: cannot be read as a log of Inspect AI.", "Check that it is complete.") from None
 
 
 def _problems(header: EvalLog, samples: int, failed: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.rows import score_of
+from auditor.input_files import read_json
 from auditor.surveys.tables import SUFFIXES, columns_of, read_rows
 
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
@@ -124,12 +124,7 @@ def load_json(path: Path) -> Any:
     Raises:
         ImportFileError: it cannot be read, or is none.
     """
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ImportFileError(f"{path}: is not JSON: {error}.", "Was it written to its end?") from None
+    return read_json(path, ImportFileError)
 
 
 def named(where: str, key: str, *places: Mapping[str, Any] | None) -> str:
@@ -143,7 +138,7 @@ def named(where: str, key: str, *places: Mapping[str, Any] | None) -> str:
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise ImportFileError(f"{where}: '{name}' is {value!r}, which is no name.", "Write it as text.")
+                raise ImportFileError(f"{where}: '{name}' is no name.", "Write it as text that is not empty.")
             return value.strip()
     there = list(dict.fromkeys(name for place in places for name in place or {}))
     known = ", ".join(there[:MAX_KEYS]) or "none"

@@ -80,8 +80,8 @@ def test_a_binding_is_of_one_key_and_one_host(said: str, host: str, expected: bo
 
 
 def test_a_name_before_the_host_fools_nobody() -> None:
-    [binding] = bindings_of(config("http://api.openai.com@evil.org:80/v1"))
-    assert binding.host == "evil.org:80"
+    with pytest.raises(ValueError, match="has a user name or a password"):
+        config("http://api.openai.com@evil.org:80/v1")
 
 
 def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

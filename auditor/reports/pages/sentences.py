@@ -81,8 +81,8 @@ def coverage_notes(report: Report) -> list[str]:
     if rows := report.coverage.undocumented_finish_reasons:
         reasons = "; ".join(f"{row.name}: “{row.reason}” ({plural(row.answers, 'answer')})" for row in rows)
         notes.append(
-            f"Finish reasons that are not documented: {reasons}. An answer with such a reason is usable only if it could "
-            "be read in full."
+            f"Finish reasons that are not documented: {reasons}. An answer with such a reason is usable only if it "
+            "could be read in full."
         )
     if by_model := report.coverage.shortened_traces:
         models = ", ".join(f"{name}: {count(n)}" for name, n in by_model.items())
