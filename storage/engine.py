@@ -13,6 +13,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from auditor.errors import UsageError
+from auditor.redaction import remember
 
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
 WRITING, RUNNING = 0x61756469, 0x61756475
@@ -63,6 +64,7 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
         UsageError: the driver that the URL names is not installed.
     """
     parsed = make_url(url)
+    remember(parsed.password, os.environ.get("PGPASSWORD"))
     try:
         if parsed.get_backend_name() == "sqlite":
             return _file(parsed, foreign_keys)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import AuditorError
+from auditor.redaction import redact
 from auditor.text import visible
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def console(*, data: bool = False) -> Console:
 
 def say(text: str = "") -> None:
     """Tell the person something."""
-    print(visible(text), file=sys.stderr)
+    print(visible(redact(text)), file=sys.stderr)
 
 
 def put(text: str) -> None:

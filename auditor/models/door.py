@@ -41,8 +41,22 @@ def litellm() -> ModuleType:
     module.suppress_debug_info = True
     module.telemetry = False
     module.drop_params = False
+    _stop_redaction()
     gc.freeze()  # 300,000 objects that stay: to look through them for garbage takes a tenth of a second each time
     return module
+
+
+def _stop_redaction() -> None:
+    """Turn litellm's search for secrets off where it was imported before `bootstrap.prepare` could set its variable.
+
+    Its time grows with the cube of the text's length: 16 kB of `-----BEGIN PRIVATE KEY-----` block the event loop for
+    14 s. Texts are redacted by `auditor.redaction`.
+    """
+    from litellm import _logging
+    from litellm.litellm_core_utils import exception_mapping_utils
+
+    for module in (_logging, exception_mapping_utils):
+        vars(module)["_ENABLE_SECRET_REDACTION"] = False
 
 
 @functools.cache

@@ -14,8 +14,11 @@ from auditor.domain import Outcome
 from auditor.models.door import litellm
 from auditor.models.responses import storable
 from auditor.models.transport import Redirected, Unacceptable
+from auditor.redaction import redact
 
 MAX_ERROR_CHARS = 500
+MAX_READ_CHARS = 8_000
+"""Of an error's text; what libraries and whitespace add to the part that is kept is less."""
 UNREACHABLE = ("Unreachable", "ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
 QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
@@ -38,11 +41,11 @@ class Failure:
     retry_after_s: float | None = None
 
 
-def classify(error: Exception, secrets: tuple[str, ...] = ()) -> Failure:
-    """Turn whatever a request raised into a failure; secrets are cut out of its text."""
+def classify(error: Exception) -> Failure:
+    """Turn whatever a request raised into a failure; its text holds no secret."""
     lib = litellm()
     status = _status(error)
-    text = _text(error, secrets)
+    text = _text(error)
     if (refused := _cause(error, Unacceptable)) is not None:
         outcome = Outcome.CLIENT_ERROR if isinstance(refused, Redirected) else Outcome.SERVER_ERROR
         return Failure(outcome, False, False, str(refused), status)
@@ -105,14 +108,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """The text with every secret replaced, for whatever is stored, logged or shown."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "[key removed]")
-    return text
-
-
 def _number(value: str | None) -> float | None:
     return float(value) if value and re.fullmatch(r"-?\d+(\.\d+)?", value) else None
 
@@ -133,7 +128,9 @@ def _status(error: Exception) -> int | None:
         return None
 
 
-def _text(error: Exception, secrets: tuple[str, ...]) -> str:
-    text = redact(str(getattr(error, "message", "") or error), secrets)
+def _text(error: Exception) -> str:
+    text = str(getattr(error, "message", "") or error)
+    # Only the beginning is read, since it may be megabytes; secrets are removed before the text is cut again.
+    text = redact(text[:MAX_READ_CHARS], complete=len(text) <= MAX_READ_CHARS)
     text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text)
     return storable(" ".join(text.split())[:MAX_ERROR_CHARS])

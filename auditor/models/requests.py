@@ -12,9 +12,10 @@ from auditor.models import door
 from auditor.models.endpoint import Endpoint
 from auditor.models.failures import Failure, classify, is_unreachable, let_go
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
-from auditor.models.record import body_of, recorded
+from auditor.models.record import recorded, redacted_body
 from auditor.models.responses import read_response
 from auditor.models.transport import WIRE, Wire
+from auditor.redaction import redact_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ async def request(
         if answer.outcome is Outcome.SERVER_ERROR:
             failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", 200)
     except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-        failure = _unsupported(call, classify(error, endpoint.secrets))
+        failure = _unsupported(call, classify(error))
         answer, unreachable = failed(call, failure), is_unreachable(error)
         let_go(error)
     if wire.requests:
@@ -65,9 +66,9 @@ async def request(
         http_status=wire.status or (failure.http_status if failure else 200),
         error=answer.error,
         retry_after_s=failure.retry_after_s if failure else None,
-        body=body_of(wire, endpoint.secrets),
+        body=redacted_body(wire),
     )
-    return Reply(replace(answer, attempts=(attempt,)), failure, unreachable)
+    return redact_fields(Reply(replace(answer, attempts=(attempt,)), failure, unreachable))
 
 
 async def _send(endpoint: Endpoint, call: Call, timeout_s: float) -> Answer:

@@ -15,8 +15,13 @@ from typing import Any
 
 import httpx
 
+from auditor.redaction import redact, remember
+
 MAX_BYTES = 8_000_000
 """Of one answer's body."""
+CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
+SIGNATURE = "AWS4-HMAC-SHA256"
+"""Begins an `Authorization` header that holds no secret but a signature of this one request."""
 METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
 """Names by which clouds hand out a machine's own credentials."""
 KEPT_BYTES = 65_536
@@ -112,6 +117,7 @@ class Guarded(httpx.AsyncBaseTransport):
         wire = WIRE.get() or Wire()
         wire.requests, wire.size, wire.received, wire.status = wire.requests + 1, 0, None, None
         wire.sent = await request.aread()
+        _remember_credentials(request.headers)
         response = await self._answer(request)
         wire.status = response.status_code
         if 300 <= response.status_code < 400:
@@ -120,7 +126,7 @@ class Guarded(httpx.AsyncBaseTransport):
         encoding = response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             await response.aclose()
-            raise Unacceptable(f"the answer is compressed ({encoding[:20]!r}), though that was not asked for")
+            raise Unacceptable(f"the answer is compressed ({redact(encoding)[:20]!r}), though that was not asked for")
         wire.received = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Bounded(response.stream, wire)
@@ -142,6 +148,13 @@ class Guarded(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
+
+
+def _remember_credentials(headers: httpx.Headers) -> None:
+    """What a library signs in with may be a token that it fetched by itself, as Google's do."""
+    for name in CREDENTIAL_HEADERS:
+        if (value := headers.get(name)) is not None and not value.startswith(SIGNATURE):
+            remember(value.rpartition(" ")[2])
 
 
 def guard(handler: type[Any]) -> None:

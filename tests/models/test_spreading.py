@@ -22,7 +22,7 @@ from auditor.domain import Answer, Attempt, Body, Call, Cell, Measure, Message, 
 from auditor.errors import AuditorError
 from auditor.models import spreading
 from auditor.models.gateway import Gateway
-from auditor.models.helper import PARCEL, RETURNED, Parcel, Returned
+from auditor.models.helper import CONFIG, PARCEL, RETURNED, HelperConfig, Parcel, Returned, framed
 from auditor.models.requests import Reply
 from auditor.models.sending import Sending
 from auditor.models.spreading import Spreading, helpers_for
@@ -210,7 +210,7 @@ def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write((2).to_bytes(4, "big") + b"[]")
+        process.stdin.write(framed(CONFIG.dump_json(HelperConfig((), ()))))
         process.stdin.flush()
         assert process.stdout.read(4) == bytes(4)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

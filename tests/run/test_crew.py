@@ -60,7 +60,7 @@ def orders(db: Database, audit: AuditConfig, **changes: Any) -> Orders:
     survey = planned_survey(audit)
     made = {"config": audit.model_dump_json(), "config_hash": fingerprint(audit), "survey": survey}
     saved = audits.save(db, name=audit.name, environment=environment(), **made)  # type: ignore[arg-type]
-    told = Orders(audit, ("model-a",), db.url, saved.id, metadata.version("auditor"))
+    told = Orders(audit, ("model-a",), (), db.url, saved.id, metadata.version("auditor"))
     return replace(told, **changes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 from urllib.parse import quote
@@ -10,8 +11,9 @@ from urllib.parse import quote
 import httpx
 
 from auditor.models.door import client
-from auditor.models.failures import MAX_ERROR_CHARS, redact, retry_after
+from auditor.models.failures import MAX_ERROR_CHARS, retry_after
 from auditor.models.transport import WIRE, Unacceptable, Wire
+from auditor.redaction import redact, redact_bytes
 
 ASK_S, TRANSFER_S = 60.0, 1800.0
 """Time limits: of a question about a batch, and of moving a file."""
@@ -38,17 +40,15 @@ class NotTaken(Exception):
 class Post:
     """The way to one server's batches."""
 
-    def __init__(self, base: str, headers: Mapping[str, str], secrets: tuple[str, ...]) -> None:
+    def __init__(self, base: str, headers: Mapping[str, str]) -> None:
         """Keep where to, and as whom.
 
         Args:
             base: what the paths begin with.
             headers: of a call, the key among them.
-            secrets: what is cut out of every error.
         """
         self._base = base
         self._headers = {k: v for k, v in headers.items() if k.lower() not in OF_ONE_BODY}
-        self._secrets = secrets
 
     async def ask(
         self, method: str, path: str, *, limit_s: float = ASK_S, kind: str | None = None, **parts: Any
@@ -72,7 +72,7 @@ class Post:
             raise self._unheard(error) from error
         self._require(response)
         try:
-            found = response.json()
+            found = json.loads(redact_bytes(response.content))  # statuses and messages are stored and shown
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
@@ -108,13 +108,13 @@ class Post:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, Unacceptable):
             cause = cause.__cause__
-        text = redact(str(cause or error) or type(error).__name__, self._secrets)
+        text = redact(str(cause or error) or type(error).__name__)
         return NotTaken(text[:MAX_ERROR_CHARS], None, again=cause is None)
 
     def _require(self, response: httpx.Response) -> None:
         if response.is_success:
             return
-        status, text = response.status_code, redact(_said(response), self._secrets)
+        status, text = response.status_code, redact(_said(response))
         again = status in (408, 409, 429) or status >= 500
         raise NotTaken(text[:MAX_ERROR_CHARS], status, again=again, wait_s=retry_after(response.headers))
 

@@ -17,6 +17,7 @@ from auditor.models.batches.post import NotTaken
 from auditor.models.failures import Failure
 from auditor.models.requests import Reply
 from auditor.models.transport import KEPT_BYTES, MAX_BYTES
+from auditor.redaction import redact
 from auditor.run.batches.office import Office, not_taken
 from auditor.run.batches.reading import read_lines
 from auditor.run.batches.trays import Desk, Tray, Waiter
@@ -179,6 +180,7 @@ async def _hand(office: Office, tray: Tray, desk: Desk, waiter: Waiter, result: 
 
 
 def _never_asked(waiter: Waiter, why: str) -> Reply:
+    why = redact(why)
     attempt = Attempt(waiter.number, datetime.now(UTC), 0.0, Outcome.TIMEOUT, error=why)
     answer = Answer(waiter.call.key, Outcome.TIMEOUT, error=why, attempts=(attempt,))
     return Reply(answer, Failure(Outcome.TIMEOUT, True, False, why))
