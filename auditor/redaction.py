@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 MIN_SECRET_CHARS = 8
 """Shorter secrets are not searched for: they occur in ordinary words."""
 REPLACEMENT = "[key removed]"
-MAX_NESTED_ESCAPES = 3
-"""Levels of escaping that are undone: JSON within a JSON string within a JSON string."""
+MAX_NESTED_ESCAPES = 4
+"""Levels of escaping that are undone: an escape in JSON within a JSON string, and so on."""
 GRAM_BYTES = 4
 HASH_BITS = 20
 
@@ -119,6 +119,10 @@ def encoded_forms(secret: str) -> Iterator[bytes]:
     """
     data = secret.encode("utf-8", "surrogatepass")
     yield data
+    if any(ord(char) > 0xFFFF for char in secret):  # JSON escapes such a character as two surrogates
+        pairs = secret.encode("utf-16-be")
+        units = (int.from_bytes(pairs[i : i + 2]) for i in range(0, len(pairs), 2))
+        yield "".join(map(chr, units)).encode("utf-8", "surrogatepass")
     yield data.hex().encode()
     yield data.hex().upper().encode()
     for before in range(3):
