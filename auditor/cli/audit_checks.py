@@ -30,7 +30,10 @@ def _all(path: Path | None, storage: str | None) -> list[Check]:
         config = load_config(path)
     except AuditorError as error:
         return [*check_machine(storage_url(storage)), _failed("config", error)]
-    url = storage_url(storage, config)
+    try:
+        url = storage_url(storage, config)
+    except AuditorError as error:
+        return [*check_machine(None), _failed("storage", error)]
     return [*check_machine(url), *_checks(config, url)]
 
 
@@ -67,8 +70,9 @@ def _checks(config: AuditConfig, url: str) -> Iterator[Check]:
     for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
         yield from _model(model, is_asked_here=config.run.engine == "local")
     yield from _short_secrets(config)
-    yield from _trust(config)
-    if config.run.engine == "ray":
+    trust = list(_trust(config))
+    yield from trust
+    if config.run.engine == "ray" and all(check.state != "FAIL" for check in trust):
         yield _tried("cluster", lambda: _cluster(config, url))
     if config.limits.budget_usd is not None:
         yield _tried("budget", lambda: _budget(config))

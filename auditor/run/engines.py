@@ -87,7 +87,8 @@ def posts_of(
     from auditor.run.crew import Post
     from auditor.run.worker import Orders, Worker
 
-    theirs = config.model_copy(update={"telemetry": None})  # of that this process tells
+    # Telemetry is sent by this process, and a worker connects to no cluster.
+    theirs = config.model_copy(update={"telemetry": None, "run": config.run.model_copy(update={"ray_address": None})})
 
     def make(place: str | None, changed: Callable[[], None]) -> list[Post]:
         asked = _over_the_network(config) if place is None else (place,)
