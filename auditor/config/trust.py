@@ -17,7 +17,8 @@ from pathlib import Path
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
 from auditor.config.bindings import Binding, binding_to, host_of, parse_binding, storage_bindings
-from auditor.config.signing import SIGNED, UNBOUND, provider_of, signed_by
+from auditor.config.providers import refusal
+from auditor.config.signing import SIGNED, provider_of, signed_by
 from auditor.errors import ConfigError
 
 VARIABLE = "AUDITOR_TRUST"
@@ -126,11 +127,10 @@ def _models(config: AuditConfig) -> list[ModelSection]:
 
 
 def _require_bound(model: ModelSection) -> None:
-    if provider_of(model.model) in UNBOUND:
+    if (reason := refusal(provider_of(model.model))) is not None:
         raise ConfigError(
-            f"model '{model.name}': '{provider_of(model.model)}' finds credentials and servers by itself, past what "
-            "keeps keys and answers within bounds here.",
-            f"Reach the model by {', '.join(SIGNED)}, or by an endpoint of OpenAI's form: openai/... with api_base.",
+            f"model '{model.name}': {reason}",
+            f"Use an endpoint that speaks OpenAI's protocol: openai/MODEL with api_base. Or use {', '.join(SIGNED)}.",
         )
 
 

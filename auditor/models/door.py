@@ -111,12 +111,13 @@ def without_keywords(schema: Any, refused: set[str]) -> Any:
 def open_client() -> None:
     """Give litellm the HTTP clients of this run: guarded ones, whatever provider they are for."""
     from auditor.models.client import Client, lighten
-    from auditor.models.transport import guard
+    from auditor.models.transport import forbid, guard
 
     module = litellm()
-    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
 
     guard(AsyncHTTPHandler)
+    forbid(HTTPHandler)
     lighten(AsyncHTTPHandler)
     module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
     shapes.forget()

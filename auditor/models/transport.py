@@ -170,6 +170,20 @@ def guard(handler: type[Any]) -> None:
     handler.create_async_transport = staticmethod(guarded)
 
 
+def forbid(handler: type[Any]) -> None:
+    """Make a litellm handler send nothing, from now on.
+
+    litellm asks servers by its synchronous handler for what it does not need: an Ollama server at a fixed address for
+    the sizes of models, Hugging Face for chat templates. Each time the event loop waits, and no bound holds.
+    """
+
+    def refuse(*_: Any, **__: Any) -> httpx.Response:
+        raise Unreachable("only the guarded transport may send requests")
+
+    for method in ("get", "post", "patch", "put", "delete"):
+        setattr(handler, method, refuse)
+
+
 @functools.cache
 def is_metadata(host: str) -> bool:
     """Whether a host is a link-local address or one of those that hand out a machine's credentials."""

@@ -162,6 +162,7 @@ def test_workers_keep_an_accounts_rate_and_its_pauses_together(
 def test_a_cluster_that_lets_everybody_in_is_refused(
     server: FakeServer, nodes: Clusters, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", nodes.open)
     audit = config(server.url).with_run(engine="ray", ray_address=nodes.open)
     with pytest.raises(UsageError, match="lets everybody in"):
         run_audit(audit, storage=url)
