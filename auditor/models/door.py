@@ -6,6 +6,7 @@ import functools
 import gc
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -26,6 +27,9 @@ CREDENTIALS = ("aws_", "vertex_", "azure_", "s3_", "use_")
 """Beginnings of names by which litellm takes accounts, tokens and servers."""
 PLAIN = frozenset({"api_version", "aws_region_name"})
 """What begins so, or is litellm's own, and may be said: it leads to no other owner's server, and litellm checks it."""
+
+MAX_MAPPED_CHARS = 65_536
+"""Of an error's text that litellm looks into."""
 
 OWN_TOOLS = {"_skip_mcp_handler": True}
 """Where tools are sent, litellm looks for tools of its proxy among them, for which it wants a package of its own."""
@@ -163,6 +167,7 @@ def _mapped(error: Exception, request: dict[str, Any]) -> Exception:
     """A provider's error as litellm's own, which tell of its status and headers by the same names."""
     from litellm.litellm_core_utils import exception_mapping_utils as errors
 
+    _shorten(error)
     model, provider = request["model"], litellm().get_llm_provider(request["model"])[1]
     map_error: Callable[..., Exception] = errors.exception_type
     try:
@@ -170,6 +175,15 @@ def _mapped(error: Exception, request: dict[str, Any]) -> Exception:
     except Exception as mapped:  # noqa: BLE001 - it raises most of them, and returns some
         return mapped
     return found
+
+
+def _shorten(error: Exception) -> None:
+    """Keep the beginning of an error's text, which litellm searches as a whole some fifty times."""
+    error.args = tuple(arg[:MAX_MAPPED_CHARS] if isinstance(arg, str) else arg for arg in error.args)
+    message = getattr(error, "message", None)
+    if isinstance(message, str) and len(message) > MAX_MAPPED_CHARS:
+        with suppress(AttributeError):  # a property of some classes
+            error.message = message[:MAX_MAPPED_CHARS]  # type: ignore[attr-defined]
 
 
 @functools.cache

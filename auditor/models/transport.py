@@ -66,6 +66,11 @@ class Wire:
         """Whether all of the answer that arrived is kept."""
         return self.received is not None and len(self.received) == self.size
 
+    @property
+    def is_error(self) -> bool:
+        """Whether the answer has an error's status."""
+        return self.status is not None and self.status >= 400
+
     def take(self, chunk: bytes) -> None:
         """More of the answer arrived."""
         self.size += len(chunk)
@@ -81,7 +86,10 @@ STAND_IN: ContextVar[StandIn | None] = ContextVar("stand_in", default=None)
 
 
 class _Bounded(httpx.AsyncByteStream):
-    """A body that is cut off when it grows past the bound."""
+    """A body that is cut off when it grows past the bound; of an error's body only the beginning is handed on.
+
+    litellm searches the whole text of an error some fifty times, which takes a second for 8 MB.
+    """
 
     def __init__(self, body: httpx.AsyncByteStream, wire: Wire) -> None:
         self._body = body
@@ -92,6 +100,8 @@ class _Bounded(httpx.AsyncByteStream):
             self._wire.take(chunk)
             if self._wire.size > self._wire.most:
                 raise Unacceptable(f"the answer is larger than {self._wire.most // 1_000_000} MB")
+            if self._wire.is_error:
+                chunk = chunk[: max(0, KEPT_BYTES - (self._wire.size - len(chunk)))]
             yield chunk
 
     async def aclose(self) -> None:
