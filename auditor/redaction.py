@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 MIN_SECRET_CHARS = 8
 """Shorter secrets are not searched for: they occur in ordinary words."""
@@ -250,8 +250,8 @@ def redact_bytes(data: bytes, *, complete: bool = True) -> bytes:
 
 def redact_fields(record: T) -> T:
     """A dataclass instance with every text in it redacted, at any depth; bytes stay as they are."""
-    if type(record) is str:
-        return redact(record)
+    if type(record) is str:  # a StrEnum is no text
+        return cast(T, redact(cast(str, record)))
     if isinstance(record, tuple):
         return tuple(redact_fields(item) for item in record)  # type: ignore[return-value]
     if not dataclasses.is_dataclass(record) or isinstance(record, type):

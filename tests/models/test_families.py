@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gzip
 import json
 import time
@@ -210,7 +211,7 @@ async def test_a_text_that_is_slow_to_search_does_not_hold_up_the_event_loop(
     for size in (8_000, 7_900_000):
         reply = hostile(name, status, size)
         reply = replace(reply, raw=json.dumps(reply.body).encode()) if reply.raw is None else reply
-        server.script = lambda _, reply=reply: reply
+        server.script = functools.partial(lambda sent, _: sent, reply)
         gateway = Gateway([section], Limits(max_attempts=1))
         call = Call("m", name, (Message("user", "hi"),), Purpose.DIRECT)
         assert await largest_gap(gateway.complete(call)) < MAX_GAP_S
