@@ -53,8 +53,10 @@ def trust(
     """
     from auditor.config import load_config
     from auditor.config.trust import bindings_of, trust, trust_file
+    from auditor.storage.engine import named_servers
 
-    asked = bindings_of(load_config(config))
+    loaded = load_config(config)
+    asked = bindings_of(loaded, named_servers(loaded.storage) if loaded.storage else ())
     fresh = trust(asked)
     for binding in asked:
         say(f"Allowed: {binding}{'' if binding in fresh else ' (as before)'}")

@@ -1,35 +1,10 @@
-"""A key and a host that it may be sent to, and what a database URL would be sent."""
+"""A key and a host that it may be sent to, as a line of trust has it."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import NamedTuple
 from urllib.parse import urlsplit
-
-from auditor.errors import ConfigError
-
-STORAGE_KEY = "PGPASSWORD"
-"""Name in a line of trust for the password of a database server."""
-STORAGE_PARAMETERS = frozenset(
-    (
-        *("host", "hostaddr", "port", "user", "dbname", "database", "password", "options", "application_name"),
-        *(
-            "sslmode",
-            "sslrootcert",
-            "sslcert",
-            "sslkey",
-            "sslcrl",
-            "channel_binding",
-            "require_auth",
-            "connect_timeout",
-        ),
-        *("target_session_attrs", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
-        *("tcp_user_timeout", "client_encoding", "gssencmode", "krbsrvname", "context"),
-    )
-)
-"""Parameters of a connection that a config may set: none names a server past `host` and `hostaddr`."""
-UNENCRYPTED = ("disable", "allow", "prefer")
-"""Values of `sslmode` with which a server may be sent plain text."""
 
 
 class Binding(NamedTuple):
@@ -61,7 +36,7 @@ class Binding(NamedTuple):
 
     def _is_implied(self, scheme: str | None) -> bool:
         """Whether a line without a scheme means this one too."""
-        return scheme in (None, "https") or (scheme == "http" and _is_loopback(self.host))
+        return scheme in (None, "https") or (scheme == "http" and is_loopback(self.host))
 
 
 def binding_to(key: str, url: str) -> Binding:
@@ -81,53 +56,12 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
 
 
-def storage_bindings(url: str) -> list[Binding]:
-    """The servers on other machines that a database URL names.
-
-    Raises:
-        ConfigError: the URL sets a parameter that no config may.
-    """
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-
-    try:
-        parsed = make_url(url)
-        if parsed.get_backend_name() != "postgresql":
-            return []
-        _, settings = parsed.get_dialect()().create_connect_args(parsed)
-    except (ArgumentError, NoSuchModuleError, ImportError):
-        return []  # it cannot be opened either, and whoever opens it says why
-    if unknown := sorted(settings.keys() - STORAGE_PARAMETERS):
-        raise ConfigError(
-            f"storage: a config may not set the parameter '{unknown[0]}' of the database URL.",
-            "Leave it out, or give the URL with --storage or AUDITOR_STORAGE.",
-        )
-    ports = str(settings.get("port") or "").split(",")
-    names = [name for key in ("host", "hostaddr") for name in str(settings.get(key) or "").split(",")]
-    remote = [(name, ports[min(i, len(ports) - 1)]) for i, name in enumerate(names) if _is_remote(name)]
-    if remote and settings.get("sslmode") in UNENCRYPTED:
-        raise ConfigError(
-            f"storage: a config may not set sslmode={settings['sslmode']} for {remote[0][0]}, which allows plain text.",
-            "Leave it out, or give the URL with --storage or AUDITOR_STORAGE.",
-        )
-    hosts = [f"[{name}]" if ":" in name else name for name, _ in remote]
-    return [
-        Binding(STORAGE_KEY, f"{host}:{port}".rstrip(":").lower())
-        for host, (_, port) in zip(hosts, remote, strict=True)
-    ]
-
-
-def _is_remote(name: str) -> bool:
-    """Whether a PostgreSQL host is on another machine: neither empty, nor a Unix socket, nor the loopback interface."""
-    return bool(name) and not name.startswith(("/", "@")) and not _is_loopback(name)
-
-
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a host, with or without a port, is this machine itself."""
     name = (host if host.count(":") > 1 and not host.startswith("[") else _without_port(host)).strip("[]")
     try:

@@ -98,14 +98,12 @@ class ModelSection(Section):
     name: Annotated[str, Field(min_length=1, max_length=100)]
     """The model's name in this audit."""
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
-    """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`. A provider whose
-    requests auditor cannot hold to its bounds is refused."""
+    """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
     api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
-    """Where the key is: `os.environ/NAME`. The key itself never stands in the file. It is removed from everything that a
+    """Where the key is: `os.environ/NAME`. The key itself never stands in the file. It is removed from all that a
     provider sends, if it has at least 8 characters."""
     api_base: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
-    """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`. A key goes there only
-    after `auditor trust CONFIG`."""
+    """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`."""
     system: str | None = None
     """Text put before every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None

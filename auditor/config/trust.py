@@ -16,22 +16,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
-from auditor.config.bindings import Binding, binding_to, host_of, parse_binding, storage_bindings
+from auditor.config.bindings import Binding, binding_to, host_of, parse_binding
 from auditor.config.providers import refusal
 from auditor.config.signing import SIGNED, provider_of, signed_by
 from auditor.errors import ConfigError
 
 VARIABLE = "AUDITOR_TRUST"
-CLUSTER_KEY = "RAY_ADDRESS"
-"""Name in a line of trust for what is sent to a Ray cluster."""
+STORAGE_KEY, CLUSTER_KEY = "PGPASSWORD", "RAY_ADDRESS"
+"""Names in lines of trust for the password of a database server, and for what is sent to a Ray cluster."""
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """Where telemetry goes if a config asks for it and names no endpoint of its own."""
 
 
-def bindings_of(config: AuditConfig) -> list[Binding]:
-    """All that the audit sends to servers which the config names: keys, credentials, passwords, work for a cluster."""
+def bindings_of(config: AuditConfig, storage_servers: Iterable[str] = ()) -> list[Binding]:
+    """All that the audit sends to servers which the config names: keys, credentials, passwords, work for a cluster.
+
+    Args:
+        storage_servers: database servers on other machines that the config names.
+    """
     found = [b for m in _models(config) if (b := _binding(m)) is not None]
-    storage = storage_bindings(config.storage) if config.storage else []
+    storage = [Binding(STORAGE_KEY, server) for server in storage_servers]
     return list(dict.fromkeys([*found, *_telemetry(config), *_cluster(config), *storage]))
 
 
@@ -64,17 +68,18 @@ def require_trust(config: AuditConfig) -> None:
         _require(binding, trusted, "run.ray_address would send the audit's work to")
 
 
-def require_trusted_storage(url: str) -> None:
+def require_trusted_storage(servers: Iterable[str]) -> None:
     """Make sure that no password goes to a database server which a config names and its owner did not allow.
 
     Args:
-        url: the config's `storage`, when it is the one to open; a URL that the user gives needs no trust.
+        servers: those that the config's `storage` names, when it is the one to open.
 
     Raises:
-        ConfigError: one would; or the URL sets what could lead to another server, or to a connection in plain text.
+        ConfigError: one would.
     """
     trusted = trusted_bindings()
-    for binding in storage_bindings(url):
+    for server in servers:
+        binding = Binding(STORAGE_KEY, server)
         _require(binding, trusted, "the config's storage would send your database password (PGPASSWORD, ~/.pgpass) to")
 
 

@@ -10,6 +10,7 @@ from auditor.config import AuditConfig
 from auditor.config.trust import require_trusted_storage
 from auditor.storage import audits, results
 from auditor.storage.database import STORAGE_VARIABLE, database_url, open_database
+from auditor.storage.engine import named_servers
 
 if TYPE_CHECKING:
     from auditor.reports.gates.gates import CheckResult
@@ -24,7 +25,7 @@ def storage_url(given: str | None = None, config: AuditConfig | None = None) -> 
     """
     configured = config.storage if config else None
     if configured and not given and not os.environ.get(STORAGE_VARIABLE):
-        require_trusted_storage(configured)
+        require_trusted_storage(named_servers(configured))
     return database_url(given, configured)
 
 

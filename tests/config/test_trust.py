@@ -16,7 +16,7 @@ import pytest
 from auditor import bootstrap, run_audit
 from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig, Limits, ModelSection
-from auditor.config.bindings import Binding, binding_to, parse_binding, storage_bindings
+from auditor.config.bindings import Binding, binding_to, parse_binding
 from auditor.config.trust import bindings_of, destinations, require_trust, trust, trust_file, trusted_bindings
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
@@ -24,6 +24,7 @@ from auditor.experiments.judges import run_experiment
 from auditor.logic.rank import RankingWanted, rank_items
 from auditor.models.gateway import Gateway
 from auditor.run import storage_url
+from auditor.storage.engine import named_servers
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.commands import auditor
 from tests.fake_server import FakeServer
@@ -151,15 +152,14 @@ ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
     ],
 )  # fmt: skip
 def test_a_database_server_elsewhere_that_a_config_names_needs_a_line(url: str, lines: list[str]) -> None:
-    assert [
-        str(binding) for binding in bindings_of(config("http://h:1", storage=url)) if binding.key == "PGPASSWORD"
-    ] == lines
+    found = bindings_of(config("http://h:1", storage=url), named_servers(url))
+    assert [str(binding) for binding in found if binding.key == "PGPASSWORD"] == lines
 
 
 @pytest.mark.parametrize("more", ["conninfo=host%3Devil.org", "dsn=x", "service=x", "passfile=x", "sslmode=disable"])
 def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more: str) -> None:
     with pytest.raises(ConfigError, match="storage: a config may not set"):
-        storage_bindings(f"{ELSEWHERE}?{more}")
+        named_servers(f"{ELSEWHERE}?{more}")
 
 
 class Listening:
@@ -186,7 +186,7 @@ class Listening:
 def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
     """A database server on the loopback interface, which counts as another machine here."""
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
-    monkeypatch.setattr("auditor.config.bindings._is_loopback", lambda host: False)
+    monkeypatch.setattr("auditor.storage.engine.is_loopback", lambda host: False)
     monkeypatch.setenv("PGPASSWORD", "password-of-the-owner")
     monkeypatch.setenv("PGSSLMODE", "disable")
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@http://127.0.0.1")
@@ -236,7 +236,7 @@ def test_a_database_that_the_user_names_needs_no_line(stranger: Listening, monke
         assert storage_url(None, audit) == own
     with pytest.raises(ConfigError, match=r"to db\.example\.org:5433"):
         storage_url(None, audit)
-    trust(bindings_of(audit))
+    trust(bindings_of(audit, named_servers(ELSEWHERE)))
     assert storage_url(None, audit) == ELSEWHERE
 
 
@@ -397,6 +397,7 @@ from auditor.config import Limits, ModelSection
 from auditor.domain import Call, Message, Purpose
 from auditor.models.gateway import Gateway
 from auditor.run import storage_url
+from auditor.storage.engine import named_servers
 async def main():
     for model in ("bedrock/anthropic.claude-3-haiku-20240307-v1:0", "vertex_ai/gemini-2.5-flash"):
         gateway = Gateway([ModelSection(name="m", model=model)], Limits(max_attempts=1))
