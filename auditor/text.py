@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import unicodedata
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _KEPT = frozenset("\n\t\u200c\u200d")  # the joiners shape words in Persian, Indic scripts and emoji
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
@@ -88,6 +91,21 @@ def plain_json(text: str) -> str:
     keeps its meaning.
     """
     return text if text.isprintable() else text.translate(_ESCAPED)
+
+
+def map_strings(value: T, change: Callable[[str], str]) -> T:
+    """A copy of a dataclass instance or of decoded JSON with every string changed; the same object if none changes."""
+    new: Any = value
+    if type(value) is str:  # a StrEnum's member is not a text
+        new = change(str(value))
+    elif isinstance(value, (tuple, list)):
+        new = type(value)(map_strings(item, change) for item in value)
+    elif isinstance(value, dict):
+        new = {map_strings(name, change): map_strings(item, change) for name, item in value.items()}
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {field.name: map_strings(getattr(value, field.name), change) for field in dataclasses.fields(value)}
+        new = dataclasses.replace(value, **changed)
+    return value if new == value else new
 
 
 class _Escaped(dict[int, str]):

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from auditor.__main__ import UNEXPECTED, unexpected
+from auditor.redaction import Redactor
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer
 from tests.made_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
@@ -42,6 +43,7 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
             monkeypatch.delenv(name)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.redaction._redactor", Redactor(()))
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
 
 

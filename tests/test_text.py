@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import dataclass
 
 import pytest
 
-from auditor.text import cut_middle, plain_json, shortened, slug, visible
+from auditor.text import cut_middle, map_strings, plain_json, shortened, slug, visible
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,21 @@ def test_a_long_text_is_cut_in_the_middle_and_says_how_much_is_left_out(length: 
     assert text.endswith(end)
     assert len(beginning) + len(end) + int(number.replace(",", "")) == length
     assert min(len(beginning), len(end)) > 200
+
+
+def test_every_string_is_changed_at_any_depth_and_what_is_unchanged_stays_the_same() -> None:
+    @dataclass(frozen=True)
+    class Inner:
+        error: str | None
+        body: bytes
+
+    @dataclass(frozen=True)
+    class Outer:
+        text: str
+        number: int
+        inner: tuple[Inner, ...]
+
+    record = Outer("a", 3, (Inner("b", b"c"), Inner(None, b"")))
+    assert map_strings(record, str.upper) == Outer("A", 3, (Inner("B", b"c"), Inner(None, b"")))
+    assert map_strings(record, str.lower) is record
+    assert map_strings({"a": ["b", 1, None]}, str.upper) == {"A": ["B", 1, None]}

@@ -58,6 +58,8 @@ def run(
     from auditor.errors import Interrupted
     from auditor.run import planned_survey, run_audit
 
+    if ray_address is not None:
+        os.environ["RAY_ADDRESS"] = ray_address  # the user's own choice, which needs no trust
     loaded = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)
     format_ = _format_of(report, None) if report else None
     if report is not None:

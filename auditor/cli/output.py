@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.errors import AuditorError
 from auditor.files import writing
+from auditor.redaction import redact
 from auditor.text import plain_json, visible
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def console(*, data: bool = False) -> Console:
 
 def say(text: str = "") -> None:
     """Tell the person something."""
-    print(visible(text), file=sys.stderr)
+    print(visible(redact(text)), file=sys.stderr)
 
 
 def put(text: str) -> None:

@@ -80,7 +80,8 @@ class AuditConfig(Section):
     batch: BatchSection | None = None
     """Half the price, within a day: how calls go out; it changes no result."""
     storage: str | None = None
-    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
+    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last. A server on another
+    machine that only the config names must be allowed first: `auditor trust CONFIG`."""
     seed: int = 0
     """Seed of all sampling; each sample's own seed is derived from it."""
 

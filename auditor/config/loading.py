@@ -16,6 +16,7 @@ from auditor.config.probes import Probes
 from auditor.config.sections import ENV_PREFIX, NAME, EmbeddingSection
 from auditor.errors import ConfigError, UsageError
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
+from auditor.redaction import remember
 from auditor.text import shortened
 
 PATHS = ("review_prompt", "weights", "answers")
@@ -101,7 +102,7 @@ def require_name(name: str) -> None:
 
 
 def resolve_key(reference: str) -> str:
-    """The secret behind `os.environ/NAME`; resolved at the call, never stored.
+    """The secret behind `os.environ/NAME`; resolved at the call, never stored, and removed from texts from then on.
 
     Raises:
         ConfigError: the variable is not set or empty.
@@ -110,4 +111,5 @@ def resolve_key(reference: str) -> str:
     value = os.environ.get(name, "")
     if not value:
         raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
+    remember(value)
     return value

@@ -102,7 +102,8 @@ class ModelSection(Section):
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
     """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
     api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
-    """Where the key is: `os.environ/NAME`. The key itself never stands in the file."""
+    """Where the key is: `os.environ/NAME`. The key itself never stands in the file. It is removed from all that a
+    provider sends, if it has at least 8 characters."""
     api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
     """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`."""
     system: str | None = None
@@ -215,7 +216,8 @@ class RunSection(Section):
     """Processes of this machine that requests go out from at most, where the engine is `local`: this one, and helpers
     that begin where it can do no more. If not set, a helper for each core but one, at most 4."""
     ray_address: str | None = None
-    """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone."""
+    """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone. An
+    address that only the config names must be allowed first: `auditor trust CONFIG`."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """Workers for what is asked over the network, each of which takes a core; one for each host if not set."""
     gpus: NotNegative = 0.0

@@ -22,7 +22,7 @@ from auditor.run.worker import Orders, Request, Worker
 from auditor.storage import audits, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, answer
+from tests.fake_server import FakeServer, answer, completion
 
 
 class Near:
@@ -60,7 +60,7 @@ def orders(db: Database, audit: AuditConfig, **changes: Any) -> Orders:
     survey = planned_survey(audit)
     made = {"config": audit.model_dump_json(), "config_hash": fingerprint(audit), "survey": survey}
     saved = audits.save(db, name=audit.name, environment=environment(), **made)  # type: ignore[arg-type]
-    told = Orders(audit, ("model-a",), db.url, saved.id, metadata.version("auditor"))
+    told = Orders(audit, ("model-a",), (), db.url, saved.id, metadata.version("auditor"))
     return replace(told, **changes)
 
 
@@ -132,6 +132,18 @@ async def test_what_comes_back_is_recorded_and_its_body_stays_behind(server: Fak
     assert [attempt.body for attempt in reply.answer.attempts] == [None]
     assert ledger.answers(db, [asked.key]) == {asked.key: replace(reply.answer, attempts=())}
     assert ledger.count_attempts(db) == 1
+
+
+async def test_a_worker_removes_the_keys_of_models_that_others_ask(
+    server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = config(server.url)
+    monkeypatch.setenv("ANOTHER_KEY", "key-of-another-model")
+    server.script = lambda _: completion("it is key-of-another-model")
+    async with crew_of(orders(db, audit, secrets=("ANOTHER_KEY", "NOT_SET_HERE")), []) as crew:
+        reply = await crew.send(call(audit), 1, 60.0)
+    assert reply.answer.text == "it is [key removed]"
+    assert ledger.answers(db, [reply.answer.key])[reply.answer.key].text == "it is [key removed]"
 
 
 async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(

@@ -203,6 +203,7 @@ def test_ray_prints_nothing_of_its_own_when_a_worker_dies(nodes: Clusters) -> No
 def test_a_cluster_that_lets_everybody_in_is_refused(
     server: FakeServer, nodes: Clusters, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", nodes.open)
     audit = config(server.url).with_run(engine="ray", ray_address=nodes.open)
     with pytest.raises(UsageError, match="lets everybody in"):
         run_audit(audit, storage=url)
