@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, text, update
+from sqlalchemy import insert, select, text, update
 
 from auditor.domain import (
     Act,
@@ -107,6 +107,19 @@ def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
     with open_database(storage) as db:
         results.add_rating(db, make(db).id, rating)
         assert chain.check(db).broken == []
+
+
+def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
+    """Whoever computes the hashes of an export gets those of the chain."""
+    rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
+    with open_database(storage) as db:
+        results.add_rating(db, make(db).id, rating)
+        with db.read() as connection:
+            row = connection.execute(select(table_of(RatingRow))).mappings().one()
+            digest = connection.execute(select(table_of(LinkRow).c.digest)).scalar_one()
+    content = {name: value for name, value in row.items() if value is not None}
+    assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
+    assert digest == canonical_hash([chain.START, "rating", content])
 
 
 @pytest.mark.parametrize("cost", [0, 0.0, -0.0, 3, 3.0, 0.25, None])
