@@ -139,7 +139,7 @@ def _charge(
     endpoint: Endpoint, call: Call, answer: Answer, wire: Wire, usage: Usage | None, cached: int | None
 ) -> Charge:
     """What a request cost. A provider charges for what it answered, and perhaps for what never arrived."""
-    if not wire.requests or wire.unreachable or (wire.status or 200) != 200:
+    if not wire.requests or wire.unreachable or (wire.status or 200) >= 300:
         return NO_CHARGE
     if wire.status is None:
         return charge_estimate(call, endpoint.price)
