@@ -112,7 +112,10 @@ def _counts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
 def _shared(counts: NDArray[np.int32], i: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
     """How many parts text i shares with each of the others, whatever their order."""
     mine = np.flatnonzero(counts[:, i])
-    return np.minimum(counts[np.ix_(mine, others)], counts[mine, i, None]).sum(axis=0, dtype=np.intp)
+    shared: NDArray[np.intp] = np.minimum(counts[np.ix_(mine, others)], counts[mine, i, None]).sum(
+        axis=0, dtype=np.intp
+    )
+    return shared
 
 
 def _gaps(survey: Survey) -> Iterator[str]:
