@@ -141,10 +141,9 @@ def _place(loc: tuple[str | int, ...], root: Any) -> _Place:
 
 def _dotted(path: tuple[str | int, ...], data: Any) -> str:
     """`models[1 'gpt'].timeout_s`: list items carry their name, since people do not count tables."""
-    text = ""
-    here: Any = data
+    text, here = "", data
     for part in path:
-        here = here[part] if isinstance(here, (dict, list)) and _has(here, part) else None
+        here = _child(here, part)
         if isinstance(part, int):
             name = here.get("name") if isinstance(here, dict) else None
             text += f"[{part + 1}{f' {shortened(name)!r}' if isinstance(name, str) and name else ''}]"
@@ -153,5 +152,8 @@ def _dotted(path: tuple[str | int, ...], data: Any) -> str:
     return text
 
 
-def _has(value: dict[str, Any] | list[Any], part: Any) -> bool:
-    return part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
+def _child(value: Any, part: str | int) -> Any:
+    """The value under a key or at a place of a list; None where there is none."""
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
