@@ -43,7 +43,7 @@ def shown(url: str) -> str:
     """The URL as it may be printed and kept: no password in it."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return re.sub(r"//[^/@]*@", f"//{HIDDEN}@", url)
     query = {name: HIDDEN if SECRET.search(name) else value for name, value in parsed.query.items()}
     return parsed.set(query=query).render_as_string(hide_password=True)

@@ -451,3 +451,20 @@ def test_a_name_that_is_no_audits(tmp_path: Path, words: list[str], name: str) -
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["scores"], ROWS["scores"]))
     assert auditor("import", "scores", "x.csv", *SURVEY, cwd=tmp_path).returncode == 0
     refused(auditor(*words, name, cwd=tmp_path), "has no audit")
+
+
+URLS = [
+    "nonsense",
+    "postgresql+psycopg://ada:hunter2@h:x/db",
+    "sqlite://",
+    "mysql://h/db",
+    "\x1b]0;x\x07",
+    "sqlite:///a\nb/c",
+]
+
+
+@pytest.mark.parametrize("url", URLS, ids=[repr(url) for url in URLS])
+def test_a_url_that_is_no_databases(tmp_path: Path, url: str) -> None:
+    done = auditor("status", "--storage", url, cwd=tmp_path)
+    refused(done)
+    assert "hunter2" not in done.stderr
