@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from auditor.agents.cleaning import without_controls, without_style
-from auditor.agents.hiding import Word, hide
-from auditor.domain import ENGLISH
+from auditor.agents.hiding import EDGE, Word, fold, hide
+from auditor.domain import ENGLISH, LANGUAGES
 from auditor.domain.families import families
 from auditor.prompts.blinding import load_giveaway
+from auditor.text import cut_middle, join_ends
 
 COUNTRY, OTHER_COUNTRY, TOPIC, AUTHOR = "[country]", "[another country]", "[practice]", "[analyst]"
 
+MARGIN_CHARS = 1000
+"""Blinded beyond what is shown of a very long text, and dropped: longer than any name or phrase that is hidden."""
 _REPEATED = re.compile(r"(\[(?:country|another country|practice|analyst)\])(?:[\s/·・-]+\1)+")
 ORDINARY = frozenset((
     "base", "large", "small", "medium", "mini", "nano", "micro", "tiny", "huge", "fast", "slow", "chat",
@@ -22,11 +26,27 @@ ORDINARY = frozenset((
     "google", "master", "student", "teacher", "english", "german", "french",
 ))  # fmt: skip
 """Words by which models are named, and which a text needs for itself; and makers with rules of their own."""
-_PLAIN_WORD = re.compile(r"[^\W\d_]+")
-_INTRODUCED = (
-    r"((?:\b(?:i am|i'm|my name is|called|named|the model|model|modell|modelo|modèle|модель|soy|sou|je suis|ich bin|я)"
-    r"\s+[\"'“«]?)){name}\b"
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s)|[\W\d_]+")
+"""Numbers as an ordinary text has them, in lower case: `1990`, `1990s`, `2nd`, `3.5`."""
+MAX_SHORT_NAME = 3
+"""Letters up to which a name is looked up among the ordinary words of all languages."""
+_QUOTES = "\"'“„«「『"
+_MODEL_NUMBER = r"(?:model|modell|modelo|modèle|модель|modeli|نموذج|मॉडल|模型|モデル)\s*"
+_VERSION = re.compile(
+    r"(?:[@:].*|[-_.](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|v\d+|\d+(?:\.\d+)?[bm]|latest|preview|exp|beta|high|low|pro"
+    r"|mini|nano|small|medium|large|lite|turbo|chat|instruct|it|base))$",
+    re.IGNORECASE,
 )
+"""What follows a model's name in its id: a date, a tag, a size or a kind."""
+_SERIES = re.compile(r"[a-pr-uw-z]\d", re.IGNORECASE)
+"""A part of an id that serves as a short name: `r1` of `deepseek-r1`. `v3` and `q4` are versions of anything."""
+_SUFFIXES = re.compile(
+    r"(\[analyst\])(?:(?:[-_@][^\W_]*\d[^\W_]*|:\d+(?:\.\d+)?[bm]\b|\.\d+|[-_](?:mini|nano|pro|lite|turbo|preview|latest"
+    r"|instruct|chat|small|medium|large|base|flash|sonnet|opus|haiku)(?![^\W_]))+)",
+    re.IGNORECASE,
+)
+"""What is left of an id behind a name that was replaced: `-4o`, `-2024-12-17`, `:8b`, `-mini`."""
 _META = re.compile(
     r"\bMeta(?=['’]s\b|\s+(?:AI|Platforms|Llama|Inc)\b)|(?<=\bby )Meta\b|(?<=\bfrom )Meta\b|(?<=\bat )Meta\b"
 )
@@ -70,25 +90,127 @@ def blind(
     return _REPEATED.sub(r"\1", text).strip()
 
 
+def blind_within(
+    text: str,
+    max_chars: int,
+    *,
+    country_words: Sequence[str | Word] = (),
+    topic_words: Sequence[str | Word] = (),
+    model_names: Sequence[str],
+    other_countries: Sequence[str | Word] = (),
+    language: str = ENGLISH,
+) -> str:
+    """The text as `blind` returns it, cut in the middle where it has more than `max_chars` characters.
+
+    It is blinded before it is cut, so that no word is halved and shown. Of a very long text only both ends are
+    blinded, each with a margin that is then dropped: its time does not grow with the text.
+    """
+    hidden = functools.partial(
+        blind,
+        country_words=country_words,
+        topic_words=topic_words,
+        model_names=model_names,
+        other_countries=other_countries,
+        language=language,
+    )
+    end = max_chars + MARGIN_CHARS
+    if len(text) <= 2 * end:
+        return cut_middle(hidden(text), max_chars)
+    return join_ends(hidden(text[:end])[:-MARGIN_CHARS], hidden(text[-end:])[MARGIN_CHARS:], max_chars, len(text))
+
+
 def _words(words: Sequence[str | Word], label: str) -> tuple[Word, ...]:
     return tuple(
         w if isinstance(w, Word) else Word(w, label, exact=w.isupper() and w.isascii()) for w in words if str(w).strip()
     )
 
 
+def author_names(models: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The names by which a text could give its author away.
+
+    Args:
+        models: name and model string (`provider/id`) of each model of an audit.
+
+    Returns:
+        Names, ids without their provider, and what an id is called without its date, tag, size or kind: `o1` for
+        `openai/o1-2024-12-17`.
+    """
+    names: dict[str, None] = {}
+    for name, model in models:
+        path = model.split("/", 1)[-1]
+        short = path.rsplit("/", 1)[-1]
+        names |= dict.fromkeys((name, path, short))
+        parts = re.split(r"[-_@:./]", short)
+        while (shorter := _VERSION.sub("", short)) != short:
+            short = shorter
+            if _is_code(short):
+                names[short] = None
+        names |= dict.fromkeys(part for part in parts if _SERIES.fullmatch(part))
+    return tuple(name for name in names if name.strip())
+
+
 def without_authors(text: str, names: Sequence[str]) -> str:
     """The text with the names of makers and of models replaced by a label.
 
-    A name with digits or marks in it is replaced in any case; one that is a plain word only with a capital, and one
-    that is an ordinary word, or shorter than four letters, only where it is introduced as a name.
+    A name with letters and digits or marks is replaced in any case, from two characters on. One of letters only is
+    replaced where it has a capital, and an ordinary word, a single letter or a number only where it is introduced as a
+    name.
     """
-    told = [n for n in dict.fromkeys(names) if n.strip()]
-    plain = [n for n in told if _PLAIN_WORD.fullmatch(n)]
-    for name in plain:
-        text = re.sub(_INTRODUCED.format(name=re.escape(name)), rf"\1{AUTHOR}", text, flags=re.IGNORECASE)
+    known = [name for name in dict.fromkeys(names) if name.strip()]
+    text = _introductions(tuple(known)).sub(lambda m: (m["before"] or m["model"]) + AUTHOR, text)
     text = _META.sub(AUTHOR, text)
-    words = [Word(n, AUTHOR) for n in told if n not in plain and len(n) > 2]
-    words += [Word(n, AUTHOR, proper=True) for n in plain if len(n) > 3 and n.lower() not in ORDINARY]
+    words = [word for name in known for word in _author_words(name)]
     words += [Word(w, AUTHOR) for f in families() for w in f.words]
     words += [Word(w, AUTHOR, proper=True) for f in families() for w in f.proper]
-    return hide(text, tuple(words), ENGLISH)
+    return _SUFFIXES.sub(r"\1", hide(text, tuple(dict.fromkeys(words)), ENGLISH))
+
+
+def _author_words(name: str) -> list[Word]:
+    """The forms of a name that are replaced wherever they stand."""
+    if _is_ordinary(name):
+        return []
+    if not _LETTERS.fullmatch(name):
+        return [Word(name, AUTHOR)]
+    if len(name) > MAX_SHORT_NAME:
+        return [Word(name, AUTHOR, proper=True)]
+    # With an ending a short name is soon an ordinary word, such as "Thing": only the name itself is replaced.
+    return [Word(form, AUTHOR, exact=True) for form in dict.fromkeys((name.capitalize(), name.upper()))]
+
+
+def _is_code(name: str) -> bool:
+    return bool(re.search(r"\d", name)) and not _is_ordinary(name)
+
+
+def _is_ordinary(name: str) -> bool:
+    """Whether an ordinary text has the name for a word or a number of its own."""
+    plain = fold(name)
+    if sum(c.isalnum() for c in plain) < 2 or _ORDINAL.fullmatch(plain):
+        return True
+    return plain in ORDINARY or plain in _short_words()
+
+
+@functools.cache
+def _short_words() -> frozenset[str]:
+    return frozenset().union(*(load_giveaway(language).short for language in LANGUAGES))
+
+
+@functools.lru_cache(maxsize=64)
+def _introductions(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Pattern of the names where they are introduced, after the group `before`, or `model` for a number.
+
+    A name that is a short ordinary word must have its capital or stand in quotes ("I am No", not "I am no expert").
+    """
+    words = [n for n in names if _LETTERS.fullmatch(n)]
+    numbers = _either([n for n in names if _ORDINAL.fullmatch(n)])
+    short = [n for n in words if len(n) <= MAX_SHORT_NAME and _is_ordinary(n)]
+    any_case, capital = _either([n for n in words if n not in short]), _either([n.capitalize() for n in short])
+    phrases = "|".join(load_giveaway(language).introduces for language in LANGUAGES)
+    return re.compile(
+        rf"(?:(?P<before>(?<!{EDGE})(?i:{phrases})(?P<quote>[{_QUOTES}])?)"
+        rf"(?:(?i:{any_case})|{capital}|(?(quote)(?:(?i:{_either(short)})|{numbers})|(?!)))"
+        rf"|(?P<model>(?<!{EDGE})(?i:{_MODEL_NUMBER}))(?:{numbers}))(?!{EDGE})"
+    )
+
+
+def _either(names: Sequence[str]) -> str:
+    return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})" if names else "(?!)"

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from auditor.agents.blinding import blind
+from auditor.agents.blinding import author_names, blind_within
 from auditor.agents.giveaways import country_words, other_countries, topic_words
 from auditor.agents.items import item_fields, schema_of, template, whole_question
 from auditor.agents.languages import language_of, question_fields
@@ -17,6 +17,7 @@ from auditor.errors import ConfigError
 from auditor.models.structured import AnswerReview, MoralJudgement, TraceReview
 from auditor.prompts import Prompt, load_prompt, read_prompt
 from auditor.seating import Place, reviewed
+from auditor.text import cut_middle
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of labels: no vowels, so that no label is a word."""
@@ -74,18 +75,24 @@ def review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace:
 
 
 def blinded(config: AuditConfig, survey: Survey, trace: Trace) -> str:
-    """A trace's text as judges get it: of a task, whose question they are shown, only the author is hidden."""
+    """A trace's text as judges get it, blinded and no longer than `probes.review.max_trace_chars`.
+
+    Of a task, whose question judges are shown, only the author is hidden.
+    """
     cell, language = trace.cell, trace.language
-    names = [n for m in [*config.models, *config.judge_models] for n in (m.name, m.model.split("/")[-1])]
-    if survey.task is not None:
-        return blind(trace.text or "", country_words=(), topic_words=(), model_names=names, language=language)
-    return blind(
+    hide = functools.partial(
+        blind_within,
         trace.text or "",
+        config.probes.review.max_trace_chars,
+        model_names=author_names((m.name, m.model) for m in (*config.models, *config.judge_models)),
+        language=language,
+    )
+    if survey.task is not None:
+        return hide()
+    return hide(
         country_words=country_words(cell.country, language),
         other_countries=other_countries(tuple(c for c in survey.countries if c != cell.country), language),
         topic_words=topic_words(survey, cell.topic, language),
-        model_names=names,
-        language=language,
     )
 
 
@@ -109,7 +116,8 @@ def _review_messages(
     if task is None:
         values |= {"score": f"{trace.score:+.2f}", "never": survey.scale[0], "always": survey.scale[1]}
     else:
-        values |= {"answer": trace.answer or "", "question": whole_question(task.item_of(trace.cell))}
+        shown = cut_middle(trace.answer or "", config.probes.review.max_trace_chars)
+        values |= {"answer": shown, "question": whole_question(task.item_of(trace.cell))}
     prompt = review_prompt(judge, of_task=task is not None)
     return prompt.render(preamble=judge.system, **{name: values[name] for name in prompt.fields})
 

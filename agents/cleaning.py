@@ -17,13 +17,17 @@ _TOKENS = re.compile(
     r"|</?(?:system|user|assistant|human|instructions?|tool_call|tool_response|function_calls?)\b[^<>\n]{0,60}>",
     re.IGNORECASE,
 )
-_TURN = re.compile(
-    r"^[\s>*#_\-=\[(]*(?:system|assistant|user|human|developer|tool|ai|instruction|note to (?:the )?(?:judge|reviewer))"
-    r"(?:\s+(?:prompt|message|note|override))?[\s*_\])]*[:：>][ \t]*",
-    re.IGNORECASE | re.MULTILINE,
+_SPEAKER = re.compile(
+    r"(?:system|assistant|user|human|developer|tool|ai|instruction|note to (?:the )?(?:judge|reviewer))"
+    r"(?:\s+(?:prompt|message|note|override))?[\s*_\])]*+[:：>][ \t]*",
+    re.IGNORECASE,
 )
+_LEADING = re.compile(r"[\s>*#_\-=\[(]")
+"""What may stand between the start of a line and a speaker's name."""
 _FENCE = re.compile(
-    r"^[ \t]*(?:={3,}|#{3,}|-{3,}|~{3,}|<{3,})[^\n]{0,80}?(?:={3,}|#{3,}|-{3,}|~{3,}|>{3,})[ \t]*$", re.MULTILINE
+    r"^[ \t]*+(?:={6,}+|#{6,}+|-{6,}+|~{6,}+|(?:={3,}+|#{3,}+|-{3,}+|~{3,}+|<{3,}+)[^\n]{0,80}?"
+    r"(?:={3,}+|#{3,}+|-{3,}+|~{3,}+|>{3,}+))[ \t]*+$",
+    re.MULTILINE,
 )
 """A line between marks, as what stands around a text that is judged."""
 _PASSES = 5
@@ -39,10 +43,24 @@ def without_controls(text: str) -> str:
     text = re.sub("[\u2028\u2029\u0085\x0b\x0c]", "\n", _SELECTORS.sub("", text))
     text = "".join(c for i, c in enumerate(text) if _stays(text, i, c))
     for _ in range(_PASSES):
-        before, text = text, _FENCE.sub("", _TURN.sub("", _TOKENS.sub("", text)))
+        before, text = text, _FENCE.sub("", _without_speakers(_TOKENS.sub("", text)))
         if text == before:
             break
     return text
+
+
+def _without_speakers(text: str) -> str:
+    """The text without what opens a turn of a chat at the start of a line ("System:"), in time linear in its length."""
+    pieces, end = [], 0
+    for speaker in _SPEAKER.finditer(text):
+        start = speaker.start()
+        while start > end and _LEADING.match(text[start - 1]):
+            start -= 1
+        line = start if start == 0 or text[start - 1] == "\n" else text.find("\n", start, speaker.start()) + 1
+        if line or start == 0:
+            pieces.append(text[end:line])
+            end = speaker.end()
+    return "".join([*pieces, text[end:]])
 
 
 def _stays(text: str, at: int, char: str) -> bool:
@@ -55,11 +73,15 @@ def _stays(text: str, at: int, char: str) -> bool:
 
 # --- style ------------------------------------------------------------------------------------------------------
 
-_BLOCKS = re.compile(r"^[ \t]*(?:```.*|~~~.*|[-*_=]{3,}[ \t]*|\|?[ \t:|-]*-{3,}[ \t:|-]*)$", re.MULTILINE)
+_BLOCKS = re.compile(
+    r"^(?:[ \t]*+(?:```.*|~~~.*|[-*_=]{3,}+[ \t]*+)|(?=[^\n]*---)[ \t:|-]++)$",
+    re.MULTILINE,
+)
 _LEADS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•‣◦▪–—·●○■□✓✔➤→][ \t]+|\(?\d{1,2}[.)][ \t]+)+", re.MULTILINE)
-_PAIRS = re.compile(r"(\*\*\*|\*\*|__|~~|`)(?=\S)(.+?)(?<=\S)\1")
+_PAIRS = re.compile(r"(\*\*\*|\*\*|__|~~|`)(?=\S)(.{1,500}?)(?<=\S)\1")
 _SINGLE = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])([^*_\n]+?)(?<=[^\s*_])\1(?![\w*])")
-_LINKS = re.compile(r"!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()\s]*\))*\)")
+_LINKS = re.compile(r"!?\[([^\]\n]*+)(\]\((?:[^()\s]|\([^()\s]*+\))*+\))?")
+"""A link, or an opening bracket without one: what is looked at once is not looked at again."""
 _ROWS = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
 _PICTURES = re.compile(
     "[\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff]+[ \t]?"
@@ -70,7 +92,7 @@ _PLAIN = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "’": "
 def without_style(text: str) -> str:
     """The text without marks by which one knows its author's habits: Markdown, bullets, emoji, curly quotes."""
     text = _ROWS.sub(lambda row: row[1].replace("|", ","), _BLOCKS.sub("", text))
-    text = _LEADS.sub("", _BLOCKS.sub("", _LINKS.sub(r"\1", text)))
+    text = _LEADS.sub("", _BLOCKS.sub("", _without_links(text)))
     for _ in range(_PASSES):
         before, text = text, _SINGLE.sub(r"\2", _PAIRS.sub(r"\2", text))
         if text == before:
@@ -78,3 +100,7 @@ def without_style(text: str) -> str:
     text = _PICTURES.sub("", text).translate(_PLAIN)
     text = re.sub(r"[ \t]+", " ", text)
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", text)).strip()
+
+
+def _without_links(text: str) -> str:
+    return _LINKS.sub(lambda link: link[1] if link[2] else link[0], text)

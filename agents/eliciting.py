@@ -18,6 +18,7 @@ from auditor.metrics.stopping import is_settled
 from auditor.models.structured import MoralJudgement, read
 from auditor.prompts import load_prompt
 from auditor.storage import results
+from auditor.text import cut_middle
 
 STAGE = "elicit"
 
@@ -123,7 +124,7 @@ def _read(context: Context, answer: Answer, model: str, cell: Cell, sample: int)
 
 def repair_call(context: Context, call: Call, trace: Trace, text: str | None) -> Call | None:
     """The second question, which shows the model its own answer; None where none is needed, or none is wanted."""
-    probe = context.config.direct
+    probe, max_chars = context.config.direct, context.config.probes.review.max_trace_chars
     if not probe.repair or trace.outcome is not Outcome.UNPARSED or not text:
         return None
     task = context.survey.task
@@ -134,5 +135,7 @@ def repair_call(context: Context, call: Call, trace: Trace, text: str | None) ->
         fields = question_fields(context.survey, trace.cell, ENGLISH)
         prompt, values = load_prompt(f"repair.{probe.mode}"), {end: fields[end] for end in ("never", "always")}
         problem = str(read(MoralJudgement, text))
-    question = prompt.render(**values, **({"problem": problem} if probe.mode == "structured" else {}))[-1]
-    return replace(call, messages=(*call.messages, Message("assistant", text), question))
+    question = prompt.render(
+        **values, **({"problem": cut_middle(problem, max_chars)} if probe.mode == "structured" else {})
+    )[-1]
+    return replace(call, messages=(*call.messages, Message("assistant", cut_middle(text, max_chars)), question))

@@ -13,9 +13,11 @@ from auditor.prompts.blinding import Giveaway, load_giveaway
 
 SHORTEST_STEM = 4
 """Letters down to which an ending is taken off a word."""
-_EDGE = "[\\w\u0900-\u0963]"
-"""A letter, or a vowel sign of Devanagari, which `\\w` does not know."""
-_EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
+EDGE = f"(?:[^\\W{_IDEOGRAPHS}]|[\u0900-\u0963])"
+"""A character that continues a word: a letter, digit or underscore, or a vowel sign of Devanagari, which `\\w` does not
+know. Japanese and Chinese characters do not: those languages write no spaces around a word in Latin letters."""
+_EAST_ASIAN = re.compile(f"[{_IDEOGRAPHS}]")
 _NEVER = "(?!)"
 
 
@@ -85,14 +87,14 @@ def _finder(words: tuple[Word, ...], language: str) -> _Finder:
             plain = _stem(plain, grammar)
             closed.add(plain)
         labels.setdefault(plain, (word.label, word.proper))
-    either = rf"(?P<word>{_trie(closed)}){grammar.after}|(?P<open>{_trie(opened)}){_EDGE}*"
-    loose = rf"(?<!{_EDGE}){_optional(grammar.before)}(?:{either})"
+    either = rf"(?P<word>{_trie(closed)}){grammar.after}|(?P<open>{_trie(opened)}){EDGE}*"
+    loose = rf"(?<!{EDGE}){_optional(grammar.before)}(?:{either})"
     codes = {w.text: w.label for w in words if w.exact}
     exact = "|".join(sorted(map(re.escape, codes), key=len, reverse=True)) or _NEVER
     return _Finder(
-        re.compile(rf"{loose}(?!{_EDGE})|(?P<inner>{_trie(inner)})"),
+        re.compile(rf"{loose}(?!{EDGE})|(?P<inner>{_trie(inner)})"),
         labels,
-        re.compile(rf"(?<!{_EDGE})(?:{exact})(?!{_EDGE})"),
+        re.compile(rf"(?<!{EDGE})(?:{exact})(?!{EDGE})"),
         codes,
     )
 

@@ -93,19 +93,22 @@ def _count(panels: Sequence[Panel], verdicts: Iterable[Verdict]) -> None:
 
 async def hear(context: Context, seats: Sequence[Seat]) -> list[Verdict]:
     """What the judges in some seats say, stored; a justification that is too long is asked for once more."""
-    config, words = context.config, context.config.probes.review.max_words
+    config, probe = context.config, context.config.probes.review
     texts = {id(seat.trace): seat.trace for seat in seats}
     shown = {key: blinded(config, context.survey, trace) for key, trace in texts.items()}
     calls = [review_call(config, context.survey, s.judge, s.trace, shown[id(s.trace)]) for s in seats]
     answers = await ask(context, STAGE, calls)
-    longer = {c.key: shorter_call(c, answers[c.key], words) for c in calls if c.key in answers}
+    limits = probe.max_words, probe.max_trace_chars
+    longer = {c.key: shorter_call(c, answers[c.key], *limits) for c in calls if c.key in answers}
     again = await ask(context, STAGE, [call for call in longer.values() if call is not None])
     verdicts = []
     for seat, call in zip(seats, calls, strict=True):
         if call.key in answers:
             second = longer[call.key]
             shorter = again.get(second.key) if second else None
-            said = read_verdict(answers[call.key], seat.judge.name, seat.trace, words, shorter, shape_of(call))
+            said = read_verdict(
+                answers[call.key], seat.judge.name, seat.trace, probe.max_words, shorter, shape_of(call)
+            )
             verdicts.append(replace(said, turn=seat.turn, always=seat.always or not config.panel.adaptive))
     await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
     return verdicts

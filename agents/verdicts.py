@@ -8,6 +8,7 @@ from typing import TypeAlias
 from auditor.domain import Answer, Call, Message, Outcome, Ruling, Trace, Verdict
 from auditor.models.structured import AnswerReview, TraceReview, read
 from auditor.prompts import load_prompt
+from auditor.text import cut_middle
 
 Review: TypeAlias = TraceReview | AnswerReview
 
@@ -56,15 +57,22 @@ def read_verdict(
     )
 
 
-def shorter_call(call: Call, answer: Answer, max_words: int) -> Call | None:
-    """The question to a judge whose justification is too long; None where it is not, or where there is none."""
+def shorter_call(call: Call, answer: Answer, max_words: int, max_chars: int) -> Call | None:
+    """The question to a judge whose justification is too long; None where it is not, or where there is none.
+
+    Args:
+        call, answer: the first question, and what the judge said.
+        max_words: of the justification.
+        max_chars: of the judge's own answer, as it is shown again.
+    """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None
     review = read(shape_of(call), answer.text)
     if isinstance(review, str) or _length(review.justification) <= max_words:
         return None
     asked = load_prompt("review.shorter").render(words=str(_length(review.justification)), max_words=str(max_words))
-    return replace(call, messages=(*call.messages, Message("assistant", answer.text), asked[-1]))
+    shown = Message("assistant", cut_middle(answer.text, max_chars))
+    return replace(call, messages=(*call.messages, shown, asked[-1]))
 
 
 def shape_of(call: Call) -> type[Review]:

@@ -1,32 +1,206 @@
-"""`python -m auditor` and the `auditor` script: run a command, and turn errors into one line and an exit code."""
+"""`python -m auditor` and the `auditor` script: run a command, and turn an error into one line and an exit code."""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import sys
+from contextlib import suppress
+from io import StringIO
+from typing import Any
+
+UNEXPECTED = "auditor failed unexpectedly"
+"""How the line begins that stands for an error in auditor itself. The tests look for it in what a command wrote."""
+DEBUG_VARIABLE = "AUDITOR_DEBUG"
+MAX_MESSAGE = 300
+ENVIRONMENT = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO", "EMFILE", "ENFILE", "ENAMETOOLONG", "ELOOP"),
+        *("EISDIR", "ENOTDIR", "ETXTBSY", "ENODEV", "ENXIO"),
+    )
+)
+"""Failures of files and disks, which no error in a program causes."""
+
+_CONVERSION = re.compile(r"Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
+"""How the command-line library, by pydantic, says that an option's value is of another kind."""
+
+unexpected: list[BaseException] = []
+"""What the last-resort handler reported in this process. A test that leaves something here fails."""
 
 
 def main() -> None:
     """Run the command line; never returns."""
-    from auditor.cli.app import app
-    from auditor.errors import AuditorError
-
-    debug = "--debug" in sys.argv
+    _open_streams()
+    is_debugging = "--debug" in sys.argv or os.environ.get(DEBUG_VARIABLE, "0") not in ("", "0")
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]  # taken before or after the command's name
     try:
-        app()
-    except AuditorError as error:
-        if debug:
-            raise
-        from auditor.cli.output import complain
+        code = _run()
+        sys.stdout.flush()
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the last resort
+        code = _report(_cause(error), is_debugging=is_debugging)
+    sys.exit(code)
 
+
+def _run() -> int:
+    from auditor.cli.app import app
+
+    _require_working_directory()
+    # Not standalone: usage errors are then raised, and reach the terminal sanitised.
+    code: object = app(prog_name="auditor", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _open_streams() -> None:
+    """Have three open streams that take any character.
+
+    A file that is opened while one of them is closed would get its number, and what is printed would go into that file.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if not _is_open(number):
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _require_working_directory() -> None:
+    from auditor.errors import UsageError
+
+    if {"-h", "--help", "--version"} & set(sys.argv):
+        return
+    try:
+        os.getcwd()
+    except OSError:
+        raise UsageError(
+            "the working directory was deleted or moved, so that no file can be found from here.",
+            "Change to a directory that exists, for example with: cd ~",
+        ) from None
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What is behind an error: of a group the member that says most, and what the command-line library wrapped."""
+    import typer
+
+    if isinstance(error, typer.Abort) and error.__cause__ is not None:
+        return error.__cause__
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    members = [_cause(member) for member in error.exceptions]
+    interrupts: list[BaseException] = [m for m in members if isinstance(m, KeyboardInterrupt)]
+    return (interrupts or [m for m in members if not _is_expected(m)] or members)[0]
+
+
+def _is_expected(error: BaseException) -> bool:
+    from auditor.errors import AuditorError
+
+    return isinstance(error, (AuditorError, KeyboardInterrupt, SystemExit)) or _is_environmental(error)
+
+
+def _is_environmental(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in ENVIRONMENT
+
+
+def _report(error: BaseException, *, is_debugging: bool) -> int:
+    """Say what is wrong in one line, and return the exit code."""
+    try:
+        return _say(error, is_debugging=is_debugging)
+    except OSError:  # standard error is closed or full
+        _abandon(sys.stderr)
+        return 1
+
+
+def _say(error: BaseException, *, is_debugging: bool) -> int:
+    from auditor.cli.output import complain, say
+    from auditor.errors import AuditorError
+
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1
+    if isinstance(error, BrokenPipeError):  # `auditor … | head`: the reader has what it wanted
+        _abandon(sys.stdout)
+        return 1
+    if is_debugging:
+        _say_traceback(error)
+    if isinstance(error, KeyboardInterrupt):
+        say("stopped.")
+        return 130
+    if isinstance(error, AuditorError):
         complain(error)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("stopped.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        return error.exit_code
+    if _is_usage(error):
+        return _say_usage(error)
+    if isinstance(error, OSError) and _is_environmental(error):
+        where = str(error.filename) if error.filename is not None else "a file or standard output"
+        complain(AuditorError(f"{where}: {error.strerror}.", "Check the name, the permissions and the free space."))
+        _abandon(sys.stdout)
+        return 1
+    unexpected.append(error)
+    say(f"{UNEXPECTED}: {_described(error)}. How to fix: Run it again with --debug, and report what it writes.")
+    return 1
+
+
+def _described(error: BaseException) -> str:
+    try:
+        message = " ".join(str(error).split()).rstrip(".")
+    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
+        message = ""
+    from auditor.text import shortened
+
+    return f"{type(error).__name__}: {shortened(message, MAX_MESSAGE)}" if message else type(error).__name__
+
+
+def _say_traceback(error: BaseException) -> None:
+    import traceback
+
+    from auditor.cli.output import say
+
+    with suppress(Exception):
+        say("".join(traceback.format_exception(error)).rstrip())
+
+
+def _is_usage(error: BaseException) -> bool:
+    """Whether it is the command-line library's own: an unknown option, a missing argument."""
+    import typer
+
+    return isinstance(error, typer.BadParameter.__mro__[2])  # ClickException, which typer does not export
+
+
+def _say_usage(error: Any) -> int:
+    from auditor.cli.output import say
+
+    text = StringIO()
+    error.show(file=text)
+    say(_CONVERSION.sub(_in_our_words, text.getvalue()).rstrip())
+    return int(error.exit_code)
+
+
+def _in_our_words(match: re.Match[str]) -> str:
+    return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"
+
+
+def _abandon(stream: Any) -> None:
+    """Send what a stream still holds to nowhere: at its end Python would complain that it cannot be written."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 if __name__ == "__main__":

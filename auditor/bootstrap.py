@@ -10,10 +10,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from auditor.redaction import RedactingFilter
+
 SETTINGS = {
     # litellm: prices from its own package instead of a look-up at import, and no `.env` file of anybody's.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_MODE": "PRODUCTION",
+    # litellm: its search for secrets by their shape takes cubic time, in the event loop; `auditor.redaction` does it.
+    "LITELLM_DISABLE_REDACT_SECRETS": "true",
     # litellm: one HTTP handler of its own for OpenAI's protocol too, at a third of the CPU time of OpenAI's library.
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
     # langgraph: a checkpoint is data and may not name code to run; nothing is traced to a server.
@@ -91,10 +95,14 @@ def redirecting() -> list[str]:
 
 
 def quiet() -> None:
-    """Keep other libraries' loggers to errors; their debug output holds prompts. pydantic warns of odd answers."""
+    """Keep other libraries' loggers to errors without secrets: their debug output holds prompts. pydantic warns of odd
+    answers."""
     warnings.filterwarnings("ignore", category=UserWarning, module="pydantic")
     for name in _NOISY:
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.ERROR)
+        if not any(isinstance(known, RedactingFilter) for known in logger.filters):
+            logger.addFilter(RedactingFilter())
 
 
 SELDOM = (10_000, 20, 100)

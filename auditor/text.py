@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import unicodedata
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _KEPT = frozenset("\n\t\u200c\u200d")  # the joiners shape words in Persian, Indic scripts and emoji
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
 _FORMULA = frozenset("=+-@\t\r")
+MAX_SHOWN = 60
+"""Characters of a name or a value that a message shows."""
 
 
 def defused(value: Any) -> Any:
@@ -20,6 +26,31 @@ def defused(value: Any) -> Any:
         return value
     seen = next((char for char in value if char in _FORMULA or (char.isprintable() and not char.isspace())), "")
     return f"'{value}" if seen in _FORMULA else value
+
+
+LEFT_OUT = " characters left out …]"
+"""End of the mark that stands where a text was cut."""
+
+
+def cut_middle(text: str, max_chars: int) -> str:
+    """The text, or its beginning and its end with a mark between them that says how many characters were left out.
+
+    Args:
+        text: any text.
+        max_chars: of what is returned, the mark included.
+    """
+    return text if len(text) <= max_chars else join_ends(text, text, max_chars, len(text))
+
+
+def join_ends(beginning: str, end: str, max_chars: int, length: int) -> str:
+    """The beginning and the end of a text of `length` characters, with a mark between them, in `max_chars`."""
+    room = max_chars - len(_mark(length))
+    first, last = beginning[: (room + 1) // 2], end[len(end) - min(len(end), room // 2) :]
+    return f"{first}{_mark(length - len(first) - len(last))}{last}"
+
+
+def _mark(left_out: int) -> str:
+    return f"\n[… {left_out:,}{LEFT_OUT}\n"
 
 
 def slug(text: str) -> str:
@@ -48,6 +79,45 @@ def visible(text: str) -> str:
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_SHOWN)
 
 
+def shortened(text: str, length: int = MAX_SHOWN) -> str:
+    """A text for a message: its beginning where it has more than `length` characters."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def plain_json(text: str) -> str:
+    """A document in JSON whose bytes do not act on a terminal: what `visible` would spell out becomes an escape.
+
+    Outside of strings JSON has nothing but ASCII, and `json.dumps` escapes all before U+0020, so that the document
+    keeps its meaning.
+    """
+    return text if text.isprintable() else text.translate(_ESCAPED)
+
+
+def map_strings(value: T, change: Callable[[str], str]) -> T:
+    """A copy of a dataclass instance or of decoded JSON with every string changed; the same object if none changes."""
+    new: Any = value
+    if type(value) is str:  # a StrEnum's member is not a text
+        new = change(str(value))
+    elif isinstance(value, (tuple, list)):
+        new = type(value)(map_strings(item, change) for item in value)
+    elif isinstance(value, dict):
+        new = {map_strings(name, change): map_strings(item, change) for name, item in value.items()}
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {field.name: map_strings(getattr(value, field.name), change) for field in dataclasses.fields(value)}
+        new = dataclasses.replace(value, **changed)
+    return value if new == value else new
+
+
+class _Escaped(dict[int, str]):
+    """Code point to what JSON has for it: itself, or `\\uXXXX`."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        is_kept = code == 0x0A or (code != _DELETE and _show(code) == char)
+        shown = self[code] = char if is_kept else json.dumps(char)[1:-1] if code > _DELETE else f"\\u{code:04x}"
+        return shown
+
+
 class _Shown(dict[int, str]):
     """Code point to what is shown for it, filled as characters are met."""
 
@@ -68,3 +138,4 @@ def _show(code: int) -> str:
 
 
 _SHOWN = _Shown()
+_ESCAPED = _Escaped()

@@ -20,6 +20,8 @@ class Giveaway(BaseModel):
         strip: pattern of the ending that is taken off a name before it is looked for.
         before, after: patterns of what grammar may put before and after what is left.
         joined: whether words are written together, so that they are looked for inside others.
+        introduces: pattern of what stands before a name ("my name is "), the space after it included.
+        short: ordinary words of two and three letters, folded to lower case without accents.
         myself: patterns of a model's descriptions of itself.
         countries: words by alpha-3 code; topics: words by the topic's English label. A word that ends in `*` is
             matched with any ending.
@@ -31,6 +33,8 @@ class Giveaway(BaseModel):
     before: str
     after: str
     joined: bool
+    introduces: str
+    short: frozenset[str]
     myself: tuple[re.Pattern[str], ...]
     countries: Mapping[str, tuple[str, ...]]
     topics: Mapping[str, tuple[str, ...]] = {}
@@ -39,6 +43,11 @@ class Giveaway(BaseModel):
     @classmethod
     def _split(cls, value: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         return {key: tuple(words.split("|")) for keys, words in value.items() for key in keys.split("|")}
+
+    @field_validator("short", mode="before")
+    @classmethod
+    def _listed(cls, value: str) -> list[str]:
+        return value.split()
 
     @field_validator("myself", mode="before")
     @classmethod

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from auditor.config.strict_yaml import parse_yaml
 from auditor.domain import Message
 from auditor.errors import ConfigError
+from auditor.input_files import MAX_SETTINGS_BYTES, read_text, require_file
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _FILE = re.compile(r"\A---\n(?P<front>.*?)\n---\n\[system\]\n(?P<system>.*?)\n\[user\]\n(?P<user>.*)\Z", re.DOTALL)
@@ -81,15 +83,14 @@ def read_prompt(path: str, language: str = "en") -> Prompt:
     Raises:
         ConfigError: there is none, or its front matter and its placeholders do not agree.
     """
-    try:
-        return _read_prompt(path, language, Path(path).stat().st_mtime_ns)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as a prompt: {error}.", "Name a UTF-8 file.") from None
+    file = Path(path)
+    require_file(file, ConfigError)
+    return _read_prompt(path, language, file.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=64)
 def _read_prompt(path: str, language: str, changed_at: int) -> Prompt:
-    return parse_prompt(Path(path).read_text(encoding="utf-8"), language, where=path)
+    return parse_prompt(read_text(Path(path), ConfigError, max_bytes=MAX_SETTINGS_BYTES), language, where=path)
 
 
 def parse_prompt(text: str, language: str, *, where: str) -> Prompt:
@@ -100,14 +101,23 @@ def parse_prompt(text: str, language: str, *, where: str) -> Prompt:
     """
     match = _FILE.match(text)
     if match is None:
-        raise ConfigError(f"{where}: needs front matter between '---' lines, then [system], then [user].")
+        raise ConfigError(
+            f"{where}: is not laid out as a prompt.",
+            "Begin with front matter between '---' lines, then write [system], then [user].",
+        )
     front = parse_yaml(match["front"], where)
     wanted = {"id", "version", "purpose", "fields"}
     if set(front) != wanted:
-        raise ConfigError(f"{where}: the front matter must have {sorted(wanted)}, but has {sorted(front)}.")
+        raise ConfigError(
+            f"{where}: the front matter has {_listed(front)}.", f"Give it {_listed(wanted)}, and no other keys."
+        )
+    _check_front(front, where)
     used = set(PLACEHOLDER.findall(match["system"] + match["user"]))
     if used != set(front["fields"]):
-        raise ConfigError(f"{where}: declares the fields {sorted(front['fields'])}, but uses {sorted(used)}.")
+        raise ConfigError(
+            f"{where}: declares the fields {_listed(front['fields'])}, but its text has {_listed(used)}.",
+            "Make the two the same.",
+        )
     return Prompt(
         id=front["id"],
         version=front["version"],
@@ -117,3 +127,18 @@ def parse_prompt(text: str, language: str, *, where: str) -> Prompt:
         system=match["system"].strip(),
         user=match["user"].strip(),
     )
+
+
+def _check_front(front: Mapping[str, Any], where: str) -> None:
+    fields, version = front["fields"], front["version"]
+    if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+        raise ConfigError(f"{where}: 'fields' is not a list of names.", "Write it as fields: [topic, country].")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ConfigError(f"{where}: 'version' is not a whole number.", "Write it as version: 1.")
+    for key in ("id", "purpose"):
+        if not isinstance(front[key], str):
+            raise ConfigError(f"{where}: '{key}' is not a text.", "Put it in quotes.")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

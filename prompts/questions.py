@@ -6,15 +6,16 @@ A wording keeps what a "yes" would mean, so that answers to two wordings can be 
 from __future__ import annotations
 
 import functools
-import tomllib
 from importlib import resources
 from typing import Annotated
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
+from auditor.config.explaining import explain
 from auditor.domain.semantic import FOUNDATIONS, Question
 from auditor.errors import ConfigError
+from auditor.input_files import parse_toml
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -54,14 +55,12 @@ def parse_questions(text: str, where: str) -> tuple[Question, ...]:
     Raises:
         ConfigError: it is not laid out as it must be; the message says where.
     """
+    data = parse_toml(text, where, ConfigError)
     try:
-        file = QuestionFile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{where}: not TOML: {error}.", "Mend that line.") from None
+        file = QuestionFile.model_validate(data)
     except pydantic.ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{where}: {place}: {first['msg']}.", "Each [[question]] has an id and a text.") from None
+        problem = explain(error, data, QuestionFile)
+        raise ConfigError(f"{where}: {problem}", "Each [[question]] has an id and a text.") from None
     return tuple(
         Question(
             id=entry.id,

@@ -29,6 +29,7 @@ from auditor.storage.tables import (
     TrialRow,
     VerdictRow,
 )
+from auditor.text import shortened
 
 DERIVED = (
     TraceRow,
@@ -90,7 +91,7 @@ def get(db: Database, name: str) -> Audit:
         return audit
     names = [a.name for a in all_audits(db)]
     hint = did_you_mean(name, names, f"It holds: {', '.join(names) or 'none yet'}.")
-    raise StorageError(f"the database {db.url} has no audit '{name}'.", hint)
+    raise StorageError(f"the database {db.url} has no audit '{shortened(name)}'.", hint)
 
 
 def all_audits(db: Database) -> list[Audit]:

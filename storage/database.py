@@ -91,7 +91,7 @@ def sqlite_path(url: str) -> Path | None:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number is the latter
         raise UsageError(f"'{shown(url)}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
     if (backend := parsed.get_backend_name()) not in BACKENDS:
         raise UsageError(f"auditor keeps no audits in '{backend}'.", f"Use {' or '.join(BACKENDS.values())}.")

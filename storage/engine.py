@@ -14,7 +14,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from auditor.errors import UsageError
+from auditor.config.bindings import is_loopback
+from auditor.errors import ConfigError, UsageError
+from auditor.redaction import remember
 from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log
 
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
@@ -24,6 +26,16 @@ WRITING, RUNNING = 0x61756469, 0x61756475
 WAIT, ASLEEP = "30s", "60s"
 LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HIDDEN = "***"
+MEND_URL = "Leave it out, or give the URL with --storage or AUDITOR_STORAGE."
+_PARAMETERS = """
+host hostaddr port user dbname database password options application_name client_encoding context sslmode sslrootcert
+sslcert sslkey sslcrl channel_binding require_auth gssencmode krbsrvname connect_timeout tcp_user_timeout
+target_session_attrs keepalives keepalives_idle keepalives_interval keepalives_count
+"""
+CONFIG_PARAMETERS = frozenset(_PARAMETERS.split())
+"""Parameters of a connection that a config may set: none names a server past `host` and `hostaddr`."""
+UNENCRYPTED = ("disable", "allow", "prefer")
+"""Values of `sslmode` with which a server may be sent plain text."""
 SECRET = re.compile(r"password|secret|token|key$", re.IGNORECASE)
 
 
@@ -31,7 +43,7 @@ def shown(url: str) -> str:
     """The URL as it may be printed and kept: no password in it."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return re.sub(r"//[^/@]*@", f"//{HIDDEN}@", url)
     query = {name: HIDDEN if SECRET.search(name) else value for name, value in parsed.query.items()}
     return parsed.set(query=query).render_as_string(hide_password=True)
@@ -67,6 +79,7 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
         UsageError: the driver that the URL names is not installed.
     """
     parsed = make_url(url)
+    remember(parsed.password, os.environ.get("PGPASSWORD"))
     try:
         if parsed.get_backend_name() == "sqlite":
             return _immutable_file(parsed) if immutable else _file(parsed, foreign_keys)
@@ -144,6 +157,37 @@ def _connect_args(url: URL) -> dict[str, Any]:
     if not is_local and "sslmode" not in url.query and "PGSSLMODE" not in os.environ:
         found["sslmode"] = "require"
     return found
+
+
+def named_servers(url: str) -> list[str]:
+    """The servers on other machines that the database URL of a config names, with their ports where it has any.
+
+    Raises:
+        ConfigError: the URL sets what could lead to another server, or to a connection in plain text.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() != "postgresql":
+            return []
+        _, settings = parsed.get_dialect()().create_connect_args(parsed)
+    except (ArgumentError, NoSuchModuleError, ImportError):
+        return []  # it cannot be opened either, and the error of opening it says why
+    if unknown := sorted(settings.keys() - CONFIG_PARAMETERS):
+        raise ConfigError(f"storage: a config may not set the parameter '{unknown[0]}' of the database URL.", MEND_URL)
+    ports = str(settings.get("port") or "").split(",")
+    names = [name for key in ("host", "hostaddr") for name in str(settings.get(key) or "").split(",")]
+    remote = [(name, ports[min(i, len(ports) - 1)]) for i, name in enumerate(names) if _is_remote(name)]
+    if remote and settings.get("sslmode") in UNENCRYPTED:
+        raise ConfigError(
+            f"storage: a config may not set sslmode={settings['sslmode']} for {remote[0][0]}, which allows plain text.",
+            MEND_URL,
+        )
+    return [f"{f'[{name}]' if ':' in name else name}:{port}".rstrip(":").lower() for name, port in remote]
+
+
+def _is_remote(host: str) -> bool:
+    """Whether a PostgreSQL host is on another machine: neither empty, nor a Unix socket, nor the loopback interface."""
+    return bool(host) and not host.startswith(("/", "@")) and not is_loopback(host)
 
 
 def _take_turns(connection: Connection) -> None:

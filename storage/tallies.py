@@ -39,7 +39,10 @@ from auditor.storage.tables import (
     TrialRow,
     VerdictRow,
 )
+from auditor.text import LEFT_OUT
 
+MAX_LABEL_GROWTH = 10
+"""A label is at most so many times as long as the word that it replaces ("US", "[another country]")."""
 T = TypeVar("T")
 Columns = ReadOnlyColumnCollection[str, Any]
 
@@ -205,6 +208,28 @@ def repair_tallies(db: Database, audit_id: int) -> list[RepairTally]:
     read = _count_if(t.c.outcome == Outcome.OK.value)
     query = select(t.c.model, func.count(), read).where(*where).group_by(t.c.model).order_by(t.c.model)
     return _load(db, RepairTally._make, query)
+
+
+def shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[str, int]:
+    """How many traces of each model were shortened for a judge, as the recorded requests say.
+
+    Args:
+        db: the database.
+        audit_id: the audit's.
+        max_chars: of a text that a judge is shown. What is far shorter is not looked at.
+    """
+    trace, verdict, answer = (table_of(row) for row in (TraceRow, VerdictRow, AnswerRow))
+    place = ("audit_id", "model", "country", "topic", "sample")
+    asked = (
+        select(literal(1))
+        .select_from(verdict.join(answer, answer.c.key == verdict.c.key))
+        .where(*(verdict.c[name] == trace.c[name] for name in place), answer.c.request.contains(LEFT_OUT))
+        .correlate(trace)
+        .exists()
+    )
+    long = func.length(trace.c.text) > max_chars // MAX_LABEL_GROWTH
+    query = select(trace.c.model, func.count()).where(trace.c.audit_id == audit_id, long, asked)
+    return dict(_load(db, tuple, query.group_by(trace.c.model)))
 
 
 def contrast_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from unittest import mock
+
+import pytest
 
 from auditor.__main__ import main
 
@@ -44,12 +45,8 @@ def run(words: Sequence[str], given: str = "") -> Done:
 
 
 def _code() -> int:
-    """What the process would end with; an error that is not caught goes to standard error, as Python has it."""
-    try:
+    """What the process would end with."""
+    with pytest.raises(SystemExit) as ended:
         main()
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
-    except Exception:  # noqa: BLE001 - as the interpreter would
-        traceback.print_exc()
-        return 1
-    return 0
+    assert isinstance(ended.value.code, int)
+    return ended.value.code

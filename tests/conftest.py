@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import traceback
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already: threads of each would spin in wait
 
@@ -14,6 +15,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from auditor.__main__ import UNEXPECTED, unexpected
+from auditor.redaction import Redactor
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer
 from tests.made_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
@@ -40,6 +43,7 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
             monkeypatch.delenv(name)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr("auditor.redaction._redactor", Redactor(()))
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
 
 
@@ -47,6 +51,25 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_waiting_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scripted server needs no time to recover."""
     monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+
+
+@pytest.fixture
+def unexpected_errors() -> Iterator[list[BaseException]]:
+    """What the last-resort handler reported, for tests of the handler itself; it fails no test that takes this."""
+    unexpected.clear()
+    yield unexpected
+    unexpected.clear()
+
+
+@pytest.fixture(autouse=True)
+def no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A command that ends in the last-resort handler fails its test, whatever the test looks at."""
+    yield
+    if "unexpected_errors" in request.fixturenames or not unexpected:
+        return
+    error = unexpected[0]
+    unexpected.clear()
+    pytest.fail(f"{UNEXPECTED}: {''.join(traceback.format_exception(error))}")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 
 from auditor import bootstrap
-from auditor.__main__ import main
+from auditor.__main__ import UNEXPECTED, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
@@ -65,6 +65,7 @@ class Running:
             raise TimeoutExpired(self.args, timeout or 0.0)
         out, err = ((Path(self._streams.name) / name).read_text(encoding="utf-8") for name in STREAMS)
         self._streams.cleanup()
+        assert UNEXPECTED not in err, err
         return out, err
 
 

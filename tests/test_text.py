@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from dataclasses import dataclass
 
 import pytest
 
-from auditor.text import slug, visible
+from auditor.text import cut_middle, map_strings, plain_json, shortened, slug, visible
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,19 @@ def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
     assert not set(everything) & set(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x61C, 0x2028, 0x2029]))
 
 
+def test_json_for_a_terminal_has_nothing_that_acts_and_stays_the_same_document() -> None:
+    everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
+    text = plain_json(json.dumps({everything: [everything]}, ensure_ascii=False, indent=1))
+    assert json.loads(text) == {everything: [everything]}
+    assert visible(text) == text
+    assert plain_json('"é 日本 \x9b"') == '"é 日本 \\u009b"'
+
+
+def test_a_long_name_is_shortened() -> None:
+    assert shortened("a" * 60) == "a" * 60
+    assert shortened("a" * 61) == "a" * 59 + "…"
+
+
 def test_once_is_enough() -> None:
     once = visible("\x1b\u202e\ud800")
     assert visible(once) == once
@@ -59,3 +75,36 @@ def test_once_is_enough() -> None:
 )
 def test_a_slug_is_a_file_name_and_no_path(name: str, file: str) -> None:
     assert slug(name) == file
+
+
+@pytest.mark.parametrize("length", [0, 1, 499, 500, 501, 502, 600, 5_000, 1_600_000])
+def test_a_long_text_is_cut_in_the_middle_and_says_how_much_is_left_out(length: int) -> None:
+    text = "".join(chr(ord("a") + i % 26) for i in range(length))
+    cut = cut_middle(text, 500)
+    assert len(cut) <= 500
+    if length <= 500:
+        assert cut == text
+        return
+    beginning, number, end = re.split(r"\n\[… ([\d,]+) characters left out …\]\n", cut)
+    assert text.startswith(beginning)
+    assert text.endswith(end)
+    assert len(beginning) + len(end) + int(number.replace(",", "")) == length
+    assert min(len(beginning), len(end)) > 200
+
+
+def test_every_string_is_changed_at_any_depth_and_what_is_unchanged_stays_the_same() -> None:
+    @dataclass(frozen=True)
+    class Inner:
+        error: str | None
+        body: bytes
+
+    @dataclass(frozen=True)
+    class Outer:
+        text: str
+        number: int
+        inner: tuple[Inner, ...]
+
+    record = Outer("a", 3, (Inner("b", b"c"), Inner(None, b"")))
+    assert map_strings(record, str.upper) == Outer("A", 3, (Inner("B", b"c"), Inner(None, b"")))
+    assert map_strings(record, str.lower) is record
+    assert map_strings({"a": ["b", 1, None]}, str.upper) == {"A": ["B", 1, None]}

@@ -10,9 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
-import rich
-import textual
-from rich.segment import Segments
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.content import Content
@@ -191,12 +188,11 @@ class ReviewApp(App[None]):
         self._afterwards.leave(self._desks.values())
 
     def _fatal_error(self) -> None:
-        """As the library's, but without the values of local variables, among which may be a URL with a password."""
-        from rich.traceback import Traceback  # loads a highlighter of source code, which nothing else needs
+        """End the app after an unexpected error, which `run_review` then raises.
 
+        The library would print a traceback with the values of local variables, among which may be a password.
+        """
         self.bell()
-        traceback = Traceback(show_locals=False, width=None, suppress=[rich, textual])
-        self._exit_renderables.append(Segments(self.console.render(traceback, self.console.options)))
         self._close_messages_no_wait()
 
     # --- actions
@@ -277,6 +273,7 @@ def run_review(
     Raises:
         StorageError: no such database or audit.
         ConfigError: the reviewer's settings are wrong.
+        Exception: whatever ended the app unexpectedly.
     """
     settings = load_settings()
     with open_database(storage_url, create=False) as db:
@@ -294,3 +291,5 @@ def run_review(
         with collecting_at_rest(app):
             app.run()
         app.finish()
+        if app._exception is not None:
+            raise app._exception

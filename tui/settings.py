@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ import platformdirs
 
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.files import make_folder, write_whole
+from auditor.input_files import read_toml
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS
 from auditor.tui.theme import DARK
@@ -92,15 +92,15 @@ def load_settings(folder: Path | None = None) -> Settings:
 
 
 def _given(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not path.exists():
         return {}
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}.", "Mend that line.") from None
+    given = read_toml(path, ConfigError)
     for key in given:
         if key not in KNOWN:
             raise ConfigError(f"{path}: unknown key '{key}'.", _hint(key, KNOWN))
+    for key in ("keys", "filters"):
+        if not isinstance(given.get(key, {}), dict):
+            raise ConfigError(f"{path}: '{key}' must be a table.", f"Write it below a line [{key}].")
     return given
 
 

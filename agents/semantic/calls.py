@@ -11,6 +11,7 @@ from auditor.domain import Call, Message, Purpose, derive_seed
 from auditor.domain.semantic import Question
 from auditor.models.structured import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Structure, Support
 from auditor.prompts import load_prompt
+from auditor.text import cut_middle
 
 PARAPHRASE_TEMPERATURE = 1.0
 PARAPHRASE_WORDS = 40
@@ -35,7 +36,11 @@ def answer_call(
     """
     probe = probe_of(config)
     template = "semantic.answer" if rule is None else "semantic.follow"
-    fields = {"question": question, "max_words": str(probe.max_words), **({} if rule is None else {"rule": rule})}
+    fields = {
+        "question": question,
+        "max_words": str(probe.max_words),
+        **({} if rule is None else {"rule": shown(config, rule)}),
+    }
     chosen = probe.temperature if model.temperature is None else model.temperature
     return _call(
         config,
@@ -53,7 +58,7 @@ def answer_call(
 def choice_call(config: AuditConfig, model: ModelSection, question: str, choices: Sequence[str]) -> Call:
     """Which of several answers to a wording is right, and why."""
     probe = probe_of(config)
-    listed = "\n".join(f"{i}. {choice}" for i, choice in enumerate(choices, 1))
+    listed = "\n".join(f"{i}. {shown(config, choice)}" for i, choice in enumerate(choices, 1))
     messages = load_prompt("semantic.choice").render(
         preamble=model.system, question=question, choices=listed, max_words=str(probe.max_words)
     )
@@ -73,7 +78,7 @@ def rule_call(config: AuditConfig, model: ModelSection, question: str, answer: s
     """The rule of thumb that an answer follows."""
     probe = probe_of(config)
     messages = load_prompt(f"semantic.rule.{probe.mode}").render(
-        preamble=model.system, question=question, answer=answer, max_words=str(probe.rot_words)
+        preamble=model.system, question=question, answer=shown(config, answer), max_words=str(probe.rot_words)
     )
     return _call(
         config,
@@ -109,12 +114,18 @@ def pair_call(
     config: AuditConfig, judge: ModelSection, purpose: Purpose, question: str, first: str, second: str
 ) -> Call:
     """A judge's question about two answers: does the second follow from the first, or do they contradict each other?"""
+    first, second = shown(config, first), shown(config, second)
     structure = Support if purpose is Purpose.CONSISTENCY else Contradiction
     marks = fence(first + second, config.seed, question)
     messages = load_prompt(f"semantic.{purpose.value}").render(
         preamble=judge.system, question=question, first=first, second=second, fence=marks
     )
     return _call(config, judge, purpose, messages, temperature=0.0, max_tokens=200, structure=structure, words=40)
+
+
+def shown(config: AuditConfig, text: str) -> str:
+    """What a model wrote, as another is shown it: no longer than `probes.review.max_trace_chars`."""
+    return cut_middle(text, config.probes.review.max_trace_chars)
 
 
 def probe_of(config: AuditConfig) -> SemanticProbe:

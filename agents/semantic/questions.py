@@ -9,6 +9,7 @@ from pathlib import Path
 from auditor.config.semantic import BUILT_IN, SemanticProbe
 from auditor.domain.semantic import FOUNDATIONS, Question, Wording
 from auditor.errors import ConfigError, ImportFileError
+from auditor.input_files import read_text
 from auditor.metrics.paraphrase import plain
 from auditor.prompts.questions import built_in_questions, parse_questions
 from auditor.surveys.tables import Row, read_rows
@@ -17,6 +18,7 @@ REQUIRED = ("question_id", "question")
 OPTIONAL = ("paraphrase", "paraphrased", "foundation", "topics", "language")
 MANY = "|"
 """Between several topics in one cell."""
+MAX_QUESTION_BYTES = 10_000_000
 
 
 def planned_questions(probe: SemanticProbe) -> list[Question]:
@@ -62,7 +64,7 @@ def load_questions(source: str) -> Sequence[Question]:
 
 
 def _from_toml(path: Path) -> list[Question]:
-    questions = list(parse_questions(path.read_text(encoding="utf-8"), str(path)))
+    questions = list(parse_questions(read_text(path, ConfigError, max_bytes=MAX_QUESTION_BYTES), str(path)))
     ids = [q.id for q in questions]
     if twice := sorted({i for i in ids if ids.count(i) > 1}):
         raise ImportFileError(f"{path}: the id '{twice[0]}' is there twice.", "Give each question its own.")

@@ -31,7 +31,9 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (or set AUDITOR_DEBUG=1).")
+    ] = False,
 ) -> None:
     """Audit the moral alignment of language models across cultures, and show how far the result can be trusted."""
 

@@ -10,12 +10,17 @@ from urllib.parse import urlsplit
 from auditor.cli.checks import Check, check_machine
 from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.errors import AuditorError
+from auditor.redaction import redact
 
 CONNECT_S = 3.0
 
 
 def check_all(path: Path | None, storage: str | None) -> list[Check]:
-    """Every check in order; with a config, what that audit needs too."""
+    """Every check in order; with a config, what that audit needs too. No text holds a secret."""
+    return [Check(c.state, c.name, redact(c.found), redact(c.mend)) for c in _all(path, storage)]
+
+
+def _all(path: Path | None, storage: str | None) -> list[Check]:
     from auditor.config import load_config
     from auditor.run import storage_url
 
@@ -25,7 +30,10 @@ def check_all(path: Path | None, storage: str | None) -> list[Check]:
         config = load_config(path)
     except AuditorError as error:
         return [*check_machine(storage_url(storage)), _failed("config", error)]
-    url = storage_url(storage, config)
+    try:
+        url = storage_url(storage, config)
+    except AuditorError as error:
+        return [*check_machine(None), _failed("storage", error)]
     return [*check_machine(url), *_checks(config, url)]
 
 
@@ -61,8 +69,10 @@ def _checks(config: AuditConfig, url: str) -> Iterator[Check]:
         return
     for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
         yield from _model(model, is_asked_here=config.run.engine == "local")
-    yield from _trust(config)
-    if config.run.engine == "ray":
+    yield from _short_secrets(config)
+    trust = list(_trust(config))
+    yield from trust
+    if config.run.engine == "ray" and all(check.state != "FAIL" for check in trust):
         yield _tried("cluster", lambda: _cluster(config, url))
     if config.limits.budget_usd is not None:
         yield _tried("budget", lambda: _budget(config))
@@ -140,6 +150,14 @@ def _trust(config: AuditConfig) -> Iterator[Check]:
         yield _failed("keys and hosts", error)
         return
     yield Check("ok", "keys and hosts", destinations(config))
+
+
+def _short_secrets(config: AuditConfig) -> Iterator[Check]:
+    from auditor.run.keys import short_secrets_note
+
+    if (note := short_secrets_note(config)) is not None:
+        found, _, fix = note.removeprefix("Warning: ").partition(" How to fix: ")
+        yield Check("warn", "length of keys", found, fix[0].upper() + fix[1:])
 
 
 def _budget(config: AuditConfig) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import command, put, put_json, say, table
+from auditor.cli.output import command, put, put_json, put_json_text, say, table
 
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
@@ -58,6 +58,8 @@ def run(
     from auditor.errors import Interrupted
     from auditor.run import planned_survey, run_audit
 
+    if ray_address is not None:
+        os.environ["RAY_ADDRESS"] = ray_address  # the user's own choice, which needs no trust
     loaded = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)
     format_ = _format_of(report, None) if report else None
     if report is not None:
@@ -126,7 +128,7 @@ def report(
     format_ = _format_of(output, format)
     made = open_audit(audit, storage=storage).report()
     if output is None and format_ != "html":
-        put(render(made, format_))
+        (put_json_text if format_ == "json" else put)(render(made, format_))
         return
     _write(made, output or Path(f"{audit}.html"), format_)
 

@@ -27,9 +27,10 @@ class Check(NamedTuple):
     mend: str = ""
 
 
-def check_machine(url: str) -> list[Check]:
-    """What any audit needs, with a database at this URL."""
-    return [_python(), *_packages(), _sqlite(), _storage(url), *_permissions(url), *_weights()]
+def check_machine(url: str | None) -> list[Check]:
+    """What any audit needs, with a database at this URL; None opens none."""
+    storage = [] if url is None else [_storage(url), *_permissions(url)]
+    return [_python(), *_packages(), _sqlite(), *storage, *_weights()]
 
 
 def _python() -> Check:

@@ -110,6 +110,8 @@ def _say_traces(audit: str, counts: Imported, storage: str | None) -> None:
         say(f"  {_plural(counts.empty, 'row')} without a readable score: counted by cause, see the report's coverage.")
     if counts.not_in_survey:
         say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
+    for note in counts.notes:
+        say(f"  {note}")
     then = command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
     say(f"Next: {command('report', audit, storage=storage)}, or {then}")
 
@@ -198,7 +200,10 @@ def import_answers(
 
     Example: auditor import answers answers.csv --audit published
     """
+    import pydantic
+
     from auditor.cli.progress import embedding_bar
+    from auditor.config.explaining import explain
     from auditor.config.semantic import SemanticProbe
     from auditor.errors import UsageError
     from auditor.imports.answers import import_answers as import_
@@ -206,9 +211,8 @@ def import_answers(
     chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
     try:
         probe = SemanticProbe.model_validate(chosen | {"rivals": [r.strip() for r in rivals.split(",") if r.strip()]})
-    except ValueError as error:
-        first = error.errors()[0] if hasattr(error, "errors") else {"loc": ("",), "msg": str(error)}
-        raise UsageError(f"--{first['loc'][0]}: {first['msg']}.".replace("_", "-"), "See --help.") from None
+    except pydantic.ValidationError as error:
+        raise UsageError(f"the options of this command: {explain(error, chosen, SemanticProbe)}") from None
     with embedding_bar() as embedded:
         made = import_(file, audit=audit, probe=probe, model=model, storage=storage, embedded=embedded)
     what = f"{_plural(made.questions, 'question')} and {_plural(made.models, 'model')} in audit '{audit}'"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put, put_bare, put_json, say
+from auditor.cli.output import put, put_json, say
 
 export_app = typer.Typer(name="export", help="Write tables out for other programs.", no_args_is_help=True)
 
@@ -52,7 +52,7 @@ def export_ratings(
     with open_database(storage_url(storage), create=False) as db:
         n = write_ratings(db, audits.get(db, audit), text, form.value, raw=raw)
     if output is None:
-        put_bare(text.getvalue())
+        put(text.getvalue())
         return
     write_whole(text.getvalue(), output)
     say(f"{n} ratings: {output.resolve()}")

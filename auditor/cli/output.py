@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.errors import AuditorError
 from auditor.files import writing
-from auditor.text import visible
+from auditor.redaction import redact
+from auditor.text import plain_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,18 +34,14 @@ def console(*, data: bool = False) -> Console:
 
 def say(text: str = "") -> None:
     """Tell the person something."""
-    print(visible(text), file=sys.stderr)
+    print(visible(redact(text)), file=sys.stderr)
 
 
 def put(text: str) -> None:
-    """Write data, byte for byte as it is."""
-    put_bare(text if text.endswith("\n") else text + "\n")
-
-
-def put_bare(text: str) -> None:
-    """Write data, without a line's end added."""
+    """Write data, byte for byte as it is; only a terminal gets no character that would act on it."""
+    shown = visible(text) if sys.stdout.isatty() else text
     with _to_standard_output():
-        sys.stdout.write(text)
+        sys.stdout.write(shown if shown.endswith("\n") or not shown else shown + "\n")
 
 
 @contextmanager
@@ -63,7 +60,19 @@ def _to_standard_output() -> Iterator[None]:
 
 def put_json(value: Any) -> None:
     """Write data as JSON."""
-    put(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    put_json_text(json.dumps(value, indent=2, ensure_ascii=not takes_unicode(), allow_nan=False))
+
+
+def put_json_text(text: str) -> None:
+    """Write a document in JSON. What would act on a terminal is escaped there, and it stays the same document."""
+    if not takes_unicode():
+        text = json.dumps(json.loads(text), indent=2, allow_nan=False)
+    put(plain_json(text) if sys.stdout.isatty() else text)
+
+
+def takes_unicode() -> bool:
+    """Whether standard output takes every character; in a locale without Unicode JSON has to be plain ASCII."""
+    return (sys.stdout.encoding or "utf-8").lower().startswith("utf")
 
 
 def complain(error: AuditorError) -> None:
@@ -89,7 +98,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: boo
 
     shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        shown.add_column(column, overflow="fold")
+        shown.add_column(Text(visible(column)), overflow="fold")  # as a string it would be read as markup
     for row in rows:
         shown.add_row(*(Text("–" if value is None else _in_place(visible(str(value)))) for value in row))
     with _to_standard_output():

@@ -47,18 +47,24 @@ def trust(
     """Allow the keys that a config names to go to the servers that it names; read it first.
 
     Only keys with an api_base need this: without one, a key goes to its provider's own servers. Credentials of this
-    machine, which sign requests to Bedrock and Vertex AI without any key in the config, need it always.
+    machine, which sign requests to Bedrock and Vertex AI without any key in the config, need it always. So do a
+    PostgreSQL server and a Ray cluster that the config names.
 
     Example: auditor trust examples/local-server.toml
     """
     from auditor.config import load_config
     from auditor.config.trust import bindings_of, trust, trust_file
+    from auditor.storage.engine import named_servers
 
-    asked = bindings_of(load_config(config))
+    loaded = load_config(config)
+    asked = bindings_of(loaded, named_servers(loaded.storage) if loaded.storage else ())
     fresh = trust(asked)
     for binding in asked:
-        say(f"{binding.key} may go to {binding.host}{'' if binding in fresh else ' (as before)'}")
-    say(f"Written to {trust_file()}" if fresh else "Nothing to allow: no key goes to a server that the config names.")
+        say(f"Allowed: {binding}{'' if binding in fresh else ' (as before)'}")
+    nothing_new = (
+        "No new line is needed." if asked else "Nothing to allow: no key goes to a server that the config names."
+    )
+    say(f"Written to {trust_file()}" if fresh else nothing_new)
 
 
 def doctor(

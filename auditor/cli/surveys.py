@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ app = typer.Typer(name="surveys", help="Ground truth: what people find acceptabl
 WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a place of its own."""
 Z_95 = 1.959964
+MAX_FINDINGS = 20
+"""Findings of one check that are shown."""
 Name = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
 
 
@@ -112,19 +115,29 @@ def show(
 def check(source: Name, as_json: AsJson = False) -> None:
     """Say what is odd in a survey: exit code 1 if anything is, 0 if nothing.
 
+    Of one kind of finding the first 20 are shown; --json has all.
+
     Example: auditor surveys check my_wvs.csv
     """
-    from auditor.surveys import check_survey, load_facts, load_survey
+    from auditor.surveys import findings, load_facts, load_survey
 
     survey = load_survey(source)
-    found = check_survey(survey, load_facts(source))
+    by_check = findings(survey, load_facts(source))
+    n = sum(map(len, by_check))
     if as_json:
-        put_json({"survey": survey.name, "odd": found})
+        put_json({"survey": survey.name, "odd": [line for lines in by_check for line in lines]})
     else:
-        table(["odd"], [[line] for line in found]) if found else None
-        say(f"{survey.name}: {_size(survey)}; {len(found) or 'nothing'} odd.")
-    if found:
+        rows = [[line] for lines in by_check for line in _capped(lines)]
+        table(["odd"], rows) if rows else None
+        say(f"{survey.name}: {_size(survey)}; {n or 'nothing'} odd.")
+    if n:
         raise typer.Exit(1)
+
+
+def _capped(lines: Sequence[str]) -> list[str]:
+    """The first findings of one check, and a line that counts the rest."""
+    more = len(lines) - MAX_FINDINGS
+    return [*lines[:MAX_FINDINGS], *([f"… and {more:,} more of this kind; --json lists all."] if more > 0 else [])]
 
 
 @app.command("regions")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from auditor.config.phrasing import check_language
-from auditor.config.probes import DirectProbe, Probes
+from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
 from auditor.config.rules import (
     is_same_model,
     require_different,
@@ -80,7 +80,8 @@ class AuditConfig(Section):
     batch: BatchSection | None = None
     """Half the price, within a day: how calls go out; it changes no result."""
     storage: str | None = None
-    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last."""
+    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last. A server on another
+    machine that only the config names must be allowed first: `auditor trust CONFIG`."""
     seed: int = 0
     """Seed of all sampling; each sample's own seed is derived from it."""
 
@@ -89,7 +90,8 @@ class AuditConfig(Section):
     def _no_password(cls, value: str | None) -> str | None:
         if value is not None and re.search(r"//[^/@]*:[^/@]+@|[?&]\w*password=", value):
             raise ValueError(
-                "the URL holds a password, which no config may. Take it out; set PGPASSWORD, or keep it in ~/.pgpass."
+                "the URL holds a password, which no config may. "
+                "How to fix: Take it out; set PGPASSWORD, or keep it in ~/.pgpass."
             )
         return value
 
@@ -98,9 +100,9 @@ class AuditConfig(Section):
     def _known_languages(cls, value: str | list[str]) -> str | list[str]:
         chosen = [value] if isinstance(value, str) else value
         if not chosen:
-            raise ValueError("the list is empty. Name at least one language.")
+            raise ValueError("the list is empty. How to fix: Name at least one language.")
         if len(set(chosen)) < len(chosen):
-            raise ValueError("a language is there twice. Name each once.")
+            raise ValueError("a language is there twice. How to fix: Name each once.")
         for name in chosen:
             check_language(name, (*LANGUAGES, NATIVE))
         return value
@@ -151,15 +153,15 @@ class AuditConfig(Section):
             require_task_that_stands_alone(self.probes, self.languages, has_survey=self.survey is not None)
         elif self.survey is None and asking:
             raise ValueError(
-                f"the key 'survey' is missing. Add it; the probe '{asking[0]}' asks about its countries and topics. "
-                "Or add 'task', to ask questions of your own."
+                f"the key 'survey' is missing. How to fix: Add it; the probe '{asking[0]}' asks about its countries "
+                "and topics. Or add 'task', to ask questions of your own."
             )
         return self
 
     @model_validator(mode="after")
     def _batches_from_one_process(self) -> AuditConfig:
         if self.batch is not None and self.run.engine != "local":
-            raise ValueError("batch: batches go out from one process. Leave out this table, or run.engine.")
+            raise ValueError("batch: batches go out from one process. How to fix: Leave out this table, or run.engine.")
         return self
 
     @model_validator(mode="after")
@@ -167,7 +169,7 @@ class AuditConfig(Section):
         if self.direct.target_width is not None and self.probes.logprob:
             raise ValueError(
                 "probes.direct.target_width: the probe 'logprob' is of all cells, so that the two could not be set "
-                "beside each other. Leave out one of them."
+                "beside each other. How to fix: Leave out one of them."
             )
         return self
 
@@ -176,12 +178,14 @@ class AuditConfig(Section):
         for model in self.models:
             if model.model.startswith(REPLAY) and model.answers is None:
                 raise ValueError(
-                    f"model '{model.name}' replays answers, but of no file. Set its key 'answers' to one with "
-                    "model,country,topic,sample,text."
+                    f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one "
+                    "with model,country,topic,sample,text."
                 )
         for judge in self.judges if isinstance(self.judges, list) else ():
             if judge.model.startswith(REPLAY):
-                raise ValueError(f"judge '{judge.name}': recorded answers cannot judge. See `auditor import verdicts`.")
+                raise ValueError(
+                    f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`."
+                )
         return self
 
     @model_validator(mode="after")
@@ -191,7 +195,7 @@ class AuditConfig(Section):
                 if model.weights is None and not model.model.startswith(EMBEDDED):
                     raise ValueError(
                         f"model '{model.name}' has no weights on this machine, which probes.logprob.method = "
-                        "'continuation' needs. Set its key 'weights', or another method."
+                        "'continuation' needs. How to fix: Set its key 'weights', or another method."
                     )
         return self
 
@@ -201,15 +205,19 @@ class AuditConfig(Section):
         if logic is None:
             return self
         if logic.cot and logic.answer == "probability":
-            raise ValueError("probes.logic.cot: the next token is no chain of thought. Leave out one of the two.")
+            raise ValueError(
+                "probes.logic.cot: the next token is no chain of thought. How to fix: Leave out one of the two."
+            )
         if logic.items == "topics" and self.survey is None:
-            raise ValueError("the key 'survey' is missing. Add it; the probe 'logic' compares its topics.")
+            raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
         if logic.items == "traces" and not self.probes.direct:
-            raise ValueError("probes.logic.items: there are no traces without the probe 'direct'. Add direct = {}.")
+            raise ValueError(
+                "probes.logic.items: there are no traces without the probe 'direct'. How to fix: Add direct = {}."
+            )
         if logic.items in ("topics", "traces") and logic.relation != "preference":
             raise ValueError(
                 f"probes.logic.relation: {logic.items} are compared by preference. "
-                "Name a file of items for other relations."
+                "How to fix: Name a file of items for other relations."
             )
         return self
 
@@ -225,7 +233,7 @@ class AuditConfig(Section):
             if self.judges != [] and not self.judges_of(model.name):
                 raise ValueError(
                     f"model '{model.name}' has no judge: a model never judges itself{self._nor_its_family(model)}. "
-                    "Add another model or judge, or set judges = [] for no review."
+                    "How to fix: Add another model or judge, or set judges = [] for no review."
                 )
         if self.probes.direct and self.judges != []:
             require_seats(self.panel, {m.name: len(self.judges_of(m.name)) for m in self.models})
@@ -241,12 +249,12 @@ class AuditConfig(Section):
         if probe is None:
             return self
         if (probe.encoder or self.embedding.model) == "none":
-            raise ValueError("the probe 'semantic' needs a sentence encoder. Name one under embedding.")
+            raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
         known = list(dict.fromkeys(m.name for m in [*self.models, *self.judge_models]))
         for key, name in probe.helpers.items():
             if name not in known:
                 hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
-                raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. {hint}")
+                raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
         return self
 
     @property
@@ -287,11 +295,14 @@ class AuditConfig(Section):
         """SHA-256 of what determines the results: everything but where they are stored, what is asked of them,
         where requests go out from and whether in batches, how long one waits for a retry, and who is told of calls.
 
-        Of a file its name counts, not its folder, so that a project can be moved.
+        Of a file its name counts, not its folder, so that a project can be moved. A key that an earlier version did
+        not have counts only where it is not left at its default, so that audits of that version keep their hash.
         """
         sections: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
-        exclude = sections | {"limits": {"max_retry_wait_s"}}
-        return canonical_hash(_placeless(self.model_dump(mode="json", exclude=exclude)))
+        data = self.model_dump(mode="json", exclude=sections | {"limits": {"max_retry_wait_s"}})
+        if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
+            del data["probes"]["review"]["max_trace_chars"]
+        return canonical_hash(_placeless(data))
 
 
 def _placeless(value: Any) -> Any:

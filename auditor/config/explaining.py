@@ -1,15 +1,47 @@
-"""What is wrong with a configuration, in words: where it stands, what it is, and the nearest key that is known."""
+"""What is wrong with validated settings, in plain words: which key, what it must be, what it is, and how to fix it.
+
+Of pydantic's errors only the place is used, and the words of our own validators. What a value must be is said from the
+key's type, so that no kind of error, old or new, can bring pydantic's words to the user.
+"""
 
 from __future__ import annotations
 
-import re
-import typing
+from dataclasses import dataclass
+from datetime import date, time
+from math import isfinite
 from typing import Any
 
 import pydantic
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
+from auditor.config.expectations import describe, field_of, fields_of, inner, key_type
 from auditor.errors import did_you_mean
+from auditor.text import shortened
+
+MAX_PROBLEMS = 10
+"""Problems that a message lists; a wrong file may have one in every row."""
+SECRET = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
+"""Keys whose value no message shows: somebody may have written a password or a key there."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an error is.
+
+    Attributes:
+        path: the keys and the places in lists that lead there.
+        around: the type of the table or list that it is in.
+        type: its own type; None where the key is not known.
+        field: the field behind its key.
+        is_key: whether the key is wrong, and not its value.
+    """
+
+    path: tuple[str | int, ...]
+    around: Any
+    type: Any
+    field: FieldInfo | None = None
+    is_key: bool = False
 
 
 def explain(error: pydantic.ValidationError, data: Any, root: type[BaseModel]) -> str:
@@ -20,65 +52,108 @@ def explain(error: pydantic.ValidationError, data: Any, root: type[BaseModel]) -
         data: what was validated, for the names of list items.
         root: the model of the whole.
     """
-    found: list[dict[str, Any]] = [dict(e) for e in error.errors(include_url=False)]
-    # Where a word or a table is allowed, pydantic complains about both; the table's complaint says more.
-    told = [
-        e for e in found if e["type"] != "literal_error" or all(o is e or o["loc"][0] != e["loc"][0] for o in found)
-    ]
-    problems = [_explain_one(e, data, root) for e in told or found]
-    return "\n  also: ".join(dict.fromkeys(problems))
+    places = [(dict(e), _place(e["loc"], root)) for e in error.errors(include_url=False)]
+    # Where a word or a list is allowed, pydantic complains about both; what is wrong inside of the list says more.
+    outer = {place.path[:n] for _, place in places for n in range(len(place.path))}
+    telling = [(e, place) for e, place in places if place.path not in outer]
+    problems = list(dict.fromkeys(_explain_one(e, place, data) for e, place in telling))
+    more = len(problems) - MAX_PROBLEMS
+    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{more} more problems."] if more > 0 else [])])
 
 
-def _explain_one(problem: dict[str, Any], data: Any, root: type[BaseModel]) -> str:
-    loc = [part for part in problem["loc"] if not _is_union_tag(part)]
-    where = _dotted(loc, data)
-    if problem["type"] == "extra_forbidden":
-        known = list(_section_at(problem["loc"], root).model_fields)
-        hint = did_you_mean(str(loc[-1]), known, f"Known here: {', '.join(sorted(known))}.")
-        return f"unknown key '{where}'. {hint}"
-    if problem["type"] == "missing":
-        return f"the key '{where}' is missing. Add it."
-    if str(loc[-1:]) == "['api_key']":
-        return f"'{where}' must name an environment variable, as in \"os.environ/OPENAI_API_KEY\", never be the key."
-    if problem["type"] == "string_pattern_mismatch":
-        meaning = _section_at(problem["loc"], root).model_fields[str(loc[-1])].description
-        return f"'{where}': {problem['input']!r} will not do. {meaning}"
-    message = re.sub(r"^Value error, ", "", problem["msg"])
-    return f"'{where}': {message}" if where else message
+def _explain_one(problem: dict[str, Any], place: _Place, data: Any) -> str:
+    where, kind = _dotted(place.path, data), problem["type"]
+    if kind == "extra_forbidden":
+        known = sorted(fields_of(place.around))
+        return f"unknown key '{where}'. How to fix: {_nearest(str(place.path[-1]), known)}"
+    if kind == "missing" and not isinstance(place.path[-1], int):
+        return f"the key '{where}' is missing. How to fix: Add it: {describe(place.type)}."
+    if "api_key" in place.path:
+        advice = 'How to fix: Write it as "os.environ/OPENAI_API_KEY".'
+        return f"'{where}' must name an environment variable, never be the key. {advice}"
+    if kind == "value_error":
+        message = str(problem["ctx"]["error"])
+        message = message if "How to fix:" in message else f"{message.rstrip('.')}. How to fix: Correct that value."
+        return f"'{where}': {message}" if where else message
+    if kind == "missing":  # an item of a list with a given number of items
+        place = _Place(place.path[:-1], None, place.around)
+        where = _dotted(place.path, data)
+    found = _shown(problem["input"], is_secret=any(part in SECRET for part in place.path))
+    subject = f"the key '{where}'" if place.is_key else f"'{where}'" if where else "the file"
+    if kind == "string_pattern_mismatch" and place.field:
+        return f"{subject} cannot be {found}. {place.field.description} How to fix: {_fix(place)}"
+    expected = describe(place.type)
+    if isinstance(problem["input"], float) and not isfinite(problem["input"]):
+        expected = expected.replace("a number", "a finite number", 1)
+    return f"{subject} must be {expected}, not {found}. How to fix: {_fix(place)}"
 
 
-def _is_union_tag(part: object) -> bool:
-    return isinstance(part, str) and bool(re.search(r"[\[(]", part))
+def _nearest(word: str, known: list[str]) -> str:
+    return did_you_mean(word, known, f"Known here: {', '.join(known)}.")
 
 
-def _dotted(loc: list[Any], data: Any) -> str:
+def _fix(place: _Place) -> str:
+    field = place.field
+    if place.is_key:
+        return "Correct that key."
+    if field is None or field.is_required():
+        return "Correct that value."
+    default = field.default
+    if isinstance(default, (bool, int, float, str)):
+        return f"Correct that value, or leave the key out: its default is {_shown(default)}."
+    return "Correct that value, or leave the key out."
+
+
+def _shown(value: object, *, is_secret: bool = False) -> str:
+    """A value as the file has it, in short; never what may be a secret."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return "this number" if is_secret else shortened(str(value))
+        case str():
+            return "this text" if is_secret else f'"{shortened(value)}"' if value else "an empty text"
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case dict():
+            return "a table"
+        case date() | time():
+            return f"the date or time {value}"
+        case None:
+            return "empty"
+        case _:
+            return "this"
+
+
+def _place(loc: tuple[str | int, ...], root: Any) -> _Place:
+    """Follow a location of pydantic's along the types."""
+    place = _Place((), None, root)
+    for number, part in enumerate(loc):
+        if part == "[key]" and number == len(loc) - 1:
+            return _Place(place.path, place.around, key_type(place.around), is_key=True)
+        found, is_step = inner(place.type, part, loc[number + 1 :])
+        if is_step:
+            place = _Place((*place.path, part), place.type, found, field_of(place.type, part))
+        else:
+            place = _Place(place.path, place.around, found, place.field)
+    return place
+
+
+def _dotted(path: tuple[str | int, ...], data: Any) -> str:
     """`models[1 'gpt'].timeout_s`: list items carry their name, since people do not count tables."""
     text, here = "", data
-    for part in loc:
-        here = here[part] if isinstance(here, (dict, list)) and _has(here, part) else None
+    for part in path:
+        here = _child(here, part)
         if isinstance(part, int):
             name = here.get("name") if isinstance(here, dict) else None
-            text += f"[{part + 1}{f' {name!r}' if name else ''}]"
+            text += f"[{part + 1}{f' {shortened(name)!r}' if isinstance(name, str) and name else ''}]"
         else:
-            text += f".{part}" if text else str(part)
+            text += f".{shortened(part)}" if text else shortened(part)
     return text
 
 
-def _has(value: dict[str, Any] | list[Any], part: Any) -> bool:
-    return part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
-
-
-def _section_at(loc: tuple[Any, ...], root: type[BaseModel]) -> type[BaseModel]:
-    """The section that a location points into."""
-    section = root
-    for part in loc[:-1]:
-        field = section.model_fields.get(part) if isinstance(part, str) else None
-        section = (_section_in(field.annotation) if field else None) or section
-    return section
-
-
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field's type is or holds."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for arg in typing.get_args(annotation) if (found := _section_in(arg))), None)
+def _child(value: Any, part: str | int) -> Any:
+    """The value under a key or at a place of a list; None where there is none."""
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None

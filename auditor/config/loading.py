@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,13 @@ from auditor.config.explaining import explain
 from auditor.config.probes import Probes
 from auditor.config.sections import ENV_PREFIX, NAME, EmbeddingSection
 from auditor.errors import ConfigError, UsageError
+from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
+from auditor.redaction import remember
+from auditor.text import shortened
 
 PATHS = ("review_prompt", "weights", "answers")
 """Keys of a model that name files."""
-MAX_CONFIG_BYTES = 1_000_000
+MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 
 
 def load_config(path: str | Path) -> AuditConfig:
@@ -45,24 +47,15 @@ def load_config(path: str | Path) -> AuditConfig:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ConfigError(f"{path}: there is no such file.", "`auditor init` writes one to start from.")
-    if path.stat().st_size > MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: larger than 1 MB, which no configuration is.", "Is it the right file?")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (UnicodeDecodeError, OSError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}.", "Save it as UTF-8 text.") from None
+    require_file(path, ConfigError, "`auditor init` writes one to start from.")
+    text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
     if path.suffix in (".yaml", ".yml"):
         from auditor.config.strict_yaml import parse_yaml
 
         return parse_yaml(text, str(path))
     if path.suffix != ".toml":
         raise ConfigError(f"{path}: the suffix says neither TOML nor YAML.", "Name it .toml, .yaml or .yml.")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}.", "Mend that line.") from None
+    return parse_toml(text, str(path), ConfigError)
 
 
 def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
@@ -101,14 +94,15 @@ def _semantic_paths(probes: Probes, resolved: Callable[[str], str]) -> Probes:
 
 def require_name(name: str) -> None:
     """Raise UsageError when a name is none that an audit may have."""
-    if not re.match(NAME, name):
+    if not re.fullmatch(NAME.rstrip("$"), name):  # in Python, unlike in pydantic, `$` matches before a line feed too
         raise UsageError(
-            f"'{name}' cannot name an audit.", "Use letters, digits, dot, dash and underscore, 100 at most."
+            f"{shortened(name)!r} cannot name an audit.",
+            "Use letters, digits, dot, dash and underscore, 100 at most, and begin with a letter or a digit.",
         )
 
 
 def resolve_key(reference: str) -> str:
-    """The secret behind `os.environ/NAME`; resolved at the call, never stored.
+    """The secret behind `os.environ/NAME`; resolved at the call, never stored, and removed from texts from then on.
 
     Raises:
         ConfigError: the variable is not set or empty.
@@ -117,4 +111,5 @@ def resolve_key(reference: str) -> str:
     value = os.environ.get(name, "")
     if not value:
         raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
+    remember(value)
     return value

@@ -23,10 +23,14 @@ def check_wording(text: str) -> str:
     named = _placeholders(text)
     for name in PLACEHOLDERS:
         if name not in named:
-            raise ValueError(f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}")
+            raise ValueError(
+                f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}. How to fix: Add it"
+            )
     other = next((name for name in named if name not in PLACEHOLDERS), None)
     if other is not None:
-        raise ValueError(f"must hold {{topic}} and {{country}}, and no other braces, but has {{{other}}}")
+        raise ValueError(
+            f"must hold {{topic}} and {{country}}, and no other braces, but has {{{other}}}. How to fix: Remove it"
+        )
     return text
 
 
@@ -37,7 +41,7 @@ def check_plain(text: str) -> str:
         ValueError: it has.
     """
     if "{" in text or "}" in text:
-        raise ValueError("has braces; placeholders stand in the question alone")
+        raise ValueError("has braces; placeholders stand in the question alone. How to fix: Remove them")
     return text
 
 
@@ -49,15 +53,15 @@ def check_language(name: str, known: Sequence[str] = LANGUAGES) -> str:
     """
     if name not in known:
         hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
-        raise ValueError(f"there is no language '{name}'. {hint}")
+        raise ValueError(f"there is no language '{name}'. How to fix: {hint}")
     return name
 
 
 def _placeholders(text: str) -> list[str]:
     try:
         return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
-    except ValueError as error:
-        raise ValueError(f"braces do not close ({error})") from None
+    except ValueError:
+        raise ValueError("braces do not close. How to fix: Close each brace, and write a lone one twice") from None
 
 
 def _by_language(value: Any) -> Any:

@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from auditor.config.section import Section
 from auditor.config.semantic import SemanticProbe
 
+DEFAULT_MAX_TRACE_CHARS = 20_000
+
 
 class DirectProbe(Section):
     """The three-step chain of thought that ends in a score."""
@@ -46,8 +48,8 @@ class DirectProbe(Section):
     def _something_to_save(self) -> Self:
         if self.tolerance is not None and self.min_samples >= self.samples:
             raise ValueError(
-                f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. Set samples "
-                "higher, or leave out tolerance."
+                f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. "
+                "How to fix: Set samples higher, or leave out tolerance."
             )
         return self
 
@@ -72,6 +74,10 @@ class ReviewProbe(Section):
     """Of judges that set none of their own."""
     traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
     """How many traces of a cell go to the judges: all, or the first n that have a score."""
+    max_trace_chars: Annotated[int, Field(ge=500)] = DEFAULT_MAX_TRACE_CHARS
+    """Length of each text that a judge is shown at most, in characters; of a longer one the middle is left out, with a
+    mark in its place, and the report counts such traces. It also bounds what a model is shown of its own answer when
+    it is asked again, and the answers that the probe `semantic` has compared."""
     guess: bool = False
     """Whether each judge is also asked to guess the country, the topic and the author, so that blinding is measured."""
     rewrite: Literal["none", "neutral"] = "none"

@@ -23,48 +23,59 @@ def require_seats(panel: PanelSection, judges: Mapping[str, int]) -> None:
     if panel.judges_per_trace > most:
         raise ValueError(
             f"panel.judges_per_trace: {panel.judges_per_trace} judges a trace, but '{author}' has only {most} that may "
-            f"judge it. Ask for {most} at most, or add judges."
+            f"judge it. How to fix: Ask for {most} at most, or add judges."
         )
 
 
 def require_source_of_weights(panel: PanelSection, probes: Probes) -> None:
     if panel.weights_from is None:
         if panel.bench_below:
-            raise ValueError('panel.bench_below: needs weights_from = "logic", by which judges are benched.')
+            raise ValueError(
+                'panel.bench_below: needs weights_from = "logic". How to fix: Add it, or remove bench_below.'
+            )
         return
     if panel.vote != "weighted":
-        raise ValueError('panel.weights_from: needs vote = "weighted". Add it.')
+        raise ValueError('panel.weights_from: needs vote = "weighted". How to fix: Add it.')
     if panel.weights:
-        raise ValueError("panel.weights_from: there are weights already. Leave out one of the two.")
+        raise ValueError("panel.weights_from: there are weights already. How to fix: Leave out one of the two.")
     if probes.logic is None:
-        raise ValueError("panel.weights_from: needs the probe 'logic', which asks judges. Add logic = {} to [probes].")
+        raise ValueError(
+            "panel.weights_from: needs the probe 'logic', which asks judges. How to fix: Add logic = {} to [probes]."
+        )
 
 
 def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
     for name in panel.weights:
         if name not in judges:
             hint = did_you_mean(name, judges, f"Judges: {', '.join(judges) or 'none'}.")
-            raise ValueError(f"panel.weights: there is no judge '{name}'. {hint}")
+            raise ValueError(f"panel.weights: there is no judge '{name}'. How to fix: {hint}")
     if panel.vote == "dawid_skene" and panel.adaptive:
-        raise ValueError('panel: vote = "dawid_skene" needs all verdicts, so it cannot go with adaptive = true.')
+        raise ValueError(
+            'panel: vote = "dawid_skene" needs all verdicts, so it cannot go with adaptive = true. '
+            "How to fix: Remove one of them."
+        )
     if panel.vote != "weighted":
         return
     if not panel.weights:
         raise ValueError(
             'panel: vote = "weighted" needs weights. '
-            "`auditor export weights AUDIT` makes them from what people decided."
+            "How to fix: `auditor export weights AUDIT` makes them from what people decided."
         )
     if missing := [name for name in judges if name not in panel.weights]:
-        raise ValueError(f"panel.weights: the judge '{missing[0]}' has none. Give it one: 1 is usual, 0 benches it.")
+        raise ValueError(
+            f"panel.weights: the judge '{missing[0]}' has none. How to fix: Give it one: 1 is usual, 0 benches it."
+        )
     if not any(panel.weights.values()):
-        raise ValueError("panel.weights: all are 0, so that nobody could vote. Give at least one judge more.")
+        raise ValueError(
+            "panel.weights: all are 0, so that nobody could vote. How to fix: Give at least one judge more."
+        )
 
 
 def require_third_model(review: ReviewProbe, names: list[str]) -> None:
     if review.rewrite == "none" or review.rewriter in names:
         return
     told = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" needs a rewriter'
-    raise ValueError(f"probes.review.rewriter: {told}. Name one of {', '.join(dict.fromkeys(names))}.")
+    raise ValueError(f"probes.review.rewriter: {told}. How to fix: Name one of {', '.join(dict.fromkeys(names))}.")
 
 
 def require_different(models: list[ModelSection]) -> None:
@@ -73,14 +84,16 @@ def require_different(models: list[ModelSection]) -> None:
         if twin is not None:
             raise ValueError(
                 f"models: '{twin.name}' and '{model.name}' are one model, asked the same way: they would share every "
-                "answer and count as two. Leave one out, or give it other parameters."
+                "answer and count as two. How to fix: Leave one out, or give it other parameters."
             )
 
 
 def require_unique(names: list[str], where: str) -> None:
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise ValueError(f"{where}: the name {', '.join(map(repr, twice))} is used twice. Give each its own name.")
+        raise ValueError(
+            f"{where}: the name {', '.join(map(repr, twice))} is used twice. How to fix: Give each its own name."
+        )
 
 
 def require_own_names(models: list[ModelSection], judges: list[ModelSection]) -> None:
@@ -88,7 +101,7 @@ def require_own_names(models: list[ModelSection], judges: list[ModelSection]) ->
         author = next((m for m in models if m.name != judge.name and is_same_model(judge, m)), None)
         if author is not None:
             raise ValueError(
-                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. Call it "
+                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. How to fix: Call it "
                 f"'{author.name}' there, too: it then judges all others, and never itself."
             )
 
@@ -98,25 +111,38 @@ def require_same_model_for_shared_names(models: list[ModelSection], judges: list
     for judge in judges:
         if judge.name in audited and judge != audited[judge.name]:
             raise ValueError(
-                f"judges: '{judge.name}' is also an audited model, but set up differently. Give the judge another name."
+                f"judges: '{judge.name}' is also an audited model, but set up differently. "
+                "How to fix: Give the judge another name."
             )
 
 
 def require_task_that_stands_alone(probes: Probes, languages: Sequence[str], *, has_survey: bool) -> None:
     """A task is asked by the direct probe, in the words of its file; what needs countries is not possible with it."""
     if has_survey:
-        raise ValueError("there is both a 'survey' and a 'task'. Keep one, and make the other an audit of its own.")
+        raise ValueError(
+            "there is both a 'survey' and a 'task'. How to fix: Keep one, and make the other an audit of its own."
+        )
     if probes.direct is None:
-        raise ValueError("task: nothing asks its items. Add direct = {} to [probes], or leave the task out.")
+        raise ValueError(
+            "task: nothing asks its items. How to fix: Add direct = {} to [probes], or leave the task out."
+        )
     if probes.direct.is_open_ended:
         key = "tolerance" if probes.direct.tolerance is not None else "target_width"
-        raise ValueError(f"probes.direct.{key}: it goes by a survey's scores. Leave it out with a task.")
+        raise ValueError(f"probes.direct.{key}: it goes by a survey's scores. How to fix: Leave it out with a task.")
     if probes.logprob is not None:
-        raise ValueError("probes.logprob: it weighs sentences about a survey's topics. Leave it out with a task.")
+        raise ValueError(
+            "probes.logprob: it weighs sentences about a survey's topics. How to fix: Leave it out with a task."
+        )
     if probes.review.guess or probes.review.rewrite != "none":
         key = "guess" if probes.review.guess else "rewrite"
-        raise ValueError(f"probes.review.{key}: it is about countries and practices. Leave it out with a task.")
+        raise ValueError(
+            f"probes.review.{key}: it is about countries and practices. How to fix: Leave it out with a task."
+        )
     if probes.logic_items == "traces":
-        raise ValueError("probes.logic.items: traces are of a survey's cells. Name a file of items with a task.")
+        raise ValueError(
+            "probes.logic.items: traces are of a survey's cells. How to fix: Name a file of items with a task."
+        )
     if tuple(languages) != (ENGLISH,):
-        raise ValueError(f'language: a task is asked in its own words. Set language = "{ENGLISH}" or leave it out.')
+        raise ValueError(
+            f'language: a task is asked in its own words. How to fix: Set language = "{ENGLISH}" or leave it out.'
+        )

@@ -6,10 +6,11 @@ from datetime import date
 from math import inf
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from auditor.config.phrasing import Rephrasing
 from auditor.config.section import Section
+from auditor.config.values import check_base_url, check_json
 from auditor.domain.families import family_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -64,18 +65,19 @@ class TaskSection(Section):
     @model_validator(mode="after")
     def _fits_the_kind(self) -> TaskSection:
         if (self.range is not None) != (self.answer == "score"):
-            told = "missing. Add it, as in range = [0, 10]" if self.range is None else 'for answer = "score" only'
-            raise ValueError(f"the key 'range' is {told}.")
+            if self.range is None:
+                raise ValueError("the key 'range' is missing. How to fix: Add it, as in range = [0, 10].")
+            raise ValueError("the key 'range' is for answer = \"score\" only. How to fix: Leave it out.")
         if self.range is not None and not (-inf < self.range[0] < self.range[1] < inf):
-            raise ValueError("the key 'range' needs the least, then the most, as in [0, 10].")
+            raise ValueError("the key 'range' is empty. How to fix: Give the least, then the most, as in [0, 10].")
         if self.options is not None and self.answer != "choice":
-            raise ValueError("the key 'options' is for answer = \"choice\" only. Leave it out.")
+            raise ValueError("the key 'options' is for answer = \"choice\" only. How to fix: Leave it out.")
         if self.options is not None and len(set(self.options)) < len(self.options):
-            raise ValueError("the key 'options' has one of them twice. Name each once.")
+            raise ValueError("the key 'options' has one of them twice. How to fix: Name each once.")
         if self.numbers is not None and self.answer != "exact":
-            raise ValueError("the key 'numbers' is for answer = \"exact\" only. Leave it out.")
+            raise ValueError("the key 'numbers' is for answer = \"exact\" only. How to fix: Leave it out.")
         if self.tolerance is not None and self.answer == "choice":
-            raise ValueError("the key 'tolerance' is for numbers only. Leave it out.")
+            raise ValueError("the key 'tolerance' is for numbers only. How to fix: Leave it out.")
         return self
 
 
@@ -100,8 +102,9 @@ class ModelSection(Section):
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
     """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
     api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
-    """Where the key is: `os.environ/NAME`. The key itself never stands in the file."""
-    api_base: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
+    """Where the key is: `os.environ/NAME`. The key itself never stands in the file. It is removed from all that a
+    provider sends, if it has at least 8 characters."""
+    api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
     """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`."""
     system: str | None = None
     """Text put before every system prompt of this model."""
@@ -118,7 +121,7 @@ class ModelSection(Section):
     """Time limit of one request, in seconds."""
     price: Price | None = None
     """Set where the provider's price is not publicly listed; unknown is not zero."""
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Annotated[dict[str, Any], AfterValidator(check_json)] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
     answers: str | None = None
     """File of the answers of a model `replay/NAME`: the rows of that name, `model,country,topic,sample,text`."""
@@ -213,7 +216,8 @@ class RunSection(Section):
     """Processes of this machine that requests go out from at most, where the engine is `local`: this one, and helpers
     that begin where it can do no more. If not set, a helper for each core but one, at most 4."""
     ray_address: str | None = None
-    """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone."""
+    """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone. An
+    address that only the config names must be allowed first: `auditor trust CONFIG`."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """Workers for what is asked over the network, each of which takes a core; one for each host if not set."""
     gpus: NotNegative = 0.0
@@ -239,7 +243,7 @@ class BatchSection(Section):
 class TelemetrySection(Section):
     """Spans and events about calls, sent to a collector that speaks OpenTelemetry; none where the table is missing."""
 
-    endpoint: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
+    endpoint: Annotated[str, AfterValidator(check_base_url)] | None = None
     """Base URL of the collector, such as `http://localhost:4318`; if not set, OTEL_EXPORTER_OTLP_ENDPOINT says it."""
     headers: dict[str, Annotated[str, Field(pattern=r"^os\.environ/\w+$")]] = Field(default_factory=dict)
     """Keys that the collector wants, by header: `{ x-api-key = "os.environ/NAME" }`."""

@@ -22,14 +22,6 @@ SIGNED = {
     "vertex_ai": Signed("GOOGLE_CREDENTIALS", "this machine's Google credentials (a file of theirs)", "googleapis.com"),
 }
 
-UNBOUND = frozenset(
-    (
-        *("sagemaker", "sagemaker_chat", "sagemaker_nova", "bedrock_mantle", "vertex_ai_beta", "gdc"),
-        *("github_copilot", "chatgpt", "databricks", "oci", "sap", "watsonx", "watsonx_text", "gigachat"),
-    )
-)
-"""Providers for which litellm looks for credentials by itself, past everything that is tested here."""
-
 
 def provider_of(model: str) -> str:
     """The provider in a provider string."""

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from auditor.errors import ConfigError
+from auditor.input_files import refuse_parsed, require_plain
 
 
 def _error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
@@ -18,8 +19,11 @@ class _StrictLoader(yaml.SafeLoader):
     """YAML 1.2's core scalars only; no aliases, no duplicate keys, no tags."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):
-            raise _error("aliases are not allowed; write the value out", self.get_mark())
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.events.AliasEvent):
+            raise _error("aliases are not allowed; write the value out", event.start_mark)
+        if getattr(event, "tag", None) is not None:  # `!!binary`, `!!timestamp` and the like make objects
+            raise _error("tags are not allowed; write the value as plain text", event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -59,9 +63,14 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
         data = yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{where}{line}: {error.problem}.", "Mend that line.") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not YAML: {error}.") from None
+        raise ConfigError(f"{where}{line}: not YAML: {error.problem}.", "Correct that line.") from None
+    except yaml.reader.ReaderError as error:
+        line = f"line {text.count(chr(10), 0, error.position) + 1}"
+        what = f"the character U+{ord(text[error.position]):04X}"
+        raise ConfigError(f"{where} {line}: {what} is not allowed in YAML.", "Remove it.") from None
+    except (RecursionError, ValueError) as error:
+        refuse_parsed(error, where, ConfigError)
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: not a table of keys and values.", "`auditor init` writes one to start from.")
+    require_plain(data, where, ConfigError)
     return data

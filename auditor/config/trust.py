@@ -1,8 +1,12 @@
-"""Which key may go to which host: a config can come from anybody, but a key goes only where its owner said.
+"""Which key may go to which host: a config can come from anybody, but a key goes only where its owner allows it.
 
 A key without `api_base` goes to its provider's own servers. With one, its owner must have bound the key to that host:
-`auditor trust CONFIG` writes it to a file of the user's own, or AUDITOR_TRUST says it, as in `MY_KEY@10.0.0.5:8000`.
-Credentials of this machine, which some providers' requests carry without any key in the config, are always bound so.
+`auditor trust CONFIG` writes a line such as `MY_KEY@10.0.0.5:8000` to a file of the user, or AUDITOR_TRUST holds it. A
+line without a scheme means https, and for this machine itself also http; `MY_KEY@http://10.0.0.5:8000` allows http.
+
+The same holds for what needs no key in the config: credentials of this machine that sign requests
+(`AWS_CREDENTIALS@…`, `GOOGLE_CREDENTIALS@…`), the password of a PostgreSQL server that the config's `storage` names
+(`PGPASSWORD@…`), and a Ray cluster that its `run.ray_address` names (`RAY_ADDRESS@…`), to whose hosts the work goes.
 """
 
 from __future__ import annotations
@@ -10,71 +14,87 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
-from auditor.config.signing import SIGNED, UNBOUND, provider_of, signed_by
+from auditor.config.bindings import Binding, binding_to, host_of, parse_binding
+from auditor.config.providers import refusal
+from auditor.config.signing import SIGNED, provider_of, signed_by
+from auditor.config.values import check_base_url
 from auditor.errors import ConfigError
+from auditor.input_files import read_text
 
 VARIABLE = "AUDITOR_TRUST"
+STORAGE_KEY, CLUSTER_KEY = "PGPASSWORD", "RAY_ADDRESS"
+"""Names in lines of trust for the password of a database server, and for what is sent to a Ray cluster."""
 COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """Where telemetry goes if a config asks for it and names no endpoint of its own."""
 
 
-class Binding(NamedTuple):
-    """A key, by its variable's name, and a host that it may be sent to; a host without a port is any port there."""
+def bindings_of(config: AuditConfig, storage_servers: Iterable[str] = ()) -> list[Binding]:
+    """All that the audit sends to servers which the config names: keys, credentials, passwords, work for a cluster.
 
-    key: str
-    host: str
-
-    def __str__(self) -> str:
-        return f"{self.key}@{self.host}"
-
-    def covers(self, other: Binding) -> bool:
-        """Whether who trusts this trusts the other."""
-        return self.key == other.key and self.host in (other.host, other.host.rsplit(":", 1)[0])
-
-
-def bindings_of(config: AuditConfig) -> list[Binding]:
-    """Every key that the audit sends to a server which the config names, and credentials of this machine, in order."""
+    Args:
+        storage_servers: database servers on other machines that the config names.
+    """
     found = [b for m in _models(config) if (b := _binding(m)) is not None]
-    return list(dict.fromkeys([*found, *_telemetry(config)]))
+    storage = [Binding(STORAGE_KEY, server) for server in storage_servers]
+    return list(dict.fromkeys([*found, *_telemetry(config), *_cluster(config), *storage]))
 
 
 def destinations(config: AuditConfig) -> str:
     """Where an audit's requests go, in a sentence."""
-    asked = {m.name: _host(m.api_base) if m.api_base else m.model.split("/", 1)[0] for m in _models(config)}
+    asked = {m.name: host_of(m.api_base) if m.api_base else m.model.split("/", 1)[0] for m in _models(config)}
     places = [
         f"{place} ({', '.join(n for n, p in asked.items() if p == place)})" for place in dict.fromkeys(asked.values())
     ]
-    told = f" Telemetry goes to: {_host(to)}{_texts(config)}." if (to := collector(config)) else ""
+    told = f" Telemetry goes to: {host_of(to)}{_texts(config)}." if (to := collector(config)) else ""
     return f"Requests go to: {'; '.join(places)}.{told}"
 
 
 def require_trust(config: AuditConfig) -> None:
-    """Make sure that no key goes to a host that its owner did not name, and no credentials of this machine are used.
+    """Make sure that nothing goes to a host that its owner did not allow; for `storage` see `require_trusted_storage`.
 
     Raises:
-        ConfigError: a key would, or they would; the message names both. Or the provider cannot be held to that.
+        ConfigError: a key would; the message names both. Or a model's provider cannot be held to that.
     """
     trusted = trusted_bindings()
     for model in _models(config):
         _require_bound(model)
-        binding = _binding(model)
-        if binding is not None and not any(known.covers(binding) for known in trusted):
+        if (binding := _binding(model)) is not None:
             signed = signed_by(model.model, model.api_key)
             what = f"use {signed.words}, at" if signed else f"send the key {binding.key} to"
-            raise ConfigError(
-                f"model '{model.name}' would {what} {binding.host}, which you have not allowed.",
-                f"If that server may have it: auditor trust CONFIG, or {VARIABLE}={binding}",
-            )
+            _require(binding, trusted, f"model '{model.name}' would {what}")
     for binding in _telemetry(config):
-        if not any(known.covers(binding) for known in trusted):
-            raise ConfigError(
-                f"telemetry would send the key {binding.key} to {binding.host}, which you have not allowed.",
-                f"If that server may have it: auditor trust CONFIG, or {VARIABLE}={binding}",
-            )
+        _require(binding, trusted, f"telemetry would send the key {binding.key} to")
+    for binding in _cluster(config):
+        _require(binding, trusted, "run.ray_address would send the audit's work to")
+
+
+def require_trusted_storage(servers: Iterable[str]) -> None:
+    """Make sure that no password goes to a database server which a config names and its owner did not allow.
+
+    Args:
+        servers: those that the config's `storage` names, when it is the one to open.
+
+    Raises:
+        ConfigError: one would.
+    """
+    trusted = trusted_bindings()
+    for server in servers:
+        binding = Binding(STORAGE_KEY, server)
+        _require(binding, trusted, "the config's storage would send your database password (PGPASSWORD, ~/.pgpass) to")
+
+
+def _require(binding: Binding, trusted: list[Binding], what: str) -> None:
+    if any(known.covers(binding) for known in trusted):
+        return
+    place = binding.host if str(binding) == f"{binding.key}@{binding.host}" else f"{binding.scheme}://{binding.host}"
+    message = f"{what} {place}, which you have not allowed."
+    if any(known.scheme is None and known.covers_host(binding) for known in trusted):
+        message += f" The line you have for it allows https alone; {binding.scheme} is not encrypted."
+    raise ConfigError(
+        message, f"If that server may have it: auditor trust CONFIG, or add this line to {VARIABLE}: {binding}"
+    )
 
 
 def trusted_bindings() -> list[Binding]:
@@ -84,7 +104,7 @@ def trusted_bindings() -> list[Binding]:
         ConfigError: a line of them is no `KEY@HOST`.
     """
     path = trust_file()
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = read_text(path, ConfigError).splitlines() if path.is_file() else []
     words = [*(line.split("#", 1)[0] for line in lines), *os.environ.get(VARIABLE, "").split(",")]
     return [_read(word.strip()) for word in words if word.strip()]
 
@@ -114,21 +134,24 @@ def _models(config: AuditConfig) -> list[ModelSection]:
 
 
 def _require_bound(model: ModelSection) -> None:
-    if provider_of(model.model) in UNBOUND:
+    if (reason := refusal(provider_of(model.model))) is not None:
         raise ConfigError(
-            f"model '{model.name}': '{provider_of(model.model)}' finds credentials and servers by itself, past what "
-            "keeps keys and answers within bounds here.",
-            f"Reach the model by {', '.join(SIGNED)}, or by an endpoint of OpenAI's form: openai/... with api_base.",
+            f"model '{model.name}': {reason}",
+            f"Use an endpoint that speaks OpenAI's protocol: openai/MODEL with api_base. Or use {', '.join(SIGNED)}.",
         )
 
 
 def _binding(model: ModelSection) -> Binding | None:
     signed = signed_by(model.model, model.api_key)
     if signed is not None:
-        return Binding(signed.credentials, _host(model.api_base) if model.api_base else signed.host)
+        return (
+            binding_to(signed.credentials, model.api_base)
+            if model.api_base
+            else Binding(signed.credentials, signed.host)
+        )
     if model.api_key is None or model.api_base is None:
         return None
-    return Binding(model.api_key.removeprefix(ENV_PREFIX), _host(model.api_base))
+    return binding_to(model.api_key.removeprefix(ENV_PREFIX), model.api_base)
 
 
 def _telemetry(config: AuditConfig) -> list[Binding]:
@@ -136,7 +159,16 @@ def _telemetry(config: AuditConfig) -> list[Binding]:
     to, section = collector(config), config.telemetry
     if to is None or section is None:
         return []
-    return [Binding(value.removeprefix(ENV_PREFIX), _host(to)) for value in section.headers.values()]
+    return [binding_to(value.removeprefix(ENV_PREFIX), to) for value in section.headers.values()]
+
+
+def _cluster(config: AuditConfig) -> list[Binding]:
+    """The cluster that the config names; one that the user's own RAY_ADDRESS names too needs no line."""
+    address = config.run.ray_address
+    if config.run.engine != "ray" or not address or address == os.environ.get(CLUSTER_KEY):
+        return []
+    scheme, _, host = address.lower().rpartition("://")
+    return [Binding(CLUSTER_KEY, host, scheme or None)]
 
 
 def _texts(config: AuditConfig) -> str:
@@ -156,15 +188,14 @@ def collector(config: AuditConfig) -> str | None:
         raise ConfigError(
             "telemetry: no collector is named.", f"Set endpoint there, or {COLLECTOR} in the environment."
         )
-    return found.rstrip("/")
+    try:
+        return check_base_url(found).rstrip("/")
+    except ValueError as error:
+        message, _, advice = str(error).partition(" How to fix: ")
+        raise ConfigError(f"telemetry: {COLLECTOR} in the environment: {message}", advice) from None
 
 
-def _host(url: str) -> str:
-    return urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
-
-
-def _read(word: str) -> Binding:
-    key, at, host = word.partition("@")
-    if not (key and at and host):
-        raise ConfigError(f"'{word}' in {VARIABLE} or {trust_file()} is no KEY@HOST.", "Mend or remove it.")
-    return Binding(key, host.lower())
+def _read(line: str) -> Binding:
+    if (binding := parse_binding(line)) is None:
+        raise ConfigError(f"'{line}' in {VARIABLE} or {trust_file()} is no KEY@HOST.", "Mend or remove it.")
+    return binding

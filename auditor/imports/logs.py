@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.rows import score_of
+from auditor.input_files import read_json
 from auditor.surveys.tables import SUFFIXES, columns_of, read_rows
 
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
@@ -56,7 +57,9 @@ class Recorded(NamedTuple):
     score: float | None = None
 
 
-def read_recorded(path: Path, form: Form = Form.AUTO, keys: Keys | None = None) -> Iterator[Recorded]:
+def read_recorded(
+    path: Path, form: Form = Form.AUTO, keys: Keys | None = None, note: Callable[[str], None] = lambda line: None
+) -> Iterator[Recorded]:
     """Recorded answers in a file, or in all the logs of a folder.
 
     Args:
@@ -64,28 +67,29 @@ def read_recorded(path: Path, form: Form = Form.AUTO, keys: Keys | None = None) 
             promptfoo (`.json`, `.jsonl`); or a folder of logs.
         form: which of these; `auto` looks.
         keys: names of country, topic and score in a log.
+        note: receives a line for each log that lacks some of its answers.
 
     Raises:
         ImportFileError: a file that is none of these, or an answer that cannot be used; the message names it.
         UsageError: a log of Inspect, and Inspect is not installed.
     """
     if not path.is_dir():
-        yield from _read(path, form, keys or Keys())
+        yield from _read(path, form, keys or Keys(), note)
         return
     logs = sorted(p for p in path.iterdir() if p.suffix.lower() in LOG_SUFFIXES and p.is_file())
     if not logs:
         raise ImportFileError(f"{path}: holds no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}.")
     for log in logs:
-        yield from _read(log, form, keys or Keys())
+        yield from _read(log, form, keys or Keys(), note)
 
 
-def _read(path: Path, form: Form, keys: Keys) -> Iterator[Recorded]:
+def _read(path: Path, form: Form, keys: Keys, note: Callable[[str], None]) -> Iterator[Recorded]:
     from auditor.imports.inspect_logs import inspect_answers
     from auditor.imports.promptfoo import promptfoo_answers
 
     readers: dict[Form, Callable[[Path, Keys], Iterator[Recorded]]] = {
         Form.TABLE: _table_answers,
-        Form.INSPECT: inspect_answers,
+        Form.INSPECT: functools.partial(inspect_answers, note=note),
         Form.PROMPTFOO: promptfoo_answers,
     }
     return readers[recognise(path) if form is Form.AUTO else form](path, keys)
@@ -120,12 +124,7 @@ def load_json(path: Path) -> Any:
     Raises:
         ImportFileError: it cannot be read, or is none.
     """
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ImportFileError(f"{path}: is not JSON: {error}.", "Was it written to its end?") from None
+    return read_json(path, ImportFileError)
 
 
 def named(where: str, key: str, *places: Mapping[str, Any] | None) -> str:
@@ -139,7 +138,7 @@ def named(where: str, key: str, *places: Mapping[str, Any] | None) -> str:
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise ImportFileError(f"{where}: '{name}' is {value!r}, which is no name.", "Write it as text.")
+                raise ImportFileError(f"{where}: '{name}' is no name.", "Write it as text that is not empty.")
             return value.strip()
     there = list(dict.fromkeys(name for place in places for name in place or {}))
     known = ", ".join(there[:MAX_KEYS]) or "none"

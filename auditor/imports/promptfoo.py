@@ -11,6 +11,7 @@ from typing import Any
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.logs import Keys, Recorded, load_json, named, usable_score
+from auditor.input_files import parse_json, read_text
 from auditor.models.finish_reasons import outcome_of
 
 FAILED = 2
@@ -41,11 +42,9 @@ def promptfoo_answers(path: Path, keys: Keys) -> Iterator[Recorded]:
 def _results(path: Path) -> list[tuple[str, dict[str, Any]]]:
     if path.suffix.lower() == ".jsonl":
         found: Any = []
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
-            try:
-                found += [json.loads(line)] if line.strip() else []
-            except (ValueError, RecursionError) as error:
-                raise ImportFileError(f"{path}: line {number} is not JSON: {error}.", "Mend that line.") from None
+        for number, line in enumerate(read_text(path, ImportFileError).split("\n"), start=1):
+            if line.strip():
+                found.append(parse_json(line, f"{path}: line {number}", ImportFileError, "Correct that line."))
     else:
         found = load_json(path)
         while isinstance(found, dict):  # results.results since version 2; once more inside of `data` when shared

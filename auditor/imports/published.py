@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from auditor.errors import ImportFileError, UsageError
+from auditor.input_files import parse_json, read_text
 
 PEOPLE = "people"
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
@@ -64,8 +65,11 @@ def read_published(form: str, source: Path, aspect: str = "") -> Published:
         raise ImportFileError(f"{source}: there is no such file or folder.", "Download the data first.")
     try:
         return FORMS[form](source, aspect)
-    except (KeyError, IndexError, TypeError) as error:
-        raise ImportFileError(f"{source}: is not as {form} is published: {error!r}.", "Is it the right file?") from None
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise ImportFileError(
+            f"{source}: is not as {form} is published: a field is missing, or is of another kind.",
+            "Check that it is the right file, and the right --from.",
+        ) from None
 
 
 def write_published(found: Published, file: Path, wanted: str) -> int:
@@ -134,7 +138,7 @@ def _caters(source: Path, aspect: str) -> Published:
         raise UsageError(f"CaTeRS has no aspect '{aspect}'.", "It has temporal and causal.")
     items, comparisons = [], []
     for file in sorted(source.glob("*.ann")):
-        story = " ".join(file.with_suffix(".txt").read_text(encoding="utf-8").split())
+        story = " ".join(read_text(file.with_suffix(".txt"), ImportFileError).split())
         events: dict[str, str] = {}
         for line in _lines(file):
             mark, rest, *covered = line.split("\t")
@@ -186,10 +190,7 @@ FORMS: dict[str, Callable[[Path, str], Published]] = {
 
 def _jsonl(file: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(_lines(file), start=1):
-        try:
-            yield json.loads(line)
-        except ValueError as error:
-            raise ImportFileError(f"{file}: line {number} is not JSON: {error}.", "Is it the right file?") from None
+        yield parse_json(line, f"{file}: line {number}", ImportFileError)
 
 
 def _tsv(file: Path) -> Iterator[tuple[str, str]]:
@@ -199,10 +200,7 @@ def _tsv(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _lines(file: Path) -> Iterator[str]:
-    try:
-        # Not `splitlines`, which also breaks at marks that stand within a text.
-        for line in file.read_text(encoding="utf-8").split("\n"):
-            if line.strip():
-                yield line.rstrip("\r")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ImportFileError(f"{file}: cannot be read: {error}.", "Is the data set whole?") from None
+    # Not `splitlines`, which also breaks at marks that stand within a text.
+    for line in read_text(file, ImportFileError).split("\n"):
+        if line.strip():
+            yield line.rstrip("\r")

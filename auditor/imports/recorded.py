@@ -53,6 +53,7 @@ class Imported(NamedTuple):
         empty: rows without a score, which are failed samples.
         not_in_survey: rows about cells for which the survey has no score.
         replaced: whether an earlier import of this name was replaced.
+        notes: a line for each log that lacks some of its answers.
     """
 
     rows: int
@@ -61,6 +62,7 @@ class Imported(NamedTuple):
     empty: int
     not_in_survey: int
     replaced: bool
+    notes: tuple[str, ...] = ()
 
 
 def import_scores(
@@ -132,7 +134,8 @@ def import_traces(
     truth = grouped(load_survey(survey), regions)
     spell = speller(truth)
     groups: dict[tuple[str, Cell], dict[int, Trace]] = defaultdict(dict)
-    for one in read_recorded(file, form, keys):
+    notes: list[str] = []
+    for one in read_recorded(file, form, keys, notes.append):
         cell = Cell(spell(one.country), one.topic)
         group = groups[one.model, cell]
         number = len(group) if one.sample is None else one.sample
@@ -141,7 +144,7 @@ def import_traces(
         group[number] = _trace(one, cell, number)
     traces = [trace for group in groups.values() for trace in group.values()]
     if not traces:
-        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+        raise ImportFileError(" ".join(notes) or f"{file}: has no rows.", "Is it the right file?")
     scores = [cell_score(*who, list(group.values()), len(group), None, "") for who, group in groups.items()]
     with open_database(storage_url(storage)) as db:
         replaced = _save(db, audit, truth, scores, traces)
@@ -152,6 +155,7 @@ def import_traces(
         empty=sum(t.outcome is not Outcome.OK for t in traces),
         not_in_survey=sum(t.cell not in truth.scores for t in traces),
         replaced=replaced,
+        notes=tuple(notes),
     )
 
 

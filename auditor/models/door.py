@@ -6,6 +6,7 @@ import functools
 import gc
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -27,6 +28,9 @@ CREDENTIALS = ("aws_", "vertex_", "azure_", "s3_", "use_")
 PLAIN = frozenset({"api_version", "aws_region_name"})
 """What begins so, or is litellm's own, and may be said: it leads to no other owner's server, and litellm checks it."""
 
+MAX_MAPPED_CHARS = 65_536
+"""Of an error's text that litellm looks into."""
+
 OWN_TOOLS = {"_skip_mcp_handler": True}
 """Where tools are sent, litellm looks for tools of its proxy among them, for which it wants a package of its own."""
 
@@ -41,8 +45,22 @@ def litellm() -> ModuleType:
     module.suppress_debug_info = True
     module.telemetry = False
     module.drop_params = False
+    _stop_redaction()
     gc.freeze()  # 300,000 objects that stay: to look through them for garbage takes a tenth of a second each time
     return module
+
+
+def _stop_redaction() -> None:
+    """Turn litellm's search for secrets off where it was imported before `bootstrap.prepare` could set its variable.
+
+    Its time grows with the cube of the text's length: 16 kB of `-----BEGIN PRIVATE KEY-----` block the event loop for
+    14 s. Texts are redacted by `auditor.redaction`.
+    """
+    from litellm import _logging
+    from litellm.litellm_core_utils import exception_mapping_utils
+
+    for module in (_logging, exception_mapping_utils):
+        vars(module)["_ENABLE_SECRET_REDACTION"] = False
 
 
 @functools.cache
@@ -105,12 +123,13 @@ def without_keywords(schema: Any, refused: set[str]) -> Any:
 def open_client() -> None:
     """Give litellm the HTTP clients of this run: guarded ones, whatever provider they are for."""
     from auditor.models.client import Client, lighten
-    from auditor.models.transport import guard
+    from auditor.models.transport import forbid, guard
 
     module = litellm()
-    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
 
     guard(AsyncHTTPHandler)
+    forbid(HTTPHandler)
     lighten(AsyncHTTPHandler)
     module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
     shapes.forget()
@@ -156,6 +175,7 @@ def _mapped(error: Exception, request: dict[str, Any]) -> Exception:
     """A provider's error as litellm's own, which tell of its status and headers by the same names."""
     from litellm.litellm_core_utils import exception_mapping_utils as errors
 
+    _shorten(error)
     model, provider = request["model"], litellm().get_llm_provider(request["model"])[1]
     map_error: Callable[..., Exception] = errors.exception_type
     try:
@@ -163,6 +183,15 @@ def _mapped(error: Exception, request: dict[str, Any]) -> Exception:
     except Exception as mapped:  # noqa: BLE001 - it raises most of them, and returns some
         return mapped
     return found
+
+
+def _shorten(error: Exception) -> None:
+    """Keep the beginning of an error's text, which litellm searches as a whole some fifty times."""
+    error.args = tuple(arg[:MAX_MAPPED_CHARS] if isinstance(arg, str) else arg for arg in error.args)
+    message = getattr(error, "message", None)
+    if isinstance(message, str) and len(message) > MAX_MAPPED_CHARS:
+        with suppress(AttributeError):  # a property of some classes
+            error.message = message[:MAX_MAPPED_CHARS]  # type: ignore[attr-defined]
 
 
 @functools.cache

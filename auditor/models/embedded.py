@@ -21,6 +21,7 @@ from typing import Self
 
 from auditor.errors import ModelSetupError
 from auditor.models import weights
+from auditor.redaction import remember
 
 PREFIX = "embedded/"
 SLOTS = 8
@@ -155,6 +156,7 @@ def endpoint(model: str, replica: int = 0) -> tuple[str, str]:
             slots = -(-SLOTS // min(cores(), SLOTS))
             _running[name, replica] = EmbeddedServer(path, name, slots=slots).__enter__()
         server = _running[name, replica]
+    remember(server.api_key)
     return server.base_url, server.api_key
 
 

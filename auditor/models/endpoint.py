@@ -13,6 +13,7 @@ from auditor.errors import ConfigError
 from auditor.models import door
 from auditor.models.door import TokenPrice
 from auditor.models.structured import SCHEMAS, as_tool, response_format, with_choices
+from auditor.redaction import remember
 
 TEXT_PROVIDER = "text-completion-openai"
 """litellm's name for a completions endpoint; under any other it sends a known chat model's prompt as a chat message."""
@@ -46,12 +47,6 @@ class Endpoint:
     slots: int | None = None
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     key: str | None = field(default=None, repr=False)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What must never be seen in a stored or shown text."""
-        signing = [os.environ.get(name) for name in SIGNING] if signed_by(self.model, self.key) else []
-        return tuple(key for key in (self.key, *(k for _, k in self.replicas), *signing) if key)
 
     def request(self, call: Call, timeout_s: float) -> dict[str, Any]:
         """Keyword arguments of one litellm request; litellm's and the SDK's own retries are off."""
@@ -127,6 +122,8 @@ def resolve(section: ModelSection) -> Endpoint:
             model=f"openai/{name}", server=servers[0][0], price=price_of(section), slots=SLOTS, replicas=servers
         )
     key = resolve_key(section.api_key) if section.api_key else None
+    if signed_by(section.model, section.api_key):
+        remember(*(os.environ.get(name) for name in SIGNING))
     return Endpoint(model=section.model, server=section.api_base, price=price_of(section), key=key)
 
 

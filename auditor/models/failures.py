@@ -15,9 +15,12 @@ import httpx
 from auditor.domain import Outcome
 from auditor.models.door import litellm
 from auditor.models.transport import Redirected, Unacceptable, Unreadable, Wire
+from auditor.redaction import redact
 
 MAX_ERROR_CHARS = 500
 MAX_EXCERPT_CHARS = 60
+MAX_READ_CHARS = 8_000
+"""Of an error's text; what libraries and whitespace add to the part that is kept is less."""
 MAX_RETRY_AFTER_S = 1e9
 """About 30 years: a longer wait is read as this one, so that it can be added to a time, and stored."""
 UNREACHABLE = ("Unreachable", "ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
@@ -49,22 +52,22 @@ class Failure:
     retry_after_s: float | None = None
 
 
-def classify(error: Exception, wire: Wire, secrets: tuple[str, ...] = ()) -> Failure:
-    """Turn whatever a request raised into a failure; secrets are removed from its text.
+def classify(error: Exception, wire: Wire) -> Failure:
+    """Turn whatever a request raised into a failure; its text holds no secret.
 
     What the server answered decides before litellm's exception class does: for the same answer that class differs
     between providers.
 
     Args:
+        error: what was raised.
         wire: what went out, and what came back.
-        secrets: what must not be in the failure's text.
     """
     lib = litellm()
     status = wire.status if wire.requests else _status(error)
     if (refused := _cause(error, Unacceptable)) is not None:
         outcome = Outcome.CLIENT_ERROR if isinstance(refused, Redirected) else Outcome.SERVER_ERROR
         return Failure(outcome, False, False, str(refused), status)
-    text, wait = _text(error, wire, secrets), retry_after(wire.headers)
+    text, wait = _text(error, wire), retry_after(wire.headers)
     if isinstance(error, (asyncio.TimeoutError, lib.Timeout)):
         if status is not None and status < 300:
             text = f"the time limit passed after {_bytes(wire.size)} of the answer"
@@ -132,14 +135,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """The text with every secret replaced, for whatever is stored, logged or shown."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "[key removed]")
-    return text
-
-
 def _number(value: str | None) -> float | None:
     return float(value) if value and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else None
 
@@ -163,29 +158,33 @@ def _status(error: Exception) -> int | None:
         return None
 
 
-def _text(error: Exception, wire: Wire, secrets: tuple[str, ...]) -> str:
+def _text(error: Exception, wire: Wire) -> str:
     """What went wrong, in words: the server's where it answered, ours where its answer cannot be used.
 
     litellm's own words are taken only where there is no answer: it adds Python's to them.
     """
     unreadable = _cause(error, Unreadable)
     if wire.status is None:
-        text = str(_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error)
+        text = _beginning(str(_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error))
         text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text.split(TRACEBACK, 1)[0])
-        text = f"the server answered with {unreadable}" if unreadable else " ".join(text.split())
-        return redact(text, secrets)[:MAX_ERROR_CHARS]
-    body = " ".join(redact(bytes(wire.received or b"").decode("utf-8", "replace"), secrets).split())
+        return (f"the server answered with {unreadable}" if unreadable else " ".join(text.split()))[:MAX_ERROR_CHARS]
+    body = " ".join(_beginning(bytes(wire.received or b"").decode("utf-8", "replace")).split())
     if wire.status >= 300:
         text = body or f"the server answered with HTTP status {wire.status} and nothing else"
     elif any(isinstance(cause, httpx.TransportError) for cause in _causes(error)):
         text = f"the connection broke off after {_bytes(wire.size)} of the answer"
     elif wire.body is not None and (reason := wire.body.get("error")):
-        message = redact(reason, secrets) if isinstance(reason, str) else body
+        message = _beginning(reason) if isinstance(reason, str) else body
         text = f"the server answered with HTTP status {wire.status} and an error: {message}"
     else:
         what = unreadable or "JSON that is not in this provider's format"
         text = f"the server answered with {what} ({_description(wire, body)})"
     return text.split(TRACEBACK, 1)[0][:MAX_ERROR_CHARS]
+
+
+def _beginning(text: str) -> str:
+    """The beginning of a text that may be megabytes; secrets are removed before it is cut again."""
+    return redact(text[:MAX_READ_CHARS], complete=len(text) <= MAX_READ_CHARS)
 
 
 def _description(wire: Wire, body: str) -> str:

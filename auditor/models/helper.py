@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
@@ -21,9 +21,22 @@ from auditor import bootstrap
 from auditor.config import ModelSection
 from auditor.domain import Call
 from auditor.models.requests import Reply
+from auditor.redaction import remember
 
 EXACT = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HelperConfig:
+    """What a helper is told when it begins, over a pipe that only its parent can write to.
+
+    Attributes:
+        secrets: all that the parent removes from answers, for a server may echo any of them.
+    """
+
+    models: tuple[ModelSection, ...]
+    secrets: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class Returned:
     fault: str | None = None
 
 
-MODELS = TypeAdapter(list[ModelSection])
+CONFIG = TypeAdapter(HelperConfig)
 PARCEL = TypeAdapter(Parcel)
 RETURNED = TypeAdapter(Returned)
 
@@ -81,7 +94,9 @@ async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     orders = await unframed(reader)
     if orders is None:
         return
-    sender = Sending(MODELS.validate_json(orders))
+    config = CONFIG.validate_json(orders)
+    remember(*config.secrets)
+    sender = Sending(config.models)
     writer.write(framed(b""))  # ready
 
     async def send(parcel: Parcel) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from auditor.domain import Answer, Body, Call, canonical_json
 from auditor.models.transport import Unreadable, Wire, json_object
+from auditor.redaction import redact, redact_bytes
 
 WORDS = frozenset({"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"})
 """Parts of a request that are no parameters: what the call's own messages and model say."""
@@ -71,15 +72,11 @@ def altered(asked: Mapping[str, Any], sent: Mapping[str, Any], *, structured: bo
     return ", ".join(sorted(told))
 
 
-def body_of(wire: Wire, secrets: tuple[str, ...]) -> Body | None:
-    """The answer as it came; None when none did. A server may echo a key, which is cut out."""
+def redacted_body(wire: Wire) -> Body | None:
+    """The answer as it came, without secrets; None if no answer came."""
     if wire.received is None or not wire.size:
         return None
-    data, keys = bytes(wire.received), [secret.encode() for secret in secrets]
-    for key in keys:
-        data = data.replace(key, b"[key removed]")
-    if not wire.whole and keys:  # the cut may lie within a key
-        data = data[: -max(map(len, keys))]
+    data = redact_bytes(bytes(wire.received), complete=wire.whole)
     return Body(hashlib.sha256(data).hexdigest(), data, wire.size)
 
 
@@ -107,4 +104,4 @@ def _short(value: Any) -> Any:
 
 
 def _text(value: object) -> str | None:
-    return value[:LONG] if isinstance(value, str) and value else None
+    return redact(value)[:LONG] if isinstance(value, str) and value else None

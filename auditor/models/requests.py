@@ -17,9 +17,9 @@ from auditor.models.budget import NO_CHARGE, Charge, charge_estimate, charge_usa
 from auditor.models.endpoint import Endpoint
 from auditor.models.failures import Failure, classify, is_unreachable, let_go
 from auditor.models.likelihood import UNSUPPORTED, read_choice, read_echo
-from auditor.models.record import body_of, recorded
+from auditor.models.record import recorded, redacted_body
 from auditor.models.response_body import Usage, is_counted, made_readable, usage_of
-from auditor.models.responses import Body, read_response, usage_in, with_storable_strings
+from auditor.models.responses import Body, read_response, sanitize_strings, usage_in
 from auditor.models.transport import STAND_IN, WIRE, Wire
 
 
@@ -59,7 +59,7 @@ async def request(
         if answer.outcome is Outcome.SERVER_ERROR:
             failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", wire.status)
     except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-        failure = _unsupported(call, classify(error, wire, endpoint.secrets))
+        failure = _unsupported(call, classify(error, wire))
         answer, unreachable = failed(call, failure), is_unreachable(error, wire)
         let_go(error)
     if wire.requests:
@@ -80,13 +80,13 @@ async def request(
         http_status=wire.status,
         error=answer.error,
         retry_after_s=failure.retry_after_s if failure else None,
-        body=body_of(wire, endpoint.secrets),
+        body=redacted_body(wire),
         prompt_tokens=charge.prompt_tokens,
         completion_tokens=charge.completion_tokens,
         cost_usd=charge.usd,
         estimated=charge.estimated,
     )
-    return with_storable_strings(Reply(replace(answer, attempts=(attempt,)), failure, unreachable))
+    return sanitize_strings(Reply(replace(answer, attempts=(attempt,)), failure, unreachable))
 
 
 async def _send(
@@ -139,7 +139,7 @@ def _charge(
     endpoint: Endpoint, call: Call, answer: Answer, wire: Wire, usage: Usage | None, cached: int | None
 ) -> Charge:
     """What a request cost. A provider charges for what it answered, and perhaps for what never arrived."""
-    if not wire.requests or wire.unreachable or (wire.status or 200) != 200:
+    if not wire.requests or wire.unreachable or (wire.status or 200) >= 300:
         return NO_CHARGE
     if wire.status is None:
         return charge_estimate(call, endpoint.price)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from auditor.domain import Answer, Call, Outcome, Purpose
@@ -11,6 +10,8 @@ from auditor.models.budget import believed_counts
 from auditor.models.finish_reasons import OUTCOMES, Meaning, worst_of
 from auditor.models.response_body import MAX_REASON_CHARS, Usage, joined_text, native_reason
 from auditor.models.structured import parses_in_full
+from auditor.redaction import redact
+from auditor.text import map_strings
 
 T = TypeVar("T")
 Body = Mapping[str, Any] | None
@@ -152,13 +153,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
-def with_storable_strings(value: T) -> T:
-    """A copy of a dataclass whose strings, at any depth, can all be stored: whatever a provider sent passes here."""
-    result: Any = value
-    if type(result) is str:  # an enumeration's members are strings, too, and stay
-        result = storable(result)
-    elif isinstance(result, tuple):
-        result = tuple(map(with_storable_strings, result))
-    elif is_dataclass(result) and not isinstance(result, type):
-        result = replace(result, **{f.name: with_storable_strings(getattr(result, f.name)) for f in fields(result)})
-    return result  # type: ignore[no-any-return]
+def sanitize(text: str) -> str:
+    """A provider's text as it may be stored and shown: without secrets, in characters that any database takes."""
+    return storable(redact(text))
+
+
+def sanitize_strings(value: T) -> T:
+    """A copy of a dataclass, or of decoded JSON, with every string sanitized: whatever a provider sent passes here."""
+    return map_strings(value, sanitize)

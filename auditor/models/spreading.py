@@ -16,9 +16,10 @@ from auditor.config import EMBEDDED, ModelSection
 from auditor.domain import Attempt, Call, Measure, Outcome
 from auditor.errors import AuditorError
 from auditor.models.failures import Failure
-from auditor.models.helper import MODELS, PARCEL, RETURNED, Parcel, framed, unframed
+from auditor.models.helper import CONFIG, PARCEL, RETURNED, HelperConfig, Parcel, framed, unframed
 from auditor.models.requests import Reply, failed
 from auditor.models.sending import Sending
+from auditor.redaction import known_secrets
 
 LOOK_EVERY_S, BUSY = 10.0, 0.6
 """Helpers begin when the event loop has computed for this share of so many seconds, for then it is what calls wait for:
@@ -74,7 +75,7 @@ class Helper:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
-        process.stdin.write(framed(MODELS.dump_json(list(models))))
+        process.stdin.write(framed(CONFIG.dump_json(HelperConfig(tuple(models), known_secrets()))))
         self.ready = await unframed(process.stdout) is not None
         while (data := await unframed(process.stdout)) is not None:
             returned = RETURNED.validate_json(data)

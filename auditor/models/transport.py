@@ -16,8 +16,13 @@ from typing import Any
 
 import httpx
 
+from auditor.redaction import redact, remember
+
 MAX_BYTES = 8_000_000
 """Of one answer's body."""
+CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
+SIGNATURE = "AWS4-HMAC-SHA256"
+"""Begins an `Authorization` header that holds no secret but a signature of this one request."""
 METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
 """Names by which clouds hand out a machine's own credentials."""
 KEPT_BYTES = 65_536
@@ -76,6 +81,11 @@ class Wire:
         """Whether all of the answer that arrived is kept."""
         return self.received is not None and len(self.received) == self.size
 
+    @property
+    def is_error(self) -> bool:
+        """Whether the answer has an error's status."""
+        return self.status is not None and self.status >= 400
+
     def take(self, chunk: bytes) -> None:
         """More of the answer arrived."""
         self.size += len(chunk)
@@ -91,7 +101,10 @@ STAND_IN: ContextVar[StandIn | None] = ContextVar("stand_in", default=None)
 
 
 class _Bounded(httpx.AsyncByteStream):
-    """A body that is cut off when it grows past the bound."""
+    """A body that is cut off when it grows past the bound; of an error's body only the beginning is handed on.
+
+    litellm searches the whole text of an error some fifty times, which takes a second for 8 MB.
+    """
 
     def __init__(self, body: httpx.AsyncByteStream, wire: Wire) -> None:
         self._body = body
@@ -102,6 +115,8 @@ class _Bounded(httpx.AsyncByteStream):
             self._wire.take(chunk)
             if self._wire.size > self._wire.most:
                 raise Unacceptable(f"the answer is larger than {self._wire.most // 1_000_000} MB")
+            if self._wire.is_error:
+                chunk = chunk[: max(0, KEPT_BYTES - (self._wire.size - len(chunk)))]
             yield chunk
 
     async def aclose(self) -> None:
@@ -128,6 +143,7 @@ class Guarded(httpx.AsyncBaseTransport):
         wire = WIRE.get() or Wire()
         wire.requests += 1
         wire.begin(await request.aread())
+        _remember_credentials(request.headers)
         response = await self._answer(request, wire)
         wire.status, wire.headers = response.status_code, response.headers
         if 300 <= response.status_code < 400:
@@ -136,7 +152,7 @@ class Guarded(httpx.AsyncBaseTransport):
         encoding = response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             await response.aclose()
-            raise Unacceptable(f"the answer is compressed ({encoding[:20]!r}), though that was not asked for")
+            raise Unacceptable(f"the answer is compressed ({redact(encoding)[:20]!r}), though that was not asked for")
         wire.received = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Bounded(response.stream, wire)
@@ -162,6 +178,13 @@ class Guarded(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+def _remember_credentials(headers: httpx.Headers) -> None:
+    """What a library signs in with may be a token that it fetched by itself, as Google's do."""
+    for name in CREDENTIAL_HEADERS:
+        if (value := headers.get(name)) is not None and not value.startswith(SIGNATURE):
+            remember(value.rpartition(" ")[2])
+
+
 def guard(handler: type[Any]) -> None:
     """Make a litellm handler's clients guarded ones, from now on."""
     make = handler.create_async_transport
@@ -173,6 +196,20 @@ def guard(handler: type[Any]) -> None:
 
     guarded.guarded = True  # type: ignore[attr-defined]
     handler.create_async_transport = staticmethod(guarded)
+
+
+def forbid(handler: type[Any]) -> None:
+    """Make a litellm handler send nothing, from now on.
+
+    litellm asks servers by its synchronous handler for what it does not need: an Ollama server at a fixed address for
+    the sizes of models, Hugging Face for chat templates. Each time the event loop waits, and no bound holds.
+    """
+
+    def refuse(*_: Any, **__: Any) -> httpx.Response:
+        raise Unreachable("only the guarded transport may send requests")
+
+    for method in ("get", "post", "patch", "put", "delete"):
+        setattr(handler, method, refuse)
 
 
 @functools.cache

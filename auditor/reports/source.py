@@ -63,6 +63,8 @@ class Source:
     trials: Sequence[Trial] = field(default=(), repr=False)
     contests: Sequence[Contest] = field(default=(), repr=False)
     repairs: Sequence[RepairTally] = ()
+    shortened: Mapping[str, int] = field(default_factory=dict)
+    """Traces that were too long for a judge and were shortened, by model."""
 
     answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
     """To the items of a task, by model, item and sample."""
@@ -242,6 +244,9 @@ def load(db: Database, name: str) -> Source:
         queries["answers"] = tasks.answers
     if config and config.is_thinned:
         queries["readable"] = results.readable
+    if config:
+        limit = config.probes.review.max_trace_chars
+        queries["shortened"] = lambda db, audit_id: tallies.shortened_traces(db, audit_id, limit)
     with ThreadPoolExecutor(AT_ONCE) as readers:  # a query leaves the interpreter to others while it works
         found = {field: readers.submit(query, db, audit.id) for field, query in queries.items()}
         return Source(

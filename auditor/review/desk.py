@@ -59,7 +59,7 @@ class Desk:
         self._queue = reviews.Queue(db, audit.id, self.rater, open_book=not blind)
         self._survey = json.loads(audit.survey)
         self.of_task = self._survey.get("task") is not None
-        self._names = _author_names(audit)
+        self._models = _models_of(audit)
         self._ahead: list[ConflictKey] = []
         self._passed: set[ConflictKey] = set()
 
@@ -239,9 +239,11 @@ class Desk:
         return replace(side, samples=tuple(replace(s, text=self._without_names(s.text)) for s in side.samples))
 
     def _without_names(self, text: str | None) -> str | None:
-        from auditor.agents.blinding import without_authors  # reads word lists, for which no first screen should wait
+        # These read word lists, for which no first screen should wait.
+        from auditor.agents.blinding import author_names, without_authors
 
-        return text and without_authors(text, self._names)
+        makers = [part for _, model in self._models for part in model.split("/")]
+        return text and without_authors(text, [*author_names(self._models), *makers])
 
     def _question(self, key: ConflictKey) -> str:
         if self.of_task and (item := tasks.item(self.db, self.audit.id, key.topic)) is not None:
@@ -276,8 +278,7 @@ def _fraction(*parts: str) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-def _author_names(audit: Audit) -> tuple[str, ...]:
-    """The names of an audit's models, and of what they run on, by which a text could give its author away."""
+def _models_of(audit: Audit) -> list[tuple[str, str]]:
+    """Name and model string of an audit's models."""
     config = json.loads(audit.config) if audit.config else {"models": []}
-    names = [name for model in config["models"] for name in (model["name"], *model["model"].split("/"))]
-    return tuple(dict.fromkeys(name for name in names if len(name) > 1))
+    return [(model["name"], model["model"]) for model in config["models"]]

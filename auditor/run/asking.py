@@ -17,6 +17,7 @@ from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.domain import Survey
 from auditor.run.engines import require_engine, sending
+from auditor.run.keys import remember_secrets, secret_variables, short_secrets_note
 from auditor.run.planning import planned_cells
 from auditor.storage import audits, ledger, limits, tallies
 from auditor.storage.database import Database
@@ -63,6 +64,9 @@ def ask_models(
     from auditor.errors import Interrupted
 
     require_engine(config, db.url)
+    remember_secrets(secret_variables(config))
+    if progress is not None and (note := short_secrets_note(config)):
+        progress.noted(note)
 
     async def inside() -> T:
         async with _surroundings(config, survey, audit, db, progress or Silent(), encoder) as context:

@@ -16,6 +16,9 @@ from auditor.extras import load_extra
 ADDRESS = "RAY_ADDRESS"
 MODE, TOKENS = "RAY_AUTH_MODE", ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 NAMESPACE = "auditor"
+SKIP = "RAY_DEDUP_LOGS_SKIP_REGEX"
+DEATHS = "A worker died or was killed|has been marked dead|killed due to"
+"""What Ray prints on the driver's terminal when a worker or its node dies; `log_to_driver` has no effect on that."""
 KNOCK = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1])"
 """Asks a cluster for its name; in a process of its own, since Ray reads once in each whether it has a token to show."""
 MEND_TOKEN = (
@@ -88,6 +91,7 @@ def connected(address: str | None) -> Iterator[str]:
     """
     bootstrap.prepare()
     os.environ[MODE] = "token"
+    _silence_deaths()
     ray = load_extra("ray", "ray")
     found = address or os.environ.get(ADDRESS)
     if found:
@@ -113,12 +117,23 @@ def look(address: str | None) -> str:
     Raises:
         UsageError: Ray is not installed, nobody answers, or everybody may enter.
     """
+    _silence_deaths()
     load_extra("ray", "ray")
     found = address or os.environ.get(ADDRESS)
     if found is None:
         return "one of this machine alone will be started"
     _require_locked(found)
     return f"{found} asks for a token"
+
+
+def _silence_deaths() -> None:
+    """Keep Ray's long lines about dead workers off the terminal; its log files keep them, and `Post` says it in short.
+
+    Ray reads the setting when it is imported. A user's own pattern stays.
+    """
+    theirs = os.environ.get(SKIP)
+    if not theirs or DEATHS not in theirs:
+        os.environ[SKIP] = f"(?:{theirs})|{DEATHS}" if theirs else DEATHS
 
 
 def _require_locked(address: str) -> None:

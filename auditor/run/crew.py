@@ -22,6 +22,8 @@ PATIENCE_S = 30.0
 """After so long without any worker, whoever watches is told."""
 GRACE_S = 10.0
 """For a worker to close its connections in, at the end."""
+RAY_LOGS = "/tmp/ray/session_latest/logs"
+"""Where Ray keeps its logs unless it is told otherwise."""
 MOST_AT_ONCE = 100
 """Requests in one message."""
 
@@ -63,8 +65,11 @@ class Post:
             raise result
         return result
 
-    async def man(self) -> None:
+    async def man(self, note: Callable[[str], None]) -> None:
         """Keep a worker here for as long as that makes sense.
+
+        Args:
+            note: receives a line for each worker that dies.
 
         Raises:
             AuditorError: a worker cannot work on its host, or one after another dies.
@@ -75,6 +80,7 @@ class Post:
             try:
                 await self._serve(worker)
             except Gone:
+                note(self._death_message())
                 self._lose()
                 worker.dismiss()
             except BaseException:
@@ -124,6 +130,16 @@ class Post:
             async with asyncio.timeout(GRACE_S if self.host else 0):
                 await worker.call("stop")
         worker.dismiss()
+
+    def _death_message(self) -> str:
+        """What a user is told of a worker that died, before its calls are taken from it."""
+        if self.host is None:
+            return f"A worker died before it began. Ray's logs on its host say why (by default in {RAY_LOGS})."
+        n = len(self.waiting)
+        calls = (
+            "it had no open call" if n == 0 else f"its {n} open call{'s go' if n > 1 else ' goes'} to another worker"
+        )
+        return f"The worker on {self.host} died; {calls}. Ray's logs there say why (by default in {RAY_LOGS})."
 
     def _lose(self) -> None:
         self.host = None
@@ -207,7 +223,7 @@ class Crew:
     def _open(self, place: str | None) -> None:
         self._posts[place] = self._man(place, self._changed)
         for post in self._posts[place]:
-            keeper = asyncio.create_task(post.man())
+            keeper = asyncio.create_task(post.man(self._note))
             self._keepers.add(keeper)
             keeper.add_done_callback(self._ended)
 

@@ -11,7 +11,7 @@ from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
 from auditor.domain import Measure
 from auditor.errors import ConfigError
-from auditor.run.keys import require_keys
+from auditor.run.keys import require_keys, secret_variables
 from auditor.storage.database import Database
 from auditor.storage.engine import require_shared
 
@@ -87,11 +87,12 @@ def posts_of(
     from auditor.run.crew import Post
     from auditor.run.worker import Orders, Worker
 
-    theirs = config.model_copy(update={"telemetry": None})  # of that this process tells
+    # Telemetry is sent by this process, and a worker connects to no cluster.
+    theirs = config.model_copy(update={"telemetry": None, "run": config.run.model_copy(update={"ray_address": None})})
 
     def make(place: str | None, changed: Callable[[], None]) -> list[Post]:
         asked = _over_the_network(config) if place is None else (place,)
-        orders = Orders(theirs, asked, db.url, audit_id, metadata.version("auditor"))
+        orders = Orders(theirs, asked, secret_variables(config), db.url, audit_id, metadata.version("auditor"))
         number = (config.run.workers or cluster.hosts() or 1) if place is None else 1
         gpus = 0.0 if place is None else config.run.gpus
         return [Post(lambda: cluster.hire(Worker, gpus=gpus), orders, changed) for _ in range(number)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.config import AuditConfig
+from auditor.config.trust import require_trusted_storage
 from auditor.storage import audits, results
-from auditor.storage.database import database_url, open_database
+from auditor.storage.database import STORAGE_VARIABLE, database_url, open_database
+from auditor.storage.engine import named_servers
 
 if TYPE_CHECKING:
     from auditor.reports.gates.gates import CheckResult
@@ -15,8 +18,15 @@ if TYPE_CHECKING:
 
 
 def storage_url(given: str | None = None, config: AuditConfig | None = None) -> str:
-    """Where audits are: as given, else AUDITOR_STORAGE, else the config's word, else `auditor.db` in this folder."""
-    return database_url(given, config.storage if config else None)
+    """Where audits are: as given, else AUDITOR_STORAGE, else the config's word, else `auditor.db` in this folder.
+
+    Raises:
+        ConfigError: only the config names a database server, and the user has not allowed a password to go there.
+    """
+    configured = config.storage if config else None
+    if configured and not given and not os.environ.get(STORAGE_VARIABLE):
+        require_trusted_storage(named_servers(configured))
+    return database_url(given, configured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
-from auditor.config import AuditConfig, ModelSection, resolve_key
+from auditor.config import ENV_PREFIX, AuditConfig, ModelSection, resolve_key
 from auditor.config.trust import require_trust
 from auditor.errors import ConfigError
+from auditor.redaction import MIN_SECRET_CHARS, remember
+
+
+def secret_variables(config: AuditConfig) -> tuple[str, ...]:
+    """Names of all variables that hold a key of the audit."""
+    references = [m.api_key for m in [*config.models, *config.judge_models] if m.api_key]
+    if config.telemetry is not None:
+        references += config.telemetry.headers.values()
+    return tuple(dict.fromkeys(reference.removeprefix(ENV_PREFIX) for reference in references))
+
+
+def remember_secrets(variables: Iterable[str]) -> None:
+    """Remove the values of these variables from all texts, as far as they are set here."""
+    remember(*(os.environ.get(name) for name in variables))
+
+
+def short_secrets_note(config: AuditConfig) -> str | None:
+    """Which keys are too short to be removed from texts; None if none is."""
+    lengths = {name: len(os.environ.get(name, "").strip()) for name in secret_variables(config)}
+    short = [name for name, length in lengths.items() if 0 < length < MIN_SECRET_CHARS]
+    if not short:
+        return None
+    return (
+        f"Warning: the value of {', '.join(short)} is shorter than {MIN_SECRET_CHARS} characters. auditor does not "
+        "remove it from answers that repeat it. How to fix: use a longer key."
+    )
 
 
 def require_keys(config: AuditConfig, models: Iterable[ModelSection] | None = None) -> None:

@@ -66,10 +66,7 @@ def _record(model: ModelSection, survey: Survey) -> Record:
     for row in read_rows(file, COLUMNS, ["score"]):
         if row.cells["model"] != name:
             continue
-        sample = row.cells["sample"] or "0"
-        if not sample.isdecimal():
-            raise ImportFileError(f"{row.where}, column 'sample': '{sample}' is no whole number.", "Count from 0.")
-        at = (Cell(spell(row.cells["country"]), row.cells["topic"]), int(sample))
+        at = (Cell(spell(row.cells["country"]), row.cells["topic"]), row.whole("sample"))
         if at in found:
             raise ImportFileError(f"{row.where}: this model, cell and sample is there twice.", "Number samples.")
         found[at] = row.cells["text"]

@@ -28,12 +28,14 @@ class Orders:
     Attributes:
         config: names the variables that hold the keys.
         models: names of those that it asks.
+        secrets: names of all variables that hold a key of the audit; a server may echo any of them.
         storage: URL of the database.
         version: of the program; every host must have the same.
     """
 
     config: AuditConfig
     models: tuple[str, ...]
+    secrets: tuple[str, ...]
     storage: str
     audit_id: int
     version: str
@@ -103,13 +105,14 @@ class Worker:
         bootstrap.prepare()
         from auditor.agents.recording import Book
         from auditor.models.sending import Sending
-        from auditor.run.keys import require_keys
+        from auditor.run.keys import remember_secrets, require_keys
         from auditor.storage.database import open_database
 
         if (here := metadata.version("auditor")) != orders.version:
             raise AuditorError(f"auditor is {here}, not {orders.version}.", "Install the same version on every host.")
         models = [orders.config.model(name) for name in orders.models]
         require_keys(orders.config, models)
+        remember_secrets(orders.secrets)
         self._db = self._open.enter_context(open_database(orders.storage, create=False))
         # A run of its own: what it has not settled when it dies was perhaps paid for in vain, and is counted so.
         self._book = Book(self._db, orders.audit_id, uuid.uuid4().hex)

@@ -6,7 +6,7 @@ Importing official files is in `auditor.surveys.importing`, which needs numpy.
 from __future__ import annotations
 
 from auditor.surveys.baselines import baselines, country_mean, regional_mean, topic_mean
-from auditor.surveys.checks import check_survey
+from auditor.surveys.checks import check_survey, findings
 from auditor.surveys.countries import country_code, demonyms
 from auditor.surveys.facts import SurveyFacts, load_facts, treated
 from auditor.surveys.loading import builtin_surveys, load_survey
@@ -26,6 +26,7 @@ __all__ = [
     "country_code",
     "country_mean",
     "demonyms",
+    "findings",
     "grouped",
     "grouping_of",
     "groupings",

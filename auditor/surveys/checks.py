@@ -5,7 +5,11 @@ from __future__ import annotations
 import difflib
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from auditor.domain import Survey, SurveyCell
 from auditor.surveys.countries import country_code
@@ -20,40 +24,106 @@ ROUNDING = 0.011
 """Three shares rounded to whole percent may miss their sum by so much."""
 LOW_RELIABILITY = 0.9
 SHOWN = 5
+ALIKE = 0.92
+"""Ratio of `difflib` above which two names are spelt almost alike."""
+MAX_COMPARISON_COST = 80_000_000
+"""Bound on the pairs of names that are compared letter by letter, in units of about 20 ns; see `_cost`."""
 
 
 def check_survey(survey: Survey, facts: SurveyFacts | None = None) -> list[str]:
     """Odd things in a survey, one line each; an empty list is a survey with nothing odd.
 
     Args:
+        survey: the survey.
         facts: what only the microdata tell, if there is any.
     """
+    return [line for lines in findings(survey, facts) for line in lines]
+
+
+def findings(survey: Survey, facts: SurveyFacts | None = None) -> list[list[str]]:
+    """The lines of `check_survey`, those of each check together."""
     checks = (_places, _names_alike, _gaps, _scale, _outliers, _respondents, _shares, _words)
-    found = [line for check in checks for line in check(survey)]
-    return found + (list(_facts(facts)) if facts is not None else [])
+    return [*(list(check(survey)) for check in checks), list(_facts(facts)) if facts is not None else []]
 
 
 def _places(survey: Survey) -> Iterator[str]:
     unknown = [c for c in survey.countries if country_code(c) is None]
     if unknown:
         yield f"{_listed(unknown)}: no country of ISO 3166, so it has no region and only its own name is blinded."
-    homeless = [c for c in survey.countries if c not in unknown and region_of(c) is None]
+    placed = set(survey.countries).difference(unknown)
+    homeless = [c for c in survey.countries if c in placed and region_of(c) is None]
     if homeless:
         yield f"{_listed(homeless)}: in no region of the grouping 'western'."
 
 
 def _names_alike(survey: Survey) -> Iterator[str]:
     for kind, names in (("topics", survey.topics), ("countries", survey.countries)):
-        for one, other in itertools.combinations(names, 2):
-            if difflib.SequenceMatcher(None, one.casefold(), other.casefold()).ratio() > 0.92:
-                yield f"the {kind} '{one}' and '{other}' are spelt almost alike: are they one?"
+        folded = [name.casefold() for name in names]
+        matcher, left = difflib.SequenceMatcher(None), MAX_COMPARISON_COST
+        pairs = _maybe_alike(folded)
+        for done, (i, j) in enumerate(map(tuple, pairs)):
+            left -= _cost(len(folded[i]), len(folded[j]))
+            if left < 0:
+                yield f"{len(pairs) - done:,} more pairs of {kind} may be spelt almost alike; they were not compared."
+                break
+            matcher.set_seqs(folded[i], folded[j])
+            if matcher.ratio() > ALIKE:
+                yield f"the {kind} '{names[i]}' and '{names[j]}' are spelt almost alike: are they one?"
+
+
+def _cost(one: int, other: int) -> int:
+    """What comparing two names takes; `difflib` passes over common letters in names of 200 letters and more."""
+    return min(one * other, 30 * (one + other))
+
+
+def _maybe_alike(names: Sequence[str]) -> NDArray[np.intp]:
+    """The pairs of positions whose names share enough letters and pairs of letters to be alike: shape (pairs, 2).
+
+    A ratio r = 2M / T, of M letters in matching blocks and T letters in all, needs M letters in common in any order.
+    Any two blocks have an unmatched letter between them, so there are T - 2M + 1 blocks at most, and they have
+    M - (T - 2M + 1) pairs of neighbouring letters in common at least.
+    """
+    letters, neighbours = _counts(names), _counts([[*itertools.pairwise(name)] for name in names])
+    lengths = np.array([len(name) for name in names])
+    found = [np.empty((0, 2), dtype=np.intp)]
+    for i in range(len(names)):
+        others = np.arange(i + 1, len(names))
+        total = np.maximum(lengths[others] + lengths[i], 1)
+        others = others[2.0 * _shared(letters, i, others) / total > ALIKE]
+        total = lengths[others] + lengths[i]
+        others = others[_shared(neighbours, i, others) > (1.5 * ALIKE - 1) * total - 2]
+        found.append(np.column_stack([np.full_like(others, i), others]))
+    return np.concatenate(found)
+
+
+def _counts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
+    """How often each part occurs in each text, shape (different parts, texts)."""
+    row: dict[object, int] = {}
+    for text in texts:
+        for part in text:
+            row.setdefault(part, len(row))
+    counts = np.zeros((len(row), len(texts)), dtype=np.int32)
+    for i, text in enumerate(texts):
+        for part, n in Counter(text).items():
+            counts[row[part], i] = n
+    return counts
+
+
+def _shared(counts: NDArray[np.int32], i: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many parts text i shares with each of the others, whatever their order."""
+    mine = np.flatnonzero(counts[:, i])
+    shared: NDArray[np.intp] = np.minimum(counts[np.ix_(mine, others)], counts[mine, i, None]).sum(
+        axis=0, dtype=np.intp
+    )
+    return shared
 
 
 def _gaps(survey: Survey) -> Iterator[str]:
     scored = set(survey.scores)
     for kind, names, place in (("country", survey.countries, 0), ("topic", survey.topics, 1)):
-        have = {name: sum(1 for cell in scored if cell[place] == name) for name in names}
-        few = [name for name in names if have[name] < 0.5 * max(have.values(), default=0)]
+        have = Counter(cell[place] for cell in scored)
+        most = max(have.values(), default=0)
+        few = [name for name in names if have[name] < 0.5 * most]
         if few:
             yield f"{_listed(few)}: the {kind} has a score in fewer than half as many cells as the fullest one."
 
@@ -143,8 +213,11 @@ def _facts(facts: SurveyFacts) -> Iterator[str]:
 
 
 def _by_topic(survey: Survey) -> dict[str, list[SurveyCell]]:
-    scored = [c for c in survey.cells if c.score is not None]
-    return {topic: [c for c in scored if c.cell.topic == topic] for topic in survey.topics}
+    scored: dict[str, list[SurveyCell]] = {topic: [] for topic in survey.topics}
+    for cell in survey.cells:
+        if cell.score is not None:
+            scored[cell.cell.topic].append(cell)
+    return scored
 
 
 def _name(cell: SurveyCell) -> str:

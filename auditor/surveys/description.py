@@ -6,7 +6,6 @@ It stands in a TOML file beside the figures: `my.csv` and `my.survey.toml`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,8 +14,10 @@ from typing import Annotated
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
+from auditor.config.explaining import explain
 from auditor.config.phrasing import Wording
 from auditor.errors import SurveyError
+from auditor.input_files import read_toml
 
 DATA = Path(__file__).parent / "data"
 SUFFIX = ".survey.toml"
@@ -57,15 +58,11 @@ def read_description(figures: Path) -> Description:
     path = figures.with_name(figures.stem + SUFFIX)
     if not path.exists():
         return Description(title=figures.stem, source=figures.name)
+    data = read_toml(path, SurveyError)
     try:
-        return Description.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SurveyError(f"{path}: cannot be read: {error}.", "Mend the file.") from None
+        return Description.model_validate(data)
     except pydantic.ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        message = re.sub(r"^Value error, ", "", problem["msg"])
-        raise SurveyError(f"{path}: '{key}': {message}.", "Mend that key.") from None
+        raise SurveyError(f"{path}: {explain(error, data, Description)}") from None
 
 
 def topic_words(topic: str, description: Description) -> tuple[str, ...]:

@@ -14,8 +14,10 @@ from typing import Literal
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
+from auditor.config.explaining import explain
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
+from auditor.input_files import read_json
 from auditor.surveys.loading import locate
 
 SUFFIX = ".facts.json"
@@ -105,15 +107,14 @@ def load_facts(source: str | Path) -> SurveyFacts | None:
     """
     figures = locate(str(source))
     path = figures.with_name(figures.stem + SUFFIX)
-    try:
-        return SurveyFacts.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, pydantic.ValidationError) as error:
-        reason = str(error).splitlines()[0]
-        raise SurveyError(
-            f"{path}: cannot be used: {reason}.", "Import the survey again, or delete the file."
-        ) from None
+    data = read_json(path, SurveyError)
+    try:
+        return SurveyFacts.model_validate(data)
+    except pydantic.ValidationError as error:
+        problem = explain(error, data, SurveyFacts)
+        raise SurveyError(f"{path}: {problem}", "Or import the survey again, or delete the file.") from None
 
 
 def treated(survey: Survey, treatment: Treatment, facts: SurveyFacts | None = None) -> Survey:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
+from auditor.input_files import require_file
 from auditor.surveys.signatures import require_other_than
 
 DELIMITERS = (",", ";", "\t")
@@ -70,10 +71,7 @@ def read_columns(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
         ImportFileError: the file is missing, is not what its suffix says, or lacks a column (the message names it);
             or it is a `.sav` file and pyreadstat is not installed.
     """
-    if not path.is_file():
-        raise ImportFileError(
-            f"{path}: there is no such file.", "Download it from the survey's owner; see the mapping."
-        )
+    require_file(path, ImportFileError, "Download it from the survey's owner; see the mapping.")
     readers = {".csv": _read_csv, ".sav": _read_sav, ".zsav": _read_sav}
     reader = readers.get(path.suffix.lower())
     if reader is None:

@@ -7,7 +7,6 @@ wording, scale, words) it has `[columns]`, `[topics]`, `[nonresponse]`, and one 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping as Map
 from pathlib import Path
 from typing import Annotated, Self
@@ -15,7 +14,9 @@ from typing import Annotated, Self
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from auditor.config.explaining import explain
 from auditor.errors import SurveyError, did_you_mean
+from auditor.input_files import read_toml
 from auditor.surveys.description import DATA, Description, Text
 
 SUFFIX = ".mapping.toml"
@@ -49,7 +50,7 @@ class Scale(_Section):
     @model_validator(mode="after")
     def _has_two_ends(self) -> Self:
         if self.low == self.high:
-            raise ValueError("'low' and 'high' must differ")
+            raise ValueError("'low' and 'high' must differ. How to fix: Give the codes of both ends")
         return self
 
 
@@ -94,7 +95,9 @@ class Mapping(Description):
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if (self.answers is None) == (self.choices is None):
-            raise ValueError("give either [answers], a scale, or [choices], and not both")
+            raise ValueError(
+                "give either [answers], a scale, or [choices], and not both. How to fix: Remove or add one of them"
+            )
         coded: list[Coded] = [*self.nonresponse.values(), *(self.choices or {}).values()]
         codes = [code for c in coded for code in c.codes]
         if self.answers is not None:
@@ -102,11 +105,11 @@ class Mapping(Description):
             codes += range(ends[0], ends[1] + 1)
         twice = sorted({c for c in codes if codes.count(c) > 1})
         if twice:
-            raise ValueError(f"the code {twice[0]} means two things")
+            raise ValueError(f"the code {twice[0]} means two things. How to fix: Name it once")
         topics = list(self.topics.values())
         again = next((t for t in topics if topics.count(t) > 1), None)
         if again is not None:
-            raise ValueError(f"two columns are the topic '{again}'")
+            raise ValueError(f"two columns are the topic '{again}'. How to fix: Give each its own topic")
         return self
 
     @property
@@ -139,15 +142,11 @@ def load_mapping(source: str | Path) -> Mapping:
     """
     name = str(source)
     path = DATA / f"{name}{SUFFIX}" if name in builtin_mappings() else Path(name)
-    try:
-        return Mapping.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    if not path.exists():
         hint = did_you_mean(name, builtin_mappings(), f"Built in are {', '.join(builtin_mappings())}.")
-        raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SurveyError(f"{path}: cannot be read: {error}.", "Mend the file.") from None
+        raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint)
+    data = read_toml(path, SurveyError)
+    try:
+        return Mapping.model_validate(data)
     except pydantic.ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        message = re.sub(r"^Value error, ", "", problem["msg"])
-        raise SurveyError(f"{path}: {f'{key!r}: ' if key else ''}{message}.", "Mend the mapping.") from None
+        raise SurveyError(f"{path}: {explain(error, data, Mapping)}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from auditor.domain import Grouping, Region, Survey
 from auditor.errors import SurveyError, did_you_mean
+from auditor.input_files import read_toml
 from auditor.surveys.countries import DATA, country_code, country_key, known_codes
 from auditor.surveys.tables import read_rows
 
@@ -141,10 +141,7 @@ def _read_csv(path: Path) -> _Rules:
 
 
 def _read_toml(path: Path) -> _Rules:
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SurveyError(f"{path}: cannot be read as a grouping: {error}.", "Mend the file.") from None
+    data = read_toml(path, SurveyError)
     regions = data.get("regions")
     if not isinstance(regions, dict) or not all(_is_list_of_text(v) for v in regions.values()):
         raise SurveyError(

@@ -9,18 +9,25 @@ import csv
 import difflib
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.errors import ImportFileError
+from auditor.input_files import SAVE_AS_UTF8, parse_json, require_file
 from auditor.surveys.signatures import require_other_than
+from auditor.text import shortened
 
 Check = Callable[[Sequence[str], str], None]
 """Raises where columns cannot be used; the second argument says where they stand."""
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 MAX_NAME = 40
 """Letters of a column's name that a message shows: a file that is no table may have one very long line."""
+MAX_DIGITS = 9
+"""Of a sample's number; a database's column holds it on every system."""
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_KINDS: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
 
 class Row(NamedTuple):
@@ -46,8 +53,8 @@ class Row(NamedTuple):
             ImportFileError: it is no such number.
         """
         text = self.cells[column] or "0"
-        if not text.isdecimal():
-            raise self.wrong(column, f"'{text}' is no whole number", "Count from 0.")
+        if not text.isdecimal() or len(text) > MAX_DIGITS:
+            raise self.wrong(column, f"'{shortened(text)}' is no whole number", "Count from 0.")
         return int(text)
 
     def number(self, column: str) -> float | None:
@@ -60,12 +67,12 @@ class Row(NamedTuple):
         if not text:
             return None
         try:
-            value = float(text)
+            value = math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
             mend = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
-            raise self.wrong(column, f"'{text}' is not a number", mend)
+            raise self.wrong(column, f"'{shortened(text)}' is not a number", mend)
         return value + 0.0  # -0.0 becomes 0.0
 
     def wrong(self, column: str, problem: str, mend: str) -> ImportFileError:
@@ -94,6 +101,7 @@ def read_rows(
         suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
         raise ImportFileError(f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(SUFFIXES)}.")
     wanted = [*required, *optional]
+    require_file(path, ImportFileError)
     require_other_than(path, "a Parquet file" if reader is _parquet_rows else "text")
 
     def check(columns: Sequence[str], where: str) -> None:
@@ -101,15 +109,41 @@ def read_rows(
 
     try:
         for row in reader(path, wanted, check):
+            _require_storable(row)
             yield Row(row.where, {key: row.cells.get(key, "") for key in wanted})
-    except UnicodeDecodeError as error:
-        raise ImportFileError(f"{path}: byte {error.start + 1} is not UTF-8.", "Save the file as UTF-8.") from None
+    except UnicodeDecodeError:
+        place = f"line {line}" if (line := _line_not_utf8(path)) else "a text"
+        raise ImportFileError(f"{path}: {place} is not UTF-8.", SAVE_AS_UTF8) from None
     except OSError as error:
-        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
+        fix = "Check that the file is complete and that you may read it."
+        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.", fix) from None
+
+
+def _require_storable(row: Row) -> None:
+    """Refuse what no database can hold; a spreadsheet or a model's answer that was cut may have it."""
+    for column, text in row.cells.items():
+        if not text.isprintable() and (what := _UNSTORABLE.search(text)):
+            name = "a NUL character" if what[0] == "\0" else "half a character (a lone surrogate)"
+            raise row.wrong(column, f"has {name}", "Remove it.")
+
+
+def _line_not_utf8(path: Path) -> int:
+    """Number of the first line that is not UTF-8; 0 where there is none, as in a Parquet file."""
+    if path.suffix.lower() == ".parquet":
+        return 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 0
 
 
 def columns_of(path: Path) -> set[str]:
     """Names of a file's columns, to tell its form by; empty where it cannot be read, which `read_rows` then says."""
+    if not path.is_file():
+        return set()
     try:
         if path.suffix.lower() == ".parquet":
             import pyarrow.parquet as pq
@@ -120,7 +154,7 @@ def columns_of(path: Path) -> set[str]:
                 record = json.loads(file.readline())
                 return set(record) if isinstance(record, dict) else set()
             return {name.strip() for name in next(csv.reader(file), [])}
-    except (OSError, ValueError, csv.Error):
+    except (OSError, ValueError, RecursionError, csv.Error):
         return set()
 
 
@@ -129,7 +163,7 @@ def _check_columns(
 ) -> None:
     twice = sorted({c for c in columns if columns.count(c) > 1})
     if twice:
-        raise ImportFileError(f"{where}: the column '{twice[0]}' is there twice.", "Keep one.")
+        raise ImportFileError(f"{where}: the column '{twice[0][:MAX_NAME]}' is there twice.", "Keep one.")
     missing = [r for r in required if r not in columns]
     # One column amiss may be misspelt; with several the file is another.
     if len(missing) < 2:
@@ -167,7 +201,11 @@ def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
                     raise ImportFileError(f"{where} {problem}.", "Put text that holds a comma in double quotes.")
                 yield Row(where, dict(zip(header, (c.strip() for c in cells), strict=True)))
         except csv.Error as error:
-            raise ImportFileError(f"{path}: line {reader.line_num} is not CSV: {error}.", "Mend that line.") from None
+            where = f"{path}: line {reader.line_num}"
+            if "field limit" in str(error):
+                problem = f"{where} has a field of more than {csv.field_size_limit():,} characters."
+                raise ImportFileError(problem, "Close its quote, or save long texts as JSONL or Parquet.") from None
+            raise ImportFileError(f"{where} is not CSV: {error}.", "Correct that line.") from None
 
 
 def _jsonl_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
@@ -177,10 +215,7 @@ def _jsonl_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row
             if not line.strip():
                 continue
             where = f"{path}: line {number}"
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise ImportFileError(f"{where} is not JSON: {error}.", "Write one object a line.") from None
+            record = parse_json(line, where, ImportFileError, "Write one object a line.")
             if not isinstance(record, dict):
                 raise ImportFileError(f"{where} is no JSON object.", 'Write one object a line: {"country": ...}.')
             if record.keys() != seen:
@@ -193,19 +228,24 @@ def _parquet_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[R
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    number = 0
     try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise ImportFileError(f"{path}: is not Parquet: {error}.", "Does its suffix say what it is?") from None
-    with file:
-        columns = file.schema_arrow.names
-        check(columns, str(path))
-        number = 0
-        for batch in file.iter_batches(columns=[c for c in columns if c in wanted]):
-            for record in batch.to_pylist():
-                number += 1
-                where = f"{path}: row {number}"
-                yield Row(where, {key: _as_text(value, where, key) for key, value in record.items()})
+        with pq.ParquetFile(path) as file:
+            columns = file.schema_arrow.names
+            check(columns, str(path))
+            for batch in file.iter_batches(columns=[c for c in columns if c in wanted]):
+                for record in batch.to_pylist():
+                    number += 1
+                    where = f"{path}: row {number}"
+                    yield Row(where, {key: _as_text(value, where, key) for key, value in record.items()})
+    except UnicodeDecodeError:
+        raise
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        after = f" after row {number}" if number else ""
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ImportFileError(
+            f"{path}: is not Parquet{after}: {shortened(reason, 200)}.", "Check that the file is complete."
+        ) from None
 
 
 def _as_text(value: Any, where: str, column: str) -> str:
@@ -215,7 +255,8 @@ def _as_text(value: Any, where: str, column: str) -> str:
         return value.strip()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
+    shown = str(value).lower() if isinstance(value, bool) else f"a {_KINDS.get(type(value), 'value')}"
     raise ImportFileError(
-        f"{where}, column '{column}': {value!r} is neither text nor a number.",
+        f"{where}, column '{column}': {shown} is neither text nor a number.",
         'Put text in quotes: "NO", not NO.' if isinstance(value, bool) else "Write a plain value.",
     )

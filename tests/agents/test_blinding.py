@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from auditor.agents.blinding import blind
+from auditor.agents.blinding import author_names, blind, blind_within, without_authors
 from auditor.agents.giveaways import country_words, other_countries, topic_words
 from auditor.agents.languages import country_name, topic_in
 from auditor.domain import LANGUAGES
@@ -168,3 +168,109 @@ def test_style_is_gone() -> None:
 
 def test_the_own_country_goes_before_the_others() -> None:
     assert hide("Germany and Japan.", country="Japan") == "[another country] and [country]."
+
+
+IDS = ("o1", "o3", "k2", "r1", "4o", "GPT-4", "o1-mini", "c4ai", "01")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("I am o1.", "I am [analyst]."),
+        ("O1, o3 differ; K2's view, R1: 4o!", "[analyst], [analyst] differ; [analyst] view, [analyst]: [analyst]!"),
+        ("gpt-4, (o1-mini)", "[analyst], ([analyst])"),
+        ("o1-2024-12-17 and o3-pro, o1-preview", "[analyst] and [analyst], [analyst]"),
+        ("我是o1模型，不是o3。", "我是[analyst]模型，不是[analyst]。"),
+        ("私はo1です。", "私は[analyst]です。"),
+        ("Ben o1'im; я o1, saya o1", "Ben [analyst]'im; я [analyst], saya [analyst]"),
+        ("أنا o1، मैं o1 हूँ", "أنا [analyst]، मैं [analyst] हूँ"),
+    ],
+)  # fmt: skip
+def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) -> None:
+    assert without_authors(text, IDS) == hidden
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hidden"),
+    [
+        ("Yi", "Yi thinks so, and YI's maker too.", "[analyst] thinks so, and [analyst]'s maker too."),
+        ("yi", "As Yi would say.", "As [analyst] would say."),
+        ("yi", "My name is yi.", "My name is [analyst]."),
+        ("Phi", "So Phi says.", "So [analyst] says."),
+        ("R", "My name is R.", "My name is [analyst]."),
+        ("No", "I am No, ask me.", "I am [analyst], ask me."),
+        ("no", 'a model called "no"', 'a model called "[analyst]"'),
+        ("Al", "Me llamo Al.", "Me llamo [analyst]."),
+        ("Es", "Ich heiße Es.", "Ich heiße [analyst]."),
+        ("On", "Je m'appelle On.", "Je m'appelle [analyst]."),
+        ("7", "So says model 7.", "So says model [analyst]."),
+    ],
+)
+def test_short_names_of_letters_are_hidden_with_a_capital_or_where_introduced(
+    name: str, text: str, hidden: str
+) -> None:
+    assert without_authors(text, [name]) == hidden
+
+
+SHORT = (*IDS, "Yi", "R", "a", "A", "Al", "On", "No", "Es", "En", "El", "It", "Is", "Da", "So", "Or", "An", "Ne", "Um",
+         "Die", "Der", "Los", "Una", "Les", "Son", "Bir", "Dan", "Ini", "Kwa", "Wa", "Он", "Не", "Это", "The",
+         "Th", "1", "2", "3", "42", "1990", "1990s", "2nd", "3.5")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No, it is on a list. So, or an ox. I am no expert; I am on the side of the poor. The model is no help.",
+        "It is called an act of faith. I am a judge. I'm so sure. The model, a simple one, is on trial.",
+        "In 1990, 3 reasons; on the 2nd day 42 of 100 people, 3.5 of them young, in the 1990s. a 1 b 2. o 1, 0 1.",
+        "Thing and bring, sting; On the one hand, No one. Section 4 of 7. Add 01 to 02? Or 10.",
+        "The view of R and D. A, B and C. Plan A is on. Dan eats; the 3 people.",
+        "Es ist so. Die Ehe und der Tod. An der Wand. Ich bin der Meinung, es sei so. Ich bin es. Im Jahr 1990. Da.",
+        "No es así. Los padres, al fin. El hombre soy yo. Es una ley. En 1990, 3 de 10. Una mujer. Soy de la idea.",
+        "On dit que les gens sont bons. Les hommes. Es-tu là ? Or, je suis un homme. Il en a 3. En 1990, on a dit.",
+        "Um homem é um ser. No ano de 1990, os dois. Da lei. Sou um homem; é o modelo da sociedade. As 3 razões.",
+        "Bir kadın. Al bunu. O, on kişi. En iyi 3 neden. Ben bir insanım. Ne var ki. On iki yıl, 1990'da.",
+        "Ini adalah dan itu. Di sini ada 3. Dan saya ini. Pada 1990 orang tua. Saya di rumah.",
+        "Wa kwanza ni huyo. Kwa sababu 3. Mimi ni mtu. Ni kwa ajili ya watu. Mwaka 1990.",
+        "Он не прав. Не так. Это не модель, я не он. На 2-м месте в 1990 году. Они и он. Я это знаю.",
+        "В 1990 году 3 причины. Он сказал: нет.",
+        "في عام 1990، 3 أسباب. أنا لا أعرف.",
+        "सन 1990 में 3 कारण। मैं नहीं जानता।",
+        "1990年には3つの理由がある。私は知らない。モデルは3つある。",
+        "1990年有3个理由。我是人。第2个。10月1日。",
+    ],
+)
+def test_ordinary_words_and_numbers_are_no_names(text: str) -> None:
+    assert without_authors(text, SHORT) == text
+
+
+def test_the_names_of_a_model_are_its_id_and_what_the_id_is_called_for_short() -> None:
+    assert {"fast", "o1", "o1-2024-12-17"} <= set(author_names([("fast", "openai/o1-2024-12-17")]))
+    assert "o1" in author_names([("x", "openrouter/openai/o1-preview")])
+    assert "o3" in author_names([("x", "azure/o3-mini-high")])
+    assert {"kimi-k2", "k2"} <= set(author_names([("x", "moonshot/kimi-k2-0905-preview")]))
+    assert "r1" in author_names([("x", "deepseek/deepseek-r1")])
+    assert "claude-3-5-sonnet" in author_names([("x", "vertex_ai/claude-3-5-sonnet@20240620")])
+    assert "llama3" in author_names([("x", "ollama/llama3:8b")])
+
+
+def test_names_for_short_are_no_ordinary_words() -> None:
+    for name in author_names([("my-model", "x/my-model-2024"), ("v3", "x/some-v3-q4"), ("b", "fireworks/models/b-7b")]):
+        assert name not in ("my", "some", "models", "q4")
+
+
+@pytest.mark.parametrize("n", [80, 230, 500, 5_000])
+@pytest.mark.parametrize("shift", range(8))
+def test_nothing_that_is_hidden_shows_at_a_cut(n: int, shift: int) -> None:
+    text = "." * shift + "Uruguay o1 " * n
+    shown = blind_within(text, 800, country_words=("Uruguay",), topic_words=(), model_names=("o1",))
+    assert len(shown) <= 800
+    assert not re.search(r"Ur|ug|gu|ay|o1|\bo\b", shown)
+    assert "characters left out" in shown
+
+
+def test_nothing_shows_at_a_cut_of_a_text_that_is_all_but_invisible() -> None:
+    text = "Uruguay " + "\u200b" * 1_790 + "Uruguay " * 5_000 + "\u200b" * 1_793 + "Uruguay "
+    for shift in range(10):
+        shown = blind_within("x" * shift + text, 800, country_words=("Uruguay",), topic_words=(), model_names=())
+        assert not re.search("Ur|ru|ay", shown)

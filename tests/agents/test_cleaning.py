@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 import unicodedata
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from auditor.agents import cleaning
 from auditor.agents.calls import blinded, review_call
 from auditor.agents.cleaning import without_controls
 from auditor.domain import Cell, Outcome, Trace
@@ -86,3 +90,77 @@ def test_joiners_stay_where_a_script_needs_them() -> None:
 
 def test_what_is_put_together_by_a_removal_is_removed_too() -> None:
     assert without_controls("<|a<|b|>c|>d") == "d"
+
+
+TURN = re.compile(
+    r"^[\s>*#_\-=\[(]*(?:system|assistant|user|human|developer|tool|ai|instruction|note to (?:the )?(?:judge|reviewer))"
+    r"(?:\s+(?:prompt|message|note|override))?[\s*_\])]*[:：>][ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+FENCE = re.compile(
+    r"^[ \t]*(?:={3,}|#{3,}|-{3,}|~{3,}|<{3,})[^\n]{0,80}?(?:={3,}|#{3,}|-{3,}|~{3,}|>{3,})[ \t]*$", re.MULTILINE
+)
+BLOCKS = re.compile(r"^[ \t]*(?:```.*|~~~.*|[-*_=]{3,}[ \t]*|\|?[ \t:|-]*-{3,}[ \t:|-]*)$", re.MULTILINE)
+LINKS = re.compile(r"!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()\s]*\))*\)")
+PIECES = (
+    *(
+        "system",
+        "ai",
+        "user",
+        " prompt",
+        "note to judge",
+        ":",
+        ":",
+        " ",
+        " ",
+        "\n",
+        "\n",
+        "=",
+        "===",
+        "######",
+        "#",
+        "-",
+    ),
+    *("--", "~", "<", ">", "|", "[", "]", "](", "(", ")", "x", "yz", "!", "```", "~~~", "*", "_", "\t"),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+@settings(max_examples=1500, deadline=None)
+def test_linear_patterns_take_out_what_the_plain_ones_do(text: str) -> None:
+    assert cleaning._without_speakers(text) == TURN.sub("", text)
+    assert cleaning._FENCE.sub("", text) == FENCE.sub("", text)
+    assert cleaning._BLOCKS.sub("", text) == BLOCKS.sub("", text)
+    assert cleaning._without_links(text) == LINKS.sub(r"\1", text)
+
+
+REPEATED = [
+    "\n \n",
+    " **a",
+    " `a",
+    "[",
+    "[a](",
+    "=",
+    "| ",
+    "- ",
+    " ",
+    "\n",
+    "> ",
+    "system ",
+    "<|a",
+    "\x1b]a",
+    "\u200b",
+    "é",
+]
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+@pytest.mark.parametrize("language", ["en", "tr", "ar"])
+def test_time_does_not_grow_with_the_length_of_a_hostile_text(piece: str, language: str) -> None:
+    audit = config("http://localhost")
+    long = Trace(
+        "model-a", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, piece * (1_600_000 // len(piece)), language=language
+    )
+    began = time.process_time()
+    assert len(blinded(audit, SURVEY, long)) <= 20_000
+    assert time.process_time() - began < 5

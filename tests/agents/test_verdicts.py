@@ -46,10 +46,10 @@ def test_a_judge_may_be_silent_on_its_confidence_though_the_schema_asks_for_it()
 
 
 def test_only_a_long_justification_is_asked_for_again() -> None:
-    assert shorter_call(CALL, answer(), 60) is None
-    assert shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60) is None
-    assert shorter_call(CALL, Answer("k", Outcome.REFUSED), 60) is None
-    again = shorter_call(CALL, answer(justification=LONG), 60)
+    assert shorter_call(CALL, answer(), 60, 20_000) is None
+    assert shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60, 20_000) is None
+    assert shorter_call(CALL, Answer("k", Outcome.REFUSED), 60, 20_000) is None
+    again = shorter_call(CALL, answer(justification=LONG), 60, 20_000)
     assert again is not None
     assert again.key != CALL.key
     assert [m.role for m in again.messages] == ["system", "user", "assistant", "user"]

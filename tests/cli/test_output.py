@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
 
-from auditor.cli.output import command, table
+from auditor.cli.output import command, put, put_json, put_json_text, table
 
 
 def test_right_to_left_cells_keep_their_columns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,3 +25,61 @@ def test_a_command_to_give_next_names_a_storage_that_is_not_the_usual_one(monkey
     assert command("report", "a", storage="sqlite:///auditor.db") == "auditor report a"
     assert command("report", "a", storage="sqlite:///x y.db") == "auditor report a --storage 'sqlite:///x y.db'"
     assert "secret" not in command("report", "a", storage="postgresql+psycopg://u:secret@h/d")
+
+
+class Stream(io.TextIOWrapper):
+    """Standard output, with a locale's encoding, on a terminal or not."""
+
+    def __init__(self, encoding: str = "utf-8", *, is_terminal: bool) -> None:
+        self.bytes = io.BytesIO()
+        super().__init__(self.bytes, encoding, "backslashreplace", newline="\n", write_through=True)
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+    @property
+    def text(self) -> str:
+        return self.bytes.getvalue().decode(self.encoding)
+
+
+ODD = {"a\x9b31m": "\u202eevil\u2066\x7f\u061c", "plain": "é 日本 😀"}
+
+
+def test_json_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for write in (put_json, lambda value: put_json_text(json.dumps(value, ensure_ascii=False))):
+        screen = Stream(is_terminal=True)
+        monkeypatch.setattr("sys.stdout", screen)
+        write(ODD)
+        assert json.loads(screen.text) == ODD
+        assert not set("\x9b\u202e\u2066\x7f\u061c") & set(screen.text)
+        assert "é 日本 😀" in screen.text
+
+
+def test_json_in_a_pipe_is_as_it_is_and_ascii_where_the_locale_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = Stream(is_terminal=False)
+    monkeypatch.setattr("sys.stdout", pipe)
+    put_json(ODD)
+    assert "\x9b" in pipe.text
+    for write in (put_json, lambda value: put_json_text(json.dumps(value, ensure_ascii=False))):
+        ascii_only = Stream("ascii", is_terminal=False)
+        monkeypatch.setattr("sys.stdout", ascii_only)
+        write(ODD)
+        assert json.loads(ascii_only.text) == ODD
+
+
+def test_other_data_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, pipe = Stream(is_terminal=True), Stream(is_terminal=False)
+    for stream in (screen, pipe):
+        monkeypatch.setattr("sys.stdout", stream)
+        put("a,\x1b]0;x\x07\n")
+    assert screen.text == "a,␛]0;x␇\n"
+    assert pipe.text == "a,\x1b]0;x\x07\n"
+
+
+def test_names_of_columns_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["[bold]x[/]", "[/nothing]", "\x1b[31m"], [["1", "2", "3"]])
+    out = capsys.readouterr().out
+    assert "[bold]x[/]" in out
+    assert "[/nothing]" in out
+    assert "␛[31m" in out

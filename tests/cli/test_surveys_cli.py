@@ -118,3 +118,17 @@ def test_regions_shows_groups_and_who_is_in_none(folder: Path) -> None:
     bad = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m94", cwd=folder)
     assert (bad.returncode, bad.stderr.count("\n")) == (1, 1)
     assert "Did you mean 'un_m49'" in bad.stderr
+
+
+def test_check_shows_some_findings_of_a_kind_and_counts_the_rest(folder: Path) -> None:
+    topics = [f"a question about the topic number {i:03}" for i in range(40)]
+    rows = [f"{country},{topic},0.1" for topic in topics for country in ("Peru", "Chile")]
+    (folder / "alike.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")
+    every = json.loads(auditor("surveys", "check", "alike.csv", "--json", cwd=folder).stdout)["odd"]
+    alike = [line for line in every if "spelt almost alike" in line]
+    assert len(alike) > 100
+    shown = auditor("surveys", "check", "alike.csv", cwd=folder, COLUMNS="300")
+    assert shown.returncode == 1
+    assert shown.stdout.count("spelt almost alike") == 20
+    assert f"… and {len(alike) - 20:,} more of this kind; --json lists all." in shown.stdout
+    assert f"{len(every)} odd." in shown.stderr

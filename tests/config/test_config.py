@@ -7,6 +7,7 @@ import pytest
 
 from auditor.config import AuditConfig, load_config, resolve_key
 from auditor.errors import ConfigError
+from tests.audits import config
 
 GOOD = """
 name = "a"
@@ -37,15 +38,18 @@ def test_defaults_are_the_designs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD + "[limits]\nbuget_usd = 3", r"unknown key 'limits\.buget_usd'\. Did you mean 'budget_usd'\?"),
+        (
+            GOOD + "[limits]\nbuget_usd = 3",
+            r"unknown key 'limits\.buget_usd'\. How to fix: Did you mean 'budget_usd'\?",
+        ),
         (GOOD + "sed = 3", r"unknown key 'models\[2 'n'\]\.sed'"),
-        ("sed = 3\n" + GOOD, r"unknown key 'sed'\. Did you mean 'seed'\?"),
-        (GOOD + "timeout = 3", r"models\[2 'n'\]\.timeout'\. Did you mean 'timeout_s'\?"),
+        ("sed = 3\n" + GOOD, r"unknown key 'sed'\. How to fix: Did you mean 'seed'\?"),
+        (GOOD + "timeout = 3", r"models\[2 'n'\]\.timeout'\. How to fix: Did you mean 'timeout_s'\?"),
         (GOOD.replace('name = "a"', ""), r"the key 'name' is missing"),
         (GOOD + 'api_key = "sk-123"', r"'models\[2 'n'\]\.api_key' must name an environment variable"),
         (GOOD.replace('name = "n"', 'name = "m"'), r"the name 'm' is used twice"),
         (GOOD.split('[[models]]\nname = "n"')[0], r"model 'm' has no judge: a model never judges itself"),
-        (GOOD + "temperature = 3", r"less than or equal to 2"),
+        (GOOD + "temperature = 3", r"must be a number from 0 to 2, not 3"),
         ("name = \n[", r"not TOML: .*line 1"),
         (GOOD.replace("gpt-4o-mini", "gpt 4o"), r"'models\[2 'n'\]\.model'"),
         ("judges = [{ name = 'j' }]\n" + GOOD, r"the key 'judges\[1 'j'\]\.model' is missing"),
@@ -85,7 +89,7 @@ models:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2\n", "line 2: the key 'a' stands twice"),
+        ("a: 1\na: 2\n", "line 2: not YAML: the key 'a' stands twice"),
         ("a: &x 1\nb: *x\n", "aliases are not allowed"),
         ("a: !!python/object/apply:os.system [ls]\n", "line 1"),
         ("- a\n", "not a table"),
@@ -166,14 +170,14 @@ def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
     ("panel", "message"),
     [
         ('vote = "weighted"', r"panel: vote = \"weighted\" needs weights"),
-        ('vote = "weighted"\nweights = { m = 1, nn = 1 }', r"there is no judge 'nn'\. Did you mean 'n'\?"),
-        ("weights = { zzzz = 1 }", r"there is no judge 'zzzz'\. Judges: m, n\."),
+        ('vote = "weighted"\nweights = { m = 1, nn = 1 }', r"there is no judge 'nn'\. How to fix: Did you mean 'n'\?"),
+        ("weights = { zzzz = 1 }", r"there is no judge 'zzzz'\. How to fix: Judges: m, n\."),
         ('vote = "weighted"\nweights = { m = 1 }', r"the judge 'n' has none"),
         ('vote = "weighted"\nweights = { m = 0, n = 0 }', r"all are 0"),
-        ("weights = { m = -0.5 }", r"'panel\.weights\.m': Input should be greater than or equal to 0"),
-        ("weights = { m = inf }", r"'panel\.weights\.m': Input should be a finite number"),
+        ("weights = { m = -0.5 }", r"'panel\.weights\.m' must be a number of at least 0, not -0.5"),
+        ("weights = { m = inf }", r"'panel\.weights\.m' must be a finite number of at least 0, not inf"),
         ('vote = "wieghted"', r"'panel\.vote'"),
-        ("wieghts = { m = 1 }", r"unknown key 'panel\.wieghts'\. Did you mean 'weights'\?"),
+        ("wieghts = { m = 1 }", r"unknown key 'panel\.wieghts'\. How to fix: Did you mean 'weights'\?"),
     ],
 )
 def test_weights_that_cannot_be_used_are_named(tmp_path: Path, panel: str, message: str) -> None:
@@ -220,3 +224,12 @@ def test_a_config_holds_no_password_of_a_server(tmp_path: Path, url: str, is_ref
     with pytest.raises(ConfigError, match="PGPASSWORD") as refused:
         load_config(file)
     assert "canary" not in str(refused.value)
+
+
+def test_a_key_of_this_version_left_at_its_default_keeps_the_hash_of_earlier_audits() -> None:
+    def with_limit(**review: int) -> AuditConfig:
+        return config("http://localhost", probes={"direct": {"samples": 3}, "review": review})
+
+    earlier = "dcfd162c666de7f290d6a9af591214b1dc44dc270a9e0cd3917d2996582ef398"
+    assert with_limit().hash == with_limit(max_trace_chars=20_000).hash == earlier
+    assert with_limit(max_trace_chars=30_000).hash != earlier

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import bootstrap, run_audit
+from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig, Limits, ModelSection
-from auditor.config.trust import Binding, bindings_of, destinations, require_trust, trust, trust_file, trusted_bindings
+from auditor.config.bindings import Binding, binding_to, parse_binding
+from auditor.config.trust import bindings_of, destinations, require_trust, trust, trust_file, trusted_bindings
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
 from auditor.experiments.judges import run_experiment
 from auditor.logic.rank import RankingWanted, rank_items
 from auditor.models.gateway import Gateway
+from auditor.run import storage_url
+from auditor.storage.engine import named_servers
 from tests.audits import KEY, KEY_VARIABLE, config
+from tests.commands import auditor
 from tests.fake_server import FakeServer
 
 
@@ -69,19 +77,215 @@ def test_what_is_trusted_once_stays_so(server: FakeServer) -> None:
 @pytest.mark.parametrize(
     ("said", "host", "expected"),
     [
+        ("K@a.org", "https://a.org:1", True), ("K@a.org", "http://a.org:1", False),
+        ("K@a.org:1", "http://a.org:1", False),
+        ("K@http://a.org", "http://a.org:1", True), ("K@http://a.org:1/", "http://a.org:1", True),
+        ("K@http://a.org", "https://a.org", False), ("K@https://a.org", "https://a.org", True),
+        ("K@https://127.0.0.1", "http://127.0.0.1", False), ("K@https://a.org", "a.org", True),
+        ("K@127.0.0.1", "http://127.0.0.1:8000", True), ("K@localhost:1", "http://localhost:1", True),
+        ("K@[::1]", "http://[::1]:8000", True), ("K@127.0.0.1.evil", "http://127.0.0.1.evil", False),
+        ("K@localhost.evil", "http://localhost.evil", False), ("K@10.0.0.1", "http://10.0.0.1", False),
+        ("K@HTTP://A.org", "http://a.org", True), ("K@a.org", "ray://a.org", False),
         ("K@a.org", "a.org", True), ("K@a.org", "a.org:8000", True), ("K@a.org:8000", "a.org:8000", True),
         ("K@a.org:8000", "a.org:9", False), ("K@a.org:8000", "a.org", False), ("L@a.org", "a.org", False),
         ("K@a.org", "evil-a.org", False), ("K@a.org", "a.org.evil", False),
     ],
 )  # fmt: skip
 def test_a_binding_is_of_one_key_and_one_host(said: str, host: str, expected: bool) -> None:
-    key, _, known = said.partition("@")
-    assert Binding(key, known).covers(Binding("K", host)) is expected
+    known, scheme = parse_binding(said), host.rpartition("://")[0]
+    assert known is not None
+    assert known.covers(binding_to("K", host) if scheme else Binding("K", host)) is expected
+
+
+@pytest.mark.parametrize(
+    "line", ["K@a.org", "K@a.org:8000", "K@http://a.org", "K@http://a.org:8000", "K@127.0.0.1:8000", "K@ray://a.org:1"]
+)
+def test_a_line_is_written_as_it_is_read(line: str) -> None:
+    assert str(parse_binding(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("https://a.org/v1", "K@a.org"), ("http://a.org:8000/v1", "K@http://a.org:8000"),
+        ("http://127.0.0.1:8000/v1", "K@127.0.0.1:8000"), ("https://localhost/v1", "K@localhost"),
+    ],
+)  # fmt: skip
+def test_the_line_for_a_server_is_as_short_as_it_can_be(url: str, line: str) -> None:
+    assert str(binding_to("K", url)) == line
+
+
+def test_an_old_line_for_a_server_without_encryption_is_not_enough_and_the_new_one_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    audit = config("http://models.example.org:8000/v1")
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@models.example.org:8000")
+    with pytest.raises(
+        ConfigError, match=r"would send the key .* allows https alone; http is not encrypted"
+    ) as refused:
+        require_trust(audit)
+    line = f"{KEY_VARIABLE}@http://models.example.org:8000"
+    assert (refused.value.mend or "").endswith(line)
+    require_trust(config("https://models.example.org:8000/v1"))
+    monkeypatch.setenv("AUDITOR_TRUST", line)
+    require_trust(audit)
+
+
+# --- databases and clusters -----------------------------------------------------------------------------------------
+
+ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
+
+
+@pytest.mark.parametrize(
+    ("url", "lines"),
+    [
+        (ELSEWHERE, ["PGPASSWORD@db.example.org:5433"]),
+        ("postgresql+psycopg://ada@DB.example.org/a?sslmode=verify-full", ["PGPASSWORD@db.example.org"]),
+        ("postgresql+psycopg://localhost/a?host=evil.org", ["PGPASSWORD@evil.org"]),
+        ("postgresql+psycopg://localhost/a?hostaddr=10.0.0.1", ["PGPASSWORD@10.0.0.1"]),
+        ("postgresql+psycopg:///a?host=localhost:1&host=evil.org:5", ["PGPASSWORD@evil.org:5"]),
+        ("postgresql+psycopg://ada@localhost@evil.org/a", ["PGPASSWORD@evil.org"]),
+        ("postgresql+psycopg://[fe80::2]:4/a", ["PGPASSWORD@[fe80::2]:4"]),
+        ("postgresql+psycopg://localhost.evil.org/a", ["PGPASSWORD@localhost.evil.org"]),
+        ("postgresql+psycopg://localhost/a", []), ("postgresql+psycopg://[::1]/a", []), ("sqlite:///a.db", []),
+        ("postgresql+psycopg:///a", []), ("postgresql+psycopg:///a?host=/run/postgresql", []), ("nonsense", []),
+    ],
+)  # fmt: skip
+def test_a_database_server_elsewhere_that_a_config_names_needs_a_line(url: str, lines: list[str]) -> None:
+    found = bindings_of(config("http://h:1", storage=url), named_servers(url))
+    assert [str(binding) for binding in found if binding.key == "PGPASSWORD"] == lines
+
+
+@pytest.mark.parametrize("more", ["conninfo=host%3Devil.org", "dsn=x", "service=x", "passfile=x", "sslmode=disable"])
+def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more: str) -> None:
+    with pytest.raises(ConfigError, match="storage: a config may not set"):
+        named_servers(f"{ELSEWHERE}?{more}")
+
+
+class Listening:
+    """A server of a stranger's, which counts who comes."""
+
+    def __enter__(self) -> Listening:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(0.2)
+        self.port = self._socket.getsockname()[1]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._socket.close()
+
+    def was_asked(self) -> bool:
+        try:
+            self._socket.accept()[0].close()
+        except TimeoutError:
+            return False
+        return True
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
+    """A database server on the loopback interface, which counts as another machine here."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
+    monkeypatch.setattr("auditor.storage.engine.is_loopback", lambda host: False)
+    monkeypatch.setenv("PGPASSWORD", "password-of-the-owner")
+    monkeypatch.setenv("PGSSLMODE", "disable")
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@http://127.0.0.1")
+    with Listening() as listening:
+        yield listening
+
+
+def _run(file: Path, audit: AuditConfig) -> object:
+    return run_audit(file)
+
+
+def _rank(file: Path, audit: AuditConfig) -> object:
+    return rank_items(audit, RankingWanted())
+
+
+def _estimate(file: Path, audit: AuditConfig) -> object:
+    done = auditor("estimate", file)
+    raise ConfigError(done.stderr) if done.returncode == 2 else AssertionError(done)
+
+
+def _doctor(file: Path, audit: AuditConfig) -> object:
+    [failed] = [check for check in check_all(file, None) if check.name == "storage"]
+    raise ConfigError(failed.found, failed.mend)
+
+
+@pytest.mark.parametrize("open_storage", [_run, _rank, _estimate, _doctor])
+def test_no_command_opens_a_database_server_that_only_a_config_names(
+    server: FakeServer, stranger: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    open_storage: Callable[[Path, AuditConfig], object],
+) -> None:  # fmt: skip
+    url = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/audits?connect_timeout=2"
+    audit = config(server.url, probes={"direct": {"samples": 1}, "logic": {}}, storage=url)
+    file = tmp_path / "audit.yaml"
+    file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
+    with pytest.raises(ConfigError, match=r"would send your database password .* which you have not allowed"):
+        open_storage(file, audit)
+    assert not stranger.was_asked()
+    assert server.requests == []
+
+
+def test_a_database_that_the_user_names_needs_no_line(stranger: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = config("http://h:1", storage=ELSEWHERE)
+    own = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/a"
+    assert storage_url(own, audit) == own
+    with monkeypatch.context() as patch:
+        patch.setenv("AUDITOR_STORAGE", own)
+        assert storage_url(None, audit) == own
+    with pytest.raises(ConfigError, match=r"to db\.example\.org:5433"):
+        storage_url(None, audit)
+    trust(bindings_of(audit, named_servers(ELSEWHERE)))
+    assert storage_url(None, audit) == ELSEWHERE
+
+
+def test_a_cluster_that_only_a_config_names_needs_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = config("http://127.0.0.1:1/v1").with_run(engine="ray", ray_address="head.example.org:6379")
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with pytest.raises(ConfigError, match=r"would send the audit's work to head\.example\.org:6379") as refused:
+        require_trust(audit)
+    assert "RAY_ADDRESS@head.example.org:6379" in (refused.value.mend or "")
+    require_trust(audit.with_run(engine="local"))
+    with monkeypatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", "head.example.org:6379")
+        require_trust(audit)
+    trust(bindings_of(audit))
+    require_trust(audit)
+
+
+def test_doctor_does_not_knock_at_a_cluster_that_is_not_allowed(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+    with Listening() as stranger:
+        audit = config(server.url).with_run(engine="ray", ray_address=f"127.0.0.1:{stranger.port}")
+        file = tmp_path / "audit.yaml"
+        file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
+        checks = {check.name: check for check in check_all(file, f"sqlite:///{tmp_path}/a.db")}
+        assert checks["keys and hosts"].state == "FAIL"
+        assert not stranger.was_asked()
+
+
+def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> None:
+    audit = config("http://models.example.org/v1", storage=ELSEWHERE)
+    audit = audit.with_run(engine="ray", ray_address="head.example.org:6379")
+    (tmp_path / "audit.yaml").write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
+    lines = [
+        f"{KEY_VARIABLE}@http://models.example.org",
+        "RAY_ADDRESS@head.example.org:6379",
+        "PGPASSWORD@db.example.org:5433",
+    ]
+    done = auditor("trust", tmp_path / "audit.yaml")
+    assert [f"Allowed: {line}" for line in lines] == done.stderr.splitlines()[:3]
+    assert (tmp_path / "home" / "trust.txt").read_text().splitlines() == lines
+    assert "No new line is needed." in auditor("trust", tmp_path / "audit.yaml").stderr
+    require_trust(audit)
 
 
 def test_a_name_before_the_host_fools_nobody() -> None:
-    [binding] = bindings_of(config("http://api.openai.com@evil.org:80/v1"))
-    assert binding.host == "evil.org:80"
+    with pytest.raises(ValueError, match="has a user name or a password"):
+        config("http://api.openai.com@evil.org:80/v1")
 
 
 def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +396,8 @@ socket.socket.connect = watched
 from auditor.config import Limits, ModelSection
 from auditor.domain import Call, Message, Purpose
 from auditor.models.gateway import Gateway
+from auditor.run import storage_url
+from auditor.storage.engine import named_servers
 async def main():
     for model in ("bedrock/anthropic.claude-3-haiku-20240307-v1:0", "vertex_ai/gemini-2.5-flash"):
         gateway = Gateway([ModelSection(name="m", model=model)], Limits(max_attempts=1))

@@ -12,6 +12,9 @@ import pytest
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
+from auditor.experiments.judges import run_experiment
+from auditor.reports.pages.html import render_html
+from auditor.reports.pages.markdown import render_markdown
 from auditor.reports.status import status_of
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
@@ -115,6 +118,42 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
     before = len(server.requests)
     run_audit(config(server.url), storage=storage)
     assert len(server.requests) == before
+
+
+def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: FakeServer, storage: str) -> None:
+    def script(request: Request) -> Reply:
+        answered = json.loads(answer(request).body["choices"][0]["message"]["content"])
+        if request.schema == "MoralJudgement" and request.body["model"].endswith("-a"):
+            answered["norms"] = f"BEGINNING {'Germany is far. ' * 100_000} END"
+        if request.schema == "TraceReview":
+            answered["justification"] = "word " * 20_000
+        if request.schema == "Restated":
+            answered["text"] = "Germany again. " * 10_000
+        return completion(json.dumps(answered))
+
+    server.script = script
+    review = {"max_trace_chars": 2_000, "guess": True, "rewrite": "neutral", "rewriter": "model-c"}
+    audit = config(server.url, probes={"direct": {"samples": 1}, "review": review})
+    run_audit(audit, storage=storage)
+    run_experiment("scripted", "bias", 5, storage=storage)
+    asked = [r for r in server.requests if r.schema != "MoralJudgement"]
+    assert {r.schema for r in asked} >= {"TraceReview", "BlindGuess", "Restated", "SidePreference"}
+    for request in asked:
+        assert max(len(m["content"]) for m in request.body["messages"]) < 2 * 2_000 + 2_000
+        assert "Germany" not in request.body["messages"][1]["content"].split("Countries:")[0]
+    reviews = [r.text for r in asked if r.schema == "TraceReview"]
+    assert any("BEGINNING" in text and "END" in text and "characters left out …]" in text for text in reviews)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.coverage.shortened_traces == {"model-a": 9}
+    sentence = "only the beginning and the end of 9 traces that exceeded probes.review.max_trace_chars (model-a: 9)."
+    assert sentence in " ".join(render_markdown(report).replace("\\", "").split())
+    assert "of 9 traces that exceeded probes.review.max_trace_chars" in render_html(report)
+
+
+def test_no_trace_is_shortened_that_fits(server: FakeServer, storage: str) -> None:
+    run_audit(config(server.url), storage=storage)
+    assert open_audit("scripted", storage=storage).report().coverage.shortened_traces == {}
+    assert not any("characters left out" in r.text for r in server.requests)
 
 
 OWN = """---

@@ -15,6 +15,7 @@ from auditor.imports.recorded import import_traces
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.commands import auditor
 from tests.made_logs import Made
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
@@ -41,8 +42,8 @@ def test_what_was_exported_comes_back_as_it_was(
     assert [r.pearson_r for r in there.alignment] == pytest.approx([r.pearson_r for r in here.alignment])
 
 
-def foreign(path: Path, samples: list[dict[str, Any]]) -> Path:
-    """A log as another task would write it."""
+def foreign(path: Path, samples: list[dict[str, Any]], status: str = "success", **spec_: Any) -> Path:
+    """A log as another task would write it; `spec_` has its dataset, epochs, error and results."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
     from inspect_ai.model import ModelOutput
     from inspect_ai.scorer import Score
@@ -58,9 +59,15 @@ def foreign(path: Path, samples: list[dict[str, Any]]) -> Path:
         )  # fmt: skip
         made.append(sample)
     spec = EvalSpec(
-        created="2026-01-02T03:04:05+00:00", task="t", model="x/y", dataset=EvalDataset(name="d"), config=EvalConfig()
+        created="2026-01-02T03:04:05+00:00",
+        task="t",
+        model="x/y",
+        dataset=EvalDataset(name="d", samples=spec_.get("planned"), sample_ids=spec_.get("ids")),
+        config=EvalConfig(epochs=spec_.get("epochs")),
     )
-    write_eval_log(EvalLog(status="success", eval=spec, samples=made), str(path))
+    write_eval_log(
+        EvalLog.model_validate({"status": status, "eval": spec, "samples": made, **spec_.get("log", {})}), str(path)
+    )
     return path
 
 
@@ -137,3 +144,78 @@ def test_without_inspect_the_extra_is_named(inspect_logs: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(UsageError, match=r"auditor\[inspect\]"):
         list(inspect_answers(inspect_logs / "population_alder.eval", Keys()))
+
+
+SAID = {"text": "SCORE = 0.5"}
+BROKE = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_ansi": ""}
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+@pytest.mark.parametrize(
+    ("log", "says"),
+    [
+        ({"samples": [SAID] * 2, "planned": 2}, None),
+        ({"samples": [SAID] * 2}, None),
+        ({"samples": [SAID] * 2, "planned": 5}, "3 of its 5 samples are missing"),
+        ({"samples": [SAID] * 2, "ids": [1, 2], "epochs": 3}, "4 of its 6 samples are missing"),
+        ({"samples": [SAID], "status": "cancelled", "planned": 1}, "its run was cancelled."),
+        (
+            {"samples": [SAID], "status": "started", "planned": 4},
+            "its run did not finish; 3 of its 4 samples are missing",
+        ),
+        (
+            {"samples": [SAID], "status": "error", "planned": 3, "log": {"error": BROKE}},
+            "its run ended with an error (boom ␛[31m); 2 of its 3 samples are missing.",
+        ),
+        ({"samples": [SAID], "log": {"invalidated": True}}, "it is marked as invalid"),
+        (
+            {"samples": [SAID, {**SAID, "error": BROKE}], "planned": 2},
+            "1 of its samples ended with an error and count as failures.",
+        ),
+    ],
+)
+def test_what_a_log_lacks_is_said_and_what_it_has_is_imported(
+    tmp_path: Path, storage: str, suffix: str, log: dict[str, Any], says: str | None
+) -> None:
+    from inspect_ai.log import EvalError
+
+    samples = [{**s, **({"error": EvalError(**s["error"])} if "error" in s else {})} for s in log["samples"]]
+    file = foreign(tmp_path / f"log.{suffix}", **{**log, "samples": samples})
+    counts = import_traces(file, survey="wvs7-sample", audit="theirs", storage=storage)
+    assert counts.rows == len(samples)
+    assert counts.empty == sum("error" in s for s in samples)
+    if says is None:
+        assert counts.notes == ()
+    else:
+        [note] = counts.notes
+        assert note.startswith(f"{file}: ")
+        assert says in note
+
+
+def test_a_sample_that_ended_with_an_error_has_no_score_even_if_one_was_given(tmp_path: Path) -> None:
+    from inspect_ai.log import EvalError
+
+    error = EvalError(message="429", traceback="", traceback_ansi="")
+    log = foreign(tmp_path / "log.eval", [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, "error": error}])
+    [one] = inspect_answers(log, Keys(score="moral"))
+    assert (one.outcome, one.score) == (Outcome.CLIENT_ERROR, None)
+
+
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+def test_a_log_without_samples_is_named_in_a_folder_and_an_error_alone(
+    tmp_path: Path, storage: str, suffix: str
+) -> None:
+    empty = foreign(tmp_path / f"a.{suffix}", [], status="error", planned=7, log={"error": BROKE})
+    with pytest.raises(ImportFileError, match=r"ended with an error .*7 of its 7 samples are missing"):
+        import_traces(empty, survey="wvs7-sample", audit="theirs", storage=storage)
+    foreign(tmp_path / f"b.{suffix}", [SAID])
+    counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
+    assert counts.rows == 1
+    assert [note.split(":")[0] for note in counts.notes] == [str(empty)]
+
+
+def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
+    file = foreign(tmp_path / "log.eval", [SAID], status="cancelled", planned=9)
+    done = auditor("import", "traces", str(file), "--survey", "wvs7-sample", "--audit", "theirs", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "its run was cancelled; 8 of its 9 samples are missing." in " ".join(done.stderr.split())

@@ -123,7 +123,7 @@ def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
         (json.dumps({"evalId": "e", "results": [result(0, "a", provider=None)]}), "its provider"),
         ('{"other": 1}', "neither a log of Inspect AI nor results of promptfoo"),
         ("{", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_used_is_named_and_nothing_is_stored(

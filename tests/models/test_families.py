@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import contextlib
+import functools
 import gzip
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -307,3 +312,64 @@ async def test_a_secret_that_signs_is_cut_out_of_what_a_server_echoes(server: Fa
     assert got.outcome is Outcome.CLIENT_ERROR
     assert KEY not in repr(got)
     assert all(KEY.encode() not in a.body.data for a in got.attempts if a.body)
+
+
+UNIT = "-----BEGIN PRIVATE KEY-----"
+MAX_GAP_S = 0.5
+
+
+def hostile(family: str, status: int, size: int) -> Reply:
+    """An answer of one text that takes cubic time to search for private keys, in an error, in words, or as it is."""
+    text = UNIT * (size // len(UNIT))
+    if status == 200:
+        return FAMILIES[family](text)
+    if status == 203:
+        return Reply(200, raw=text.encode())
+    body = {"type": "error", "error": {"type": "api_error", "message": text, "code": status}}
+    return Reply(status, raw=json.dumps(body).encode())
+
+
+async def largest_gap(work: Awaitable[object]) -> float:
+    """Seconds for which the event loop did nothing else at most, while something was awaited."""
+    worst, last = 0.0, time.monotonic()
+
+    async def tick() -> None:
+        nonlocal worst, last
+        while True:
+            await asyncio.sleep(0.005)
+            worst, last = max(worst, time.monotonic() - last), time.monotonic()
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0.01)
+    with contextlib.suppress(ModelSetupError):  # what a text in place of JSON means is another test's matter
+        await work
+    await asyncio.sleep(0.02)
+    ticking.cancel()
+    return worst
+
+
+@pytest.mark.parametrize("status", [500, 429, 203, 200])
+@pytest.mark.parametrize("name", ["openai/x", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"])
+async def test_a_text_that_is_slow_to_search_does_not_hold_up_the_event_loop(
+    server: FakeServer, name: str, status: int
+) -> None:
+    """The first size shows at once if litellm searches it: it takes 1.6 s, 8 MB would take years."""
+    await ask(server, name, lambda _: FAMILIES[name]("hello"))  # what is imported on first use is no part of it
+    section = ModelSection(name="m", model=name, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+    for size in (8_000, 7_900_000):
+        reply = hostile(name, status, size)
+        reply = replace(reply, raw=json.dumps(reply.body).encode()) if reply.raw is None else reply
+        server.script = functools.partial(lambda sent, _: sent, reply)
+        gateway = Gateway([section], Limits(max_attempts=1))
+        call = Call("m", name, (Message("user", "hi"),), Purpose.DIRECT)
+        assert await largest_gap(gateway.complete(call)) < MAX_GAP_S
+        await gateway.close()
+
+
+async def test_litellms_own_search_for_secrets_is_off(server: FakeServer) -> None:
+    from litellm._logging import redact_secrets
+    from litellm.litellm_core_utils import exception_mapping_utils
+
+    door.litellm()
+    assert redact_secrets("Bearer abcdefghijklmnop") == "Bearer abcdefghijklmnop"
+    assert vars(exception_mapping_utils)["_ENABLE_SECRET_REDACTION"] is False

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.record import altered, body_of, recorded
+from auditor.models.record import altered, recorded, redacted_body
 from auditor.models.transport import KEPT_BYTES, Wire
+from auditor.redaction import remember
 from tests.audits import KEY
 from tests.fake_server import FakeServer, Reply, completion
 from tests.models.test_families import ask
@@ -77,11 +78,12 @@ def test_a_body_is_kept_up_to_a_bound_and_no_part_of_a_key_with_it() -> None:
     wire.received = bytearray()
     for chunk in (b"x" * (KEPT_BYTES - 5), KEY.encode(), b"y" * 1000):
         wire.take(chunk)
-    kept = body_of(wire, (KEY,))
+    remember(KEY)
+    kept = redacted_body(wire)
     assert kept is not None
     assert kept.size == KEPT_BYTES - 5 + len(KEY) + 1000
     assert kept.data.rstrip(b"x") == b""
-    assert body_of(Wire(), (KEY,)) is None
+    assert redacted_body(Wire()) is None
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"[1]", b"[" * 100_000])

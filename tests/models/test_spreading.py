@@ -22,10 +22,11 @@ from auditor.domain import Answer, Attempt, Body, Call, Cell, Measure, Message, 
 from auditor.errors import AuditorError
 from auditor.models import spreading
 from auditor.models.gateway import Gateway
-from auditor.models.helper import PARCEL, RETURNED, Parcel, Returned
+from auditor.models.helper import CONFIG, PARCEL, RETURNED, HelperConfig, Parcel, Returned, framed
 from auditor.models.requests import Reply
 from auditor.models.sending import Sending
 from auditor.models.spreading import Spreading, helpers_for
+from auditor.redaction import remember
 from auditor.run import run_audit
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_run import exported, stored
@@ -98,6 +99,16 @@ async def test_what_a_helper_returns_is_what_this_process_would_have_got(
             assert timeless(there) == timeless(here), name
             assert KEY not in repr(there), name
     assert len(server.requests) == 2 * len(scripts)
+
+
+async def test_a_helper_removes_the_keys_of_other_models_too(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember("key-of-another-model")
+    async with helped(server, monkeypatch) as sender:
+        server.script = lambda request: completion("it is key-of-another-model")
+        reply = await sender.send(question(1), 1, 60.0)
+    assert reply.answer.text == "it is [key removed]"
 
 
 async def test_a_helper_holds_to_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +221,7 @@ def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write((2).to_bytes(4, "big") + b"[]")
+        process.stdin.write(framed(CONFIG.dump_json(HelperConfig((), ()))))
         process.stdin.flush()
         assert process.stdout.read(4) == bytes(4)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

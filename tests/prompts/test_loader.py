@@ -31,7 +31,7 @@ def test_values_are_filled_in_one_pass() -> None:
         (("fields: [a]", "fields: [a, b]"), "declares the fields"),
         (("S {a}", "S"), "declares the fields"),
         (("[user]", "[human]"), "front matter"),
-        (("version: 1\n", ""), "must have"),
+        (("version: 1\n", ""), "the front matter has fields, id, purpose"),
     ],
 )
 def test_a_broken_template_is_an_error_when_it_is_loaded(change: tuple[str, str], message: str) -> None:

@@ -50,7 +50,7 @@ def test_every_question_has_five_other_wordings_that_really_differ(question: obj
     [
         ("x = ", "not TOML"),
         ("foundation = 'care'", "question"),
-        ("[[question]]\nid = 'a'", r"question\.0\.text"),
+        ("[[question]]\nid = 'a'", "question\\[1\\]\\.text"),
         ("[[question]]\nid = 'a'\ntext = 'T?'\nparaphrase = ['x']", "paraphrase"),
     ],
 )

@@ -136,12 +136,12 @@ def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
     changes = [t.update().where(t.c.key == k).values(finish_reason=r) for k, r in zip(keys, reasons, strict=True)]
     db.write(lambda connection: [connection.execute(change) for change in changes])
     report = build_report(db, "reasons")
-    [row] = report.coverage.undocumented
+    [row] = report.coverage.undocumented_finish_reasons
     assert (row.name, row.reason, row.answers) == ("birch", "brand <new>", 2)
     assert "Finish reasons that are not documented: birch: “brand &lt;new&gt;” (2 answers)" in render_html(report)
     assert "Finish reasons that are not documented: birch" in render_markdown(report)
 
 
 def test_all_reasons_are_documented_where_none_is_named(report: Report) -> None:
-    assert report.coverage.undocumented == []
+    assert report.coverage.undocumented_finish_reasons == []
     assert "not documented" not in render_html(report)

@@ -41,10 +41,10 @@ def test_while_some_wait_for_the_disk_others_go_out(
     server.script = counting
     record = ledger.record
 
-    async def held(*args: Any, **more: Any) -> None:
+    async def held(*args: Any, **more: Any) -> Answer:
         """The disk takes nothing until as many have gone out as may be under way."""
         await asyncio.to_thread(arrived.wait, 60)
-        await record(*args, **more)
+        return await record(*args, **more)
 
     monkeypatch.setattr(ledger, "record", held)
     calls = [

@@ -22,7 +22,7 @@ from auditor.run.worker import Orders, Request, Worker
 from auditor.storage import audits, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, answer
+from tests.fake_server import FakeServer, answer, completion
 
 
 class Near:
@@ -60,7 +60,7 @@ def orders(db: Database, audit: AuditConfig, **changes: Any) -> Orders:
     survey = planned_survey(audit)
     made = {"config": audit.model_dump_json(), "config_hash": fingerprint(audit), "survey": survey}
     saved = audits.save(db, name=audit.name, environment=environment(), **made)  # type: ignore[arg-type]
-    told = Orders(audit, ("model-a",), db.url, saved.id, metadata.version("auditor"))
+    told = Orders(audit, ("model-a",), (), db.url, saved.id, metadata.version("auditor"))
     return replace(told, **changes)
 
 
@@ -71,7 +71,9 @@ def call(audit: AuditConfig, sample: int = 0) -> Call:
 
 
 @asynccontextmanager
-async def crew_of(told: Orders, hired: list[Near], posts: int = 1) -> AsyncIterator[Crew]:
+async def crew_of(
+    told: Orders, hired: list[Near], posts: int = 1, note: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Crew]:
     def hire() -> Any:
         hired.append(Near())
         return hired[-1]
@@ -79,7 +81,7 @@ async def crew_of(told: Orders, hired: list[Near], posts: int = 1) -> AsyncItera
     def man(_: str | None, changed: Callable[[], None]) -> list[Post]:
         return [Post(hire, told, changed) for _ in range(posts)]
 
-    crew = Crew(lambda _: None, man, lambda _: None)
+    crew = Crew(lambda _: None, man, note)
     try:
         yield crew
     finally:
@@ -132,18 +134,32 @@ async def test_what_comes_back_is_recorded_and_its_body_stays_behind(server: Fak
     assert ledger.count_attempts(db) == 1
 
 
+async def test_a_worker_removes_the_keys_of_models_that_others_ask(
+    server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = config(server.url)
+    monkeypatch.setenv("ANOTHER_KEY", "key-of-another-model")
+    server.script = lambda _: completion("it is key-of-another-model")
+    async with crew_of(orders(db, audit, secrets=("ANOTHER_KEY", "NOT_SET_HERE")), []) as crew:
+        reply = await crew.send(call(audit), 1, 60.0)
+    assert reply.answer.text == "it is [key removed]"
+    assert ledger.answers(db, [reply.answer.key])[reply.answer.key].text == "it is [key removed]"
+
+
 async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(
     server: FakeServer, db: Database
 ) -> None:
     audit, hired = config(server.url), list[Near]()
     server.script = lambda request: replace(answer(request), delay_s=60.0 if request.number == 0 else 0.0)
-    told = orders(db, audit)
-    async with crew_of(told, hired) as crew:
+    told, notes = orders(db, audit), list[str]()
+    async with crew_of(told, hired, note=notes.append) as crew:
         sent = asyncio.create_task(crew.send(call(audit), 1, 60.0))
         await until(lambda: len(server.requests) == 1)
         hired[0].dismiss()
         assert (await sent).answer.outcome is Outcome.OK
     assert (len(hired), len(server.requests)) == (2, 2)
+    [note] = notes
+    assert note.startswith(f"The worker on {platform.node()} died; its 1 open call goes to another worker. Ray's logs")
     from auditor.storage.tallies import lost_tallies
 
     assert [tally.attempts for tally in lost_tallies(db, told.audit_id)] == [1]
@@ -174,10 +190,12 @@ async def test_workers_that_die_one_after_another_end_the_run(
         return "here"
 
     monkeypatch.setattr(Worker, "start", dies)
-    async with crew_of(orders(db, config(server.url)), hired) as crew:
+    notes: list[str] = []
+    async with crew_of(orders(db, config(server.url)), hired, note=notes.append) as crew:
         with pytest.raises(ModelSetupError, match="died one after another"):
             await crew.begin()
     assert len(hired) == MOST_DEATHS
+    assert [note.split(".")[0] for note in notes] == ["A worker died before it began"] * MOST_DEATHS
 
 
 async def test_whoever_has_least_to_do_is_asked(server: FakeServer, db: Database) -> None:

@@ -100,8 +100,11 @@ def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, sto
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "auto"])
-def test_what_is_no_address_of_a_head_is_refused(server: FakeServer, url: str, address: str) -> None:
+def test_what_is_no_address_of_a_head_is_refused(
+    server: FakeServer, url: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
+    monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(UsageError, match="is no address"):
         run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=url)
 

@@ -100,6 +100,9 @@ def test_a_node_dies_and_the_results_are_those_of_one_process(
     said = running.communicate(timeout=WAIT_S)[0]
 
     assert running.returncode == 0, said
+    assert "Worker exit type" not in said
+    assert "marked dead" not in said
+    assert max(map(len, said.splitlines())) < 250, said
     assert stored(url) == stored(file)
     assert report(url) == report(file)
     assert exported(url, tmp_path / "ray") == exported(file, tmp_path / "local")
@@ -159,9 +162,48 @@ def test_workers_keep_an_accounts_rate_and_its_pauses_together(
     assert all(n <= rpm * (1 + (at - times[0]) / 60) + 1 for n, at in enumerate(times))
 
 
+DYING = """
+import asyncio, os, sys
+from auditor.run.cluster import Gone, connected, hire
+
+class Worker:
+    def pid(self): return os.getpid()
+    def wait(self):
+        import time
+        time.sleep(60)
+
+async def main():
+    worker = hire(Worker, gpus=0)
+    pid = await worker.call("pid")
+    waiting = asyncio.ensure_future(worker.call("wait"))
+    await asyncio.sleep(1)
+    os.kill(pid, 9)
+    try:
+        await waiting
+    except Gone as gone:
+        print("gone:", gone)
+    await asyncio.sleep(5)  # Ray's own line comes within seconds
+
+with connected(sys.argv[1]):
+    asyncio.run(main())
+"""
+
+
+def test_ray_prints_nothing_of_its_own_when_a_worker_dies(nodes: Clusters) -> None:
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, nodes.address], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert (died.stdout, died.stderr) == ("gone: ActorDiedError\n", "")
+    logs = [path.read_text(errors="replace") for path in nodes.folder.rglob("raylet.out")]
+    assert any(
+        "A worker died or was killed" in log or "Worker exit type" in log or "disconnected" in log for log in logs
+    )
+
+
 def test_a_cluster_that_lets_everybody_in_is_refused(
     server: FakeServer, nodes: Clusters, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", nodes.open)
     audit = config(server.url).with_run(engine="ray", ray_address=nodes.open)
     with pytest.raises(UsageError, match="lets everybody in"):
         run_audit(audit, storage=url)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, text, update
+from sqlalchemy import insert, select, text, update
 
 from auditor.domain import (
     Act,

@@ -135,16 +135,14 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(f
     audit: dict[str, object] = {"name": "a", "survey": "{}", "stage": "done", "environment": "{}"}
     audit |= {"created_at": "1", "updated_at": "1"}
     told: dict[str, object] = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok"}
+    trace: dict[str, object] = {"audit_id": 1, "model": "m", "country": "c", "topic": "t", "sample": 0}
+    trace |= {"outcome": "ok", "key": "k", "language": "en"}
     rows: list[tuple[str, dict[str, object]]] = [
         ("audit", audit),
         ("answer", told | {"request": "{}", "created_at": "1", "cost_usd": 0.25, "prompt_tokens": 7}),
         *(("attempt", told | {"number": n, "started_at": "1", "latency_s": 0.5}) for n in (1, 2)),
-        (
-            "trace",
-            {"audit_id": 1, "model": "m", "country": "c", "topic": "t", "sample": 0, "outcome": "ok", "key": "k"},
-        ),
+        ("trace", trace),
     ]
-    rows[-1][1].update(model="m", outcome="ok")
     with engine.begin() as connection:
         migrations.upgrade(connection, "0005")
         for table, row in rows:

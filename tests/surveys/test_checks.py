@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import itertools
+import random
+import time
+from collections.abc import Iterator
 
 import pytest
 
 from auditor.domain import Cell, Survey, SurveyCell
-from auditor.surveys import check_survey, load_survey
+from auditor.surveys import check_survey, checks, load_survey
 from auditor.surveys.facts import CellFacts, Reliability, SurveyFacts
 
 NAMES = ("Norway", "Sweden", "Brazil", "Chile", "Japan", "India", "Kenya", "Ghana", "Peru", "Spain")
@@ -70,3 +75,71 @@ def test_what_the_microdata_say_is_said_too() -> None:
     assert "a note" in lines
     assert any("no model can be expected to reach r above 0.82" in line for line in lines)
     assert any("Peru × gambling (-0.40 to 0.30)" in line for line in lines)
+
+
+def every_pair_alike(names: tuple[str, ...], kind: str) -> Iterator[str]:
+    """What is said of names alike, by comparing each with each."""
+    for one, other in itertools.combinations(names, 2):
+        if difflib.SequenceMatcher(None, one.casefold(), other.casefold()).ratio() > 0.92:
+            yield f"the {kind} '{one}' and '{other}' are spelt almost alike: are they one?"
+
+
+def few_scores(survey: Survey, kind: str, place: int) -> list[str]:
+    """The countries, or topics, with a score in fewer than half as many cells as the fullest, counted one by one."""
+    names = survey.countries if place == 0 else survey.topics
+    have = {name: sum(1 for cell in survey.scores if cell[place] == name) for name in names}
+    return [name for name in names if have[name] < 0.5 * max(have.values(), default=0)]
+
+
+def respelt(name: str, rng: random.Random) -> str:
+    letters = list(name)
+    for _ in range(rng.randint(0, 1 + len(letters) // 10)):
+        at = rng.randrange(len(letters))
+        letters[at : at + rng.randint(0, 1)] = rng.choice(["", "x", "E", "ß", "e ", letters[at]])
+    return "".join(letters) or name
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_random_survey_has_the_findings_of_comparing_each_name_with_each(seed: int) -> None:
+    rng = random.Random(seed)
+    alphabet = rng.choice(["ab", "abcdefghijklmnop qrst", "ÄÖßé дц 中国"])
+    size = rng.choice([3, 9, 14, 25, 60, 120, 210])
+    bases = ["".join(rng.choices(alphabet, k=rng.randint(2, size))) for _ in range(rng.randint(1, 5))]
+    topics = list(dict.fromkeys(respelt(rng.choice(bases), rng) for _ in range(rng.randint(1, 16))))
+    countries = [*rng.sample(NAMES, 4), "Atlantis", "Atlantiss"]
+    odd = survey(
+        *(
+            SurveyCell(
+                Cell(country, topic), rng.choice([None, -1.0, 0.2, 0.3, rng.uniform(-1, 1)]), n=rng.randint(50, 999)
+            )
+            for topic in topics
+            for country in countries
+            if rng.random() < 0.8
+        )
+    )
+    lines = check_survey(odd)
+    expected = [*every_pair_alike(odd.topics, "topics"), *every_pair_alike(odd.countries, "countries")]
+    assert [line for line in lines if "spelt almost alike" in line] == expected
+    for kind, place in (("country", 0), ("topic", 1)):
+        few = few_scores(odd, kind, place)
+        line = f"{checks._listed(few)}: the {kind} has a score in fewer than half as many cells as the fullest one."
+        assert (line in lines) == bool(few)
+    for topic in odd.topics:
+        same = [c.score for c in odd.cells if c.cell.topic == topic and c.score is not None]
+        assert (f"'{topic}': all countries have the same score." in lines) == (len(same) >= 3 and len({*same}) == 1)
+
+
+@pytest.mark.parametrize("wording", ["{i} {word}", "a question about the topic that has the number {i:04}"])
+def test_a_large_survey_is_checked_in_seconds(wording: str) -> None:
+    words = ["divorce", "abortion", "taxes", "alcohol", "gambling", "theft", "euthanasia"]
+    topics = [wording.format(i=i, word=words[i % 7] * (1 + i % 3)) for i in range(2_000)]
+    countries = [f"Land {chr(65 + i)}" * 2 for i in range(50)]
+    scores = random.Random(1)
+    large = survey(*(SurveyCell(Cell(c, t), scores.uniform(-1, 1), n=500) for t in topics for c in countries))
+    began = time.process_time()
+    lines = check_survey(large)
+    assert time.process_time() - began < 5
+    assert lines
+    assert ("more pairs of topics may be spelt almost alike; they were not compared" in "\n".join(lines)) == (
+        "number" in wording
+    )

@@ -72,5 +72,5 @@ def test_facts_that_are_not_there_or_cannot_be_used(tmp_path: Path) -> None:
     assert load_facts("wvs7-sample") is None
     (tmp_path / "own.csv").write_text("country,topic,score\nNorway,gambling,0.5\n")
     (tmp_path / "own.facts.json").write_text('{"respondents": 1}')
-    with pytest.raises(SurveyError, match=r"own\.facts\.json: cannot be used"):
+    with pytest.raises(SurveyError, match=r"own\.facts\.json: the key 'left_out' is missing"):
         load_facts(tmp_path / "own.csv")

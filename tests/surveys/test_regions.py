@@ -69,7 +69,7 @@ def test_a_grouping_of_ones_own(tmp_path: Path) -> None:
         ('[regions]\nA = ["UK"]\nB = ["Britain"]\n', "'Britain' is in 'A' and in 'B'"),
         ("regions = 3\n", "has no table"),
         ("[regions]\nA = 'UK'\n", "has no table"),
-        ("regions", "cannot be read"),
+        ("regions", "not TOML"),
         ("rest = 3\n[regions]\nA = ['UK']\n", "'rest' is no text"),
     ],
 )

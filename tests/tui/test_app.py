@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
 import itertools
 import threading
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from textual.color import Color
 from textual.command import Command, CommandList
 from textual.theme import Theme
@@ -213,11 +211,7 @@ async def test_a_crash_prints_no_values(run: Run, monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(RuntimeError):
         await use()
-    file = io.StringIO()
-    Console(width=200, file=file).print(*apps[0]._exit_renderables)
-    printed = file.getvalue()
-    assert "RuntimeError" in printed
-    assert "hunter2" not in printed
+    assert apps[0]._exit_renderables == []  # the command's last resort says it, in one line
 
 
 async def test_a_resized_terminal_is_used(run: Run) -> None:

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx
 
 from auditor.models.door import client
-from auditor.models.failures import MAX_ERROR_CHARS, redact, retry_after
-from auditor.models.responses import storable
+from auditor.models.failures import MAX_ERROR_CHARS, retry_after
+from auditor.models.responses import sanitize, sanitize_strings
 from auditor.models.transport import WIRE, Unacceptable, Unreadable, Wire
 
 ASK_S, TRANSFER_S = 60.0, 1800.0
@@ -39,17 +39,15 @@ class NotTaken(Exception):
 class Post:
     """The way to one server's batches."""
 
-    def __init__(self, base: str, headers: Mapping[str, str], secrets: tuple[str, ...]) -> None:
+    def __init__(self, base: str, headers: Mapping[str, str]) -> None:
         """Keep where to, and as whom.
 
         Args:
             base: what the paths begin with.
             headers: of a call, the key among them.
-            secrets: what is cut out of every error.
         """
         self._base = base
         self._headers = {k: v for k, v in headers.items() if k.lower() not in OF_ONE_BODY}
-        self._secrets = secrets
 
     async def ask(
         self, method: str, path: str, *, limit_s: float = ASK_S, kind: str | None = None, **parts: Any
@@ -77,8 +75,8 @@ class Post:
         except (httpx.HTTPError, TimeoutError, OSError, Unacceptable) as error:
             raise self._unheard(error) from error
         self._require(response)
-        found: dict[str, Any] = _storable(wire.body or {})
-        return found
+        body: dict[str, Any] = sanitize_strings(wire.body or {})  # ids, statuses and messages are stored and shown
+        return body
 
     async def fetch(self, path: str, into: IO[bytes], most: int) -> None:
         """Write a file of the server's to a file.
@@ -109,13 +107,13 @@ class Post:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, Unacceptable):
             cause = cause.__cause__
-        text = storable(redact(str(cause or error) or type(error).__name__, self._secrets))
+        text = sanitize(str(cause or error) or type(error).__name__)
         return NotTaken(text[:MAX_ERROR_CHARS], None, again=cause is None)
 
     def _require(self, response: httpx.Response) -> None:
         if response.is_success:
             return
-        status, text = response.status_code, storable(redact(_said(response), self._secrets))
+        status, text = response.status_code, sanitize(_said(response))
         again = status in (408, 409, 429) or status >= 500
         raise NotTaken(text[:MAX_ERROR_CHARS], status, again=again, wait_s=retry_after(response.headers))
 
@@ -125,15 +123,6 @@ def _said(response: httpx.Response) -> str:
         return str(response.json()["error"]["message"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return " ".join(response.text.split()) or f"HTTP status {response.status_code}"
-
-
-def _storable(value: Any) -> Any:
-    """A copy of decoded JSON whose strings, such as a batch's id, can all be stored and sent."""
-    if isinstance(value, dict):
-        return {storable(name): _storable(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_storable(inner) for inner in value]
-    return storable(value) if isinstance(value, str) else value
 
 
 def path_part(id_: str) -> str:

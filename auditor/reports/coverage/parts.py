@@ -53,5 +53,8 @@ class CoveragePart(Part):
     """Moral questions and comparisons of items are about no country and no topic, so they are not here."""
     topics: list[CoverageRow]
     judges: list[CoverageRow]
-    undocumented: list[FinishReasonRow]
+    undocumented_finish_reasons: list[FinishReasonRow]
     """Finish reasons that are not documented. Such an answer is usable only where it could be read in full."""
+    shortened_traces: dict[str, int]
+    """Traces longer than `probes.review.max_trace_chars`, of which judges saw the beginning and the end, by model; only
+    models that have any."""

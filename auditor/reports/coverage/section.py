@@ -71,7 +71,8 @@ def coverage(source: Source, semantic: SemanticPart | None = None, logic: LogicP
         countries=_rows(placed, lambda unit: unit.country, source.named_countries),
         topics=_rows(placed, lambda unit: unit.topic, source.topics),
         judges=_rows(judged, lambda unit: unit.name, source.judge_names),
-        undocumented=undocumented(source.calls),
+        undocumented_finish_reasons=undocumented(source.calls),
+        shortened_traces={name: source.shortened[name] for name in source.models if name in source.shortened},
     )
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 import pydantic
 
 from auditor.config import AuditConfig, CheckSection
+from auditor.config.explaining import explain
 from auditor.errors import UsageError, did_you_mean
 from auditor.reports.coverage.parts import CoverageRow
 from auditor.reports.coverage.served import stood_behind
@@ -129,8 +130,7 @@ def thresholds(config: AuditConfig | None, changes: Mapping[str, object]) -> Che
     try:
         return CheckSection.model_validate(base.model_dump() | dict(changes))
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"threshold '{first['loc'][0]}': {first['msg']}.", "Correct it.") from None
+        raise UsageError(f"thresholds: {explain(error, changes, CheckSection)}") from None
 
 
 # --- coverage ---------------------------------------------------------------------------------------------------

@@ -82,8 +82,7 @@ def coverage(report: Report) -> Iterable[str]:
     ):
         if rows:
             yield _coverage_table(title, rows)
-    if part.undocumented:
-        yield escape(sentences.undocumented(report))
+    yield from map(escape, sentences.coverage_notes(report))
 
 
 def _coverage_table(title: str, rows: Sequence[CoverageRow]) -> str:

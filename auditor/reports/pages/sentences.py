@@ -75,6 +75,24 @@ def refusals(report: Report) -> str | None:
     return f"{told} (95% interval {_percent_interval(part.total)}); most often {most}."
 
 
+def coverage_notes(report: Report) -> list[str]:
+    """What else limits the answers: finish reasons that are not documented, traces that judges saw in part."""
+    notes = []
+    if rows := report.coverage.undocumented_finish_reasons:
+        reasons = "; ".join(f"{row.name}: “{row.reason}” ({plural(row.answers, 'answer')})" for row in rows)
+        notes.append(
+            f"Finish reasons that are not documented: {reasons}. An answer with such a reason is usable only if it "
+            "could be read in full."
+        )
+    if by_model := report.coverage.shortened_traces:
+        models = ", ".join(f"{name}: {count(n)}" for name, n in by_model.items())
+        notes.append(
+            f"Judges saw only the beginning and the end of {plural(sum(by_model.values()), 'trace')} that exceeded "
+            f"probes.review.max_trace_chars ({models})."
+        )
+    return notes
+
+
 def repairs(report: Report) -> list[str]:
     """For each model that was asked once more, how often, and what came of it."""
     return [
@@ -260,11 +278,3 @@ def nonresponse(part: NonresponsePart) -> str:
         f"{' > '.join(r.ranking)} ({r.treatment})" for r in part.treatments if r.ranking != part.treatments[0].ranking
     ]
     return f"The ranking of models by r does not hold: {first} as audited, but {'; '.join(others)}."
-
-
-def undocumented(report: Report) -> str:
-    """Finish reasons that are not documented, and by whom; empty where there are none."""
-    rows = report.coverage.undocumented
-    reasons = "; ".join(f"{row.name}: “{row.reason}” ({plural(row.answers, 'answer')})" for row in rows)
-    counted = "An answer with such a reason is usable only if it could be read in full."
-    return f"Finish reasons that are not documented: {reasons}. {counted}" if rows else ""

@@ -131,7 +131,7 @@ class Batching:
         if isinstance(one, Reply) or not one.url.endswith(dialect.suffix):
             self._without(call.name, section.model)
             return None
-        post = Post(one.url.removesuffix(dialect.suffix), one.headers, usual.secrets)
+        post = Post(one.url.removesuffix(dialect.suffix), one.headers)
         try:
             if not await self._office.patiently(lambda: dialect.is_there(post)):
                 self._without(call.name, section.model)

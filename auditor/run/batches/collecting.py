@@ -16,7 +16,7 @@ from auditor.models.batches.offline import read
 from auditor.models.batches.post import NotTaken
 from auditor.models.failures import Failure
 from auditor.models.requests import Reply
-from auditor.models.responses import storable
+from auditor.models.responses import sanitize
 from auditor.models.transport import KEPT_BYTES, MAX_BYTES
 from auditor.run.batches.office import Office, not_taken
 from auditor.run.batches.reading import read_lines
@@ -180,7 +180,7 @@ async def _hand(office: Office, tray: Tray, desk: Desk, waiter: Waiter, result: 
 
 
 def _never_asked(waiter: Waiter, why: str) -> Reply:
-    why = storable(why)
+    why = sanitize(why)
     attempt = Attempt(waiter.number, datetime.now(UTC), 0.0, Outcome.TIMEOUT, error=why, cost_usd=0.0, estimated=False)
     answer = Answer(waiter.call.key, Outcome.TIMEOUT, error=why, attempts=(attempt,), cost_usd=0.0)
     return Reply(answer, Failure(Outcome.TIMEOUT, True, False, why))

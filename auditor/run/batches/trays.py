@@ -83,7 +83,7 @@ class Desk:
 
     def post_for(self, one: Written) -> Post:
         """The way for calls that go out with the same headers as this one."""
-        return Post(one.url.removesuffix(self.dialect.suffix), one.headers, self.endpoint.secrets)
+        return Post(one.url.removesuffix(self.dialect.suffix), one.headers)
 
 
 @dataclass(eq=False, slots=True)

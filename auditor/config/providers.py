@@ -1,0 +1,56 @@
+"""Providers of litellm that auditor can hold to its bounds: which servers get keys and prompts, and how much they send.
+
+A provider is allowed when a request to it was seen to go through the guarded transport and nowhere else, which
+`tests/models/test_providers.py` shows for each. All others are refused, also those of later versions of litellm.
+"""
+
+from __future__ import annotations
+
+from auditor.config.sections import EMBEDDED, REPLAY
+from auditor.errors import did_you_mean
+
+_GUARDED = """
+a2a ai21 ai21_chat anthropic anthropic_text apertis assemblyai azure azure_ai azure_text baseten bedrock bytez
+cerebras charity_engine chutes cloudflare codestral cognition cohere cohere_chat cometapi compactifai cortecs
+custom_openai darkbloom dashscope datarobot deepinfra deepseek docker_model_runner edenai empower featherless_ai
+fireworks_ai friendliai galadriel gemini github groq helicone heroku hosted_vllm hyperbolic inception lambda_ai
+langflow langgraph lemonade libertai litellm_proxy llamafile lm_studio meta meta_llama minimax mistral modelscope
+moonshot morph nadir nano-gpt nebius neosantara novita nscale nvidia_nim ollama ollama_chat openai openrouter ovhcloud
+parasail perplexity pinstripes poe prism publicai qwen_ai_platform qwencloud ragflow reka replicate sail sambanova
+scaleway scx-ai snowflake synthetic tencent tensormesh text-completion-codestral text-completion-inception
+text-completion-openai together_ai v0 vercel_ai_gateway vertex_ai volcengine wandb xai xiaomi_mimo zai
+"""
+GUARDED = frozenset(_GUARDED.split())
+"""Providers whose requests all go through the guarded transport."""
+
+UNBOUND = frozenset(
+    (
+        *("sagemaker", "sagemaker_chat", "sagemaker_nova", "bedrock_mantle", "vertex_ai_beta", "gdc"),
+        *("github_copilot", "chatgpt", "databricks", "oci", "sap", "watsonx", "watsonx_text", "gigachat"),
+    )
+)
+"""Providers for which litellm looks for credentials by itself, past everything that is tested here."""
+
+UNGUARDED = frozenset(
+    ("aiohttp_openai", "amazon_nova", "custom", "huggingface", "maritalk", "nlp_cloud", "oobabooga", "petals")
+)
+"""Providers for which litellm opens connections past the guarded transport."""
+
+
+BOUNDS = "what keeps keys and answers within bounds here"
+
+
+def refusal(provider: str) -> str | None:
+    """Why models of a provider are refused; None if they are not.
+
+    Args:
+        provider: the part of a model's id before the first slash.
+    """
+    if provider in GUARDED or f"{provider}/" in (EMBEDDED, REPLAY):
+        return None
+    if provider in UNBOUND:
+        return f"'{provider}' finds credentials and servers by itself, past {BOUNDS}."
+    if provider in UNGUARDED:
+        return f"'{provider}' opens connections past {BOUNDS}."
+    hint = did_you_mean(provider, sorted(GUARDED), "")
+    return f"auditor does not support the provider '{provider}'.{f' {hint}' if hint else ''}"

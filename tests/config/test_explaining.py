@@ -1,0 +1,148 @@
+"""No wrong value, wherever it stands in a configuration, is explained in the words of pydantic or Python."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pydantic
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.config.expectations import fields_of, inner
+from auditor.config.explaining import explain
+
+Path = tuple[Any, ...]
+FOREIGN = re.compile(
+    r"Input should be|NoneType|valid string|type=|_type\b|Value error|pydantic|Field required|Extra inputs|\bdict\b"
+    r"|\bNone\b|datetime\.|<class|Section\b|Probe\b|Literal\[|\bUnion\b|\bfloat\b|\bint\b|\bbool\b|\btuple\b|\[key\]"
+)
+WRONG: tuple[Any, ...] = (
+    5, -1, 0, 3.7, 10**30, "", "x y\x1b[31m", "{topic}", [], [1, "x", None], {}, {"x": 5}, {"x": {"y": []}}, True, None,
+    datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.time(1), math.nan, math.inf,
+    -math.inf, b"x", [[[]]], [{"x": 1}], {"": ""},
+)  # fmt: skip
+FULL: dict[str, Any] = {
+    "name": "a",
+    "survey": {"source": "wvs7-sample", "rephrase": {"question": {"en": "{topic} {country}"}, "topics": {"t": "x"}}},
+    "models": [
+        {"name": "m", "model": "openai/a", "price": {"input": 1.0, "output": 1.0}, "params": {"p": 1}},
+        {"name": "n", "model": "openai/b"},
+    ],
+    "judges": [{"name": "j", "model": "openai/c"}],
+    "probes": {"direct": {}, "logprob": {}, "review": {}, "semantic": {"consistency": {"judge": "j"}}, "logic": {}},
+    "panel": {"weights": {"j": 1.0}},
+    "task": {"source": "x", "answer": "score", "range": [0.0, 1.0]},
+    "telemetry": {"headers": {"h": "os.environ/K"}},
+    **{name: {} for name in ("conflicts", "embedding", "limits", "check", "run", "batch")},
+}
+
+
+def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ()) -> Iterator[Path]:
+    """Every key of the schema, and every place in the lists and free tables of a full configuration."""
+    if fields := fields_of(annotation):
+        for name, kind in fields.items():
+            yield (*path, name)
+            if isinstance(value, dict) and isinstance(value.get(name), (dict, list)):
+                yield from every_key(kind, value[name], (*path, name))
+    elif isinstance(value, (dict, list)):
+        for part in value if isinstance(value, dict) else range(len(value)):
+            yield (*path, part)
+            found, is_step = inner(annotation, part, ())
+            found = found if is_step else inner(annotation, "a branch", (part,))[0]
+            found = found if is_step else inner(found, part, ())[0]
+            if isinstance(value[part], (dict, list)):
+                yield from every_key(found, value[part], (*path, part))
+
+
+def with_value(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    data = copy.deepcopy(FULL)
+    table: Any = data
+    for part in path[:-1]:
+        table = table[part]
+    table[path[-1]] = value
+    return data
+
+
+KEYS = list(every_key())
+
+
+def test_the_walk_sees_the_whole_schema() -> None:
+    named = {name for path in KEYS for name in path if isinstance(name, str)}
+    models: list[type[pydantic.BaseModel]] = [AuditConfig, *_models()]
+    for model in models:
+        assert set(model.model_fields) <= named
+    assert len(KEYS) > 150
+
+
+def _models() -> Iterator[type[pydantic.BaseModel]]:
+    schema = AuditConfig.model_json_schema()["$defs"]
+    import auditor.config as config
+    from auditor.config import phrasing, semantic
+
+    for name in schema:
+        yield next(getattr(module, name) for module in (config, phrasing, semantic) if hasattr(module, name))
+
+
+@pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
+def test_no_wrong_value_is_explained_in_foreign_words(path: tuple[Any, ...]) -> None:
+    for value in WRONG:
+        data = with_value(path, value)
+        try:
+            AuditConfig.model_validate(data)
+        except pydantic.ValidationError as error:
+            for line in explain(error, data, AuditConfig).split("\n  also: "):
+                assert not FOREIGN.search(line), line
+                assert re.search(r"How to fix: \S", line), line
+                assert len(line) < 600, line
+
+
+@pytest.mark.parametrize("name", [n for n in AuditConfig.model_fields if n != "models"])
+def test_no_unknown_key_is_explained_in_foreign_words(name: str) -> None:
+    for data in (FULL | {name + "x": 1}, {k: v for k, v in FULL.items() if k != name}, FULL | {name: {"x\x1b": 1}}):
+        try:
+            AuditConfig.model_validate(data)
+        except pydantic.ValidationError as error:
+            message = explain(error, data, AuditConfig)
+            assert not FOREIGN.search(message), message
+            assert "How to fix: " in message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"limits": {"max_attempts": "x"}},
+            "'limits.max_attempts' must be a whole number from 1 to 100, not \"x\". "
+            "How to fix: Correct that value, or leave the key out: its default is 6.",
+        ),
+        ({"judges": 5}, "'judges' must be \"peers\" or a list of tables, not 5. "),
+        ({"judges": [5]}, "'judges[1]' must be a table, not 5. "),
+        ({"survey": {"source": "x", "countries": ["Japan", 5]}}, "'survey.countries[2]' must be a text, not 5. "),
+        ({"conflicts": {"threshold": 3}}, 'must be a number greater than 0 and at most 2 or "auto", not 3. '),
+        ({"panel": {"weights": {"j": math.inf}}}, "'panel.weights.j' must be a finite number of at least 0, not inf. "),
+        ({"language": {"str": 5}}, "'language' must be a text or a list of texts, not a table. "),
+        ({"task": {"source": "x", "answer": "score", "range": [1]}}, "'task.range' must be a list of 2 values"),
+        ({"batch": datetime.date(2020, 1, 1)}, "'batch' must be a table, not the date or time 2020-01-01. "),
+        ({"telemetry": {"headers": {"h": "hunter2"}}}, "'telemetry.headers.h' must be"),
+        ({"storage": 5}, "'storage' must be a text, not this number. "),
+    ],
+)
+def test_the_key_what_it_must_be_and_what_it_is(change: dict[str, Any], message: str) -> None:
+    data = {"name": "a", "survey": {"source": "wvs7-sample"}, "models": FULL["models"]} | change
+    with pytest.raises(pydantic.ValidationError) as caught:
+        AuditConfig.model_validate(data)
+    text = explain(caught.value, data, AuditConfig)
+    assert message in text
+    assert "hunter2" not in text
+
+
+def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
+    data = {"name": "a", "models": [1] * 10_000}
+    with pytest.raises(pydantic.ValidationError) as caught:
+        AuditConfig.model_validate(data)
+    assert explain(caught.value, data, AuditConfig).endswith("also: 9990 more problems.")

@@ -1,0 +1,42 @@
+"""A secret in the encodings in which a server may echo it, written independently of what removes them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+
+def encodings(secret: str) -> dict[str, str]:
+    """Each encoding by its name; JSON-escaped ones as they stand in a text."""
+    data = secret.encode()
+    found = {
+        "plain": secret,
+        "bearer": f"Bearer {secret}",
+        "slash": secret.replace("/", "\\/"),
+        "unicode": "".join(f"\\u{ord(c):04x}" for c in secret),
+        "UNICODE": "".join(f"\\u{ord(c):04X}" for c in secret),
+        "mixed": "".join(f"\\u{ord(c):04x}" if i % 3 else c for i, c in enumerate(secret)),
+        "nested": json.dumps("".join(f"\\u{ord(c):04x}" for c in secret))[1:-1],
+        "quoted": quote(secret, safe=""),
+        "percent": "".join(f"%{b:02x}" for b in data),
+        "PERCENT": "".join(f"%{b:02X}" for b in data),
+        "hex": data.hex(),
+        "HEX": data.hex().upper(),
+    }
+    for before in range(3):
+        code = base64.b64encode(b"u:x"[:before] + data + b":end").decode()
+        safe = code.replace("+", "-").replace("/", "_")
+        found |= {f"base64-{before}": code, f"url-{before}": safe, f"unpadded-{before}": safe.rstrip("=")}
+        found[f"basic-{before}"] = quote(base64.b64encode(b"u:x"[:before] + data).decode(), safe="")
+    return found
+
+
+def traces_of(secret: str) -> list[bytes]:
+    """What no file and no request may hold: of base64 the part that does not depend on what is around the secret."""
+    found = encodings(secret)
+    parts = [code for name, code in found.items() if "-" not in name]
+    for before in range(3):
+        for name in (f"base64-{before}", f"url-{before}"):
+            parts.append(found[name][4 if before else 0 : 4 * (len(secret) // 3)])
+    return [part.removeprefix("Bearer ").encode() for part in parts]

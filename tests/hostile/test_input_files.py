@@ -1,0 +1,470 @@
+"""Broken files and odd names, given to every command that reads a file: one clear line each, and nothing is stored.
+
+Each case says in its own words what the message must name. The commands run as a user gives them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from auditor.__main__ import UNEXPECTED
+from tests.commands import Done, auditor
+
+FOREIGN = re.compile(
+    r"Traceback|pydantic|Input should be|NoneType|valid string|Value error|type=|_type\b|validation error"
+    r"|RecursionError|recursion depth|ValueError|KeyError|UnicodeDecodeError|codec can't|codec|set_int_max_str_digits"
+    r"|<unicode string>|\bdict\b|\bNone\b|<class|auditor\.[a-z_]+\.[A-Z]|" + UNEXPECTED
+)
+"""Words of Python, pydantic and other libraries, which no message may have."""
+ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that act on a terminal or turn a line around."""
+
+
+def refused(done: Done, *words: str) -> None:
+    """Check that a command refused its input in one line that names the fault and says how to fix it."""
+    assert done.returncode in (1, 2), done
+    assert done.stdout == ""
+    line = done.stderr.removesuffix("\n")
+    assert line.startswith("auditor: "), line
+    assert "\n" not in line
+    assert len(line) < 2000
+    assert not FOREIGN.search(line), line
+    assert not ACTING.search(line), line
+    for word in words:
+        assert word in line
+    assert re.search(r"[.?] [A-Z`'][^.]*", line), f"does not say how to fix it: {line}"
+
+
+# --- settings: TOML and YAML ------------------------------------------------------------------------------------
+
+GOOD = (
+    b'name = "a"\njudges = []\nsurvey = { source = "wvs7-sample" }\n[[models]]\nname = "m"\nmodel = "openai/gpt-4o"\n'
+)
+BOMB = b"a: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd: [*c, *c, *c]\n"
+CONFIGS: dict[str, tuple[str, bytes, str]] = {
+    "lists in lists": ("c.toml", b"a = " + b"[" * 5000, "nested too deeply"),
+    "closed lists in lists": ("c.toml", b"a = " + b"[" * 90 + b"]" * 90, "nested too deeply"),
+    "tables in tables": ("c.toml", b"a = " + b"{b = " * 3000, "nested too deeply"),
+    "a key of 100,000 parts": ("c.toml", b".".join([b"a"] * 100_000) + b" = 1", "nested too deeply"),
+    "a table of 100,000 parts": ("c.toml", b"[" + b" . ".join([b"'a'"] * 100_000) + b"]", "nested too deeply"),
+    "an integer of 5,000 digits": ("c.toml", b"seed = " + b"9" * 5000, "whole number that is too large"),
+    "a hexadecimal integer of 5,000 digits": ("c.toml", b"seed = 0x" + b"f" * 5000, "whole number that is too large"),
+    "an integer of 65 bits": ("c.toml", b"seed = 9223372036854775808", "whole number that is too large"),
+    "a key twice": ("c.toml", b"seed = 1\nseed = 2\n", "a key is there twice"),
+    "a table twice": ("c.toml", b"[run.x]\n[run.x]\n", "Cannot declare run.x twice"),
+    "a NUL byte": ("c.toml", b"\nname = 'a\0b'", "line 2 has a NUL character"),
+    "an escaped NUL": ("c.toml", GOOD.replace(b'"m"', b'"m\\u0000"'), "a text has a NUL character"),
+    "invalid UTF-8": ("c.toml", b"\n\nname = '\xff\xfe'", "line 3 is not UTF-8"),
+    "Latin-1": ("c.toml", "name = 'é'".encode("latin-1"), "line 1 is not UTF-8"),
+    "UTF-16 with a mark": ("c.toml", GOOD.decode().encode("utf-16"), "UTF-16"),
+    "UTF-16 without a mark": ("c.toml", GOOD.decode().encode("utf-16-le"), "line 1 has a NUL character"),
+    "an empty file": ("c.toml", b"", "the key 'name' is missing"),
+    "a raw ESC": ("c.toml", b"name = '\x1b[31m'", "invalid character"),
+    "a key with ESC": ("c.toml", b'"\\u001b]0;owned\\u0007" = 1\n' + GOOD, "unknown key '␛]0;owned␇'"),
+    "a key with rich markup": ("c.toml", b'"[bold red]x[/]" = 1\n' + GOOD, "unknown key '[bold red]x[/]'"),
+    "a key that closes markup": ("c.toml", b'"[/nothing]" = 1\n' + GOOD, "unknown key '[/nothing]'"),
+    "a value with C1": ("c.toml", GOOD.replace(b'"a"', b'"\\u009b31m"'), "\\u009b31m"),
+    "a value that turns the line": ("c.toml", GOOD.replace(b'"a"', b'"\\u202eevil"'), "\\u202eevil"),
+    "a key of 100,000 characters": ("c.toml", b"x" * 100_000 + b" = 1\n" + GOOD, "unknown key 'xxx"),
+    "10,000 wrong models": (
+        "c.toml",
+        GOOD.split(b"[[")[0] + b"models = [" + b"1," * 10_000 + b"]",
+        "9990 more problems",
+    ),
+    "broken IPv6": ("c.toml", GOOD + b'api_base = "http://[::1"', "models[1 'm'].api_base': its host or port"),
+    "no IPv6": ("c.toml", GOOD + b'api_base = "http://[zz]/"', "its host or port cannot be read"),
+    "a port of 99999": ("c.toml", GOOD + b'api_base = "http://h:99999"', "its host or port cannot be read"),
+    "a port of letters": ("c.toml", GOOD + b'api_base = "http://h:x/v1"', "its host or port cannot be read"),
+    "port 0": ("c.toml", GOOD + b'api_base = "http://h:0/"', "no host that a request could go to"),
+    "a line feed in a URL": ("c.toml", GOOD + b'api_base = "http://h\\n/"', "a character that cannot be seen"),
+    "a password in a URL": ("c.toml", GOOD + b'api_base = "http://u:hunter2@h/"', "a user name or a password"),
+    "a date as a parameter": ("c.toml", GOOD + b"params = { a = 2020-01-01 }", "a date or a time"),
+    "nan as a parameter": ("c.toml", GOOD + b"params = { a = [nan] }", "has nan"),
+    "an infinite price": ("c.toml", GOOD + b"price = { input = inf, output = 1 }", "a finite number"),
+    "YAML lists in lists": ("c.yaml", b"a: " + b"[" * 5000, "nested too deeply"),
+    "YAML dashes in dashes": ("c.yaml", b"- " * 3000 + b"a", "nested too deeply"),
+    "billion laughs": ("c.yaml", BOMB, "line 2: not YAML: aliases are not allowed"),
+    "!!binary": ("c.yaml", b"name: !!binary aGk=", "tags are not allowed"),
+    "!!timestamp": ("c.yaml", b"name: !!timestamp nonsense", "tags are not allowed"),
+    "!!set": ("c.yaml", b"name: !!set {a, b}", "tags are not allowed"),
+    "!!python": ("c.yaml", b"name: !!python/object/apply:os.system [ls]", "tags are not allowed"),
+    "a tag of one's own": ("c.yaml", b"name: !mine x", "tags are not allowed"),
+    "a YAML date": ("c.yaml", b"name: 2024-01-01 10:00:00\njudges: []\nmodels: []", "'name' cannot be"),
+    "a YAML key twice": ("c.yaml", b"name: a\nname: b", "line 2: not YAML: the key 'name' stands twice"),
+    "a YAML integer of 5,000 digits": ("c.yaml", b"seed: " + b"9" * 5000, "whole number that is too large"),
+    "a YAML key that is a list": ("c.yaml", b"? [a]\n: b", "a key must be plain text"),
+    "half a character": ("c.yaml", b'name: "\\ud800"', "half a character"),
+    "an escaped NUL in YAML": ("c.yaml", b'name: "\\0"', "NUL character"),
+    "ESC in YAML": ("c.yaml", b"a: 1\nb: \x1b[31m", "line 2: the character U+001B is not allowed"),
+    "an empty YAML file": ("c.yaml", b"", "not a table"),
+    "only a text in YAML": ("c.yaml", b"just words", "not a table"),
+    "two YAML documents": ("c.yaml", b"a: 1\n---\nb: 2", "another document"),
+    "JSON named YAML, cut": ("c.yaml", b'{"name": "a", ', "line 1"),
+    "an executable": ("c.toml", b"\x7fELF\x02\x01\x01\0\0\0", "line 1 has a NUL character"),
+    "another suffix": ("c.ini", GOOD, "the suffix says neither TOML nor YAML"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS, ids=str)
+def test_a_broken_configuration(tmp_path: Path, case: str) -> None:
+    name, content, message = CONFIGS[case]
+    (tmp_path / name).write_bytes(content)
+    done = auditor("estimate", name, cwd=tmp_path)
+    refused(done, name, message)
+    assert "hunter2" not in done.stderr
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbf" + GOOD)
+    assert auditor("estimate", "c.toml", cwd=tmp_path).returncode == 0
+
+
+READING_CONFIG = [["run"], ["estimate"], ["trust"], ["logic", "rank"]]
+
+
+@pytest.mark.parametrize("words", READING_CONFIG, ids=" ".join)
+def test_every_command_that_reads_a_configuration(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "c.toml").write_bytes(b"a = " + b"[" * 5000)
+    refused(auditor(*words, "c.toml", cwd=tmp_path), "c.toml", "nested too deeply")
+
+
+def test_the_doctor_lists_it_as_a_check(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_bytes(b'"\\u001b[2J" = 1\n' + GOOD)
+    done = auditor("doctor", "c.toml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "unknown key" in " ".join(done.stdout.split())
+    assert not ACTING.search(done.stdout)
+
+
+# --- what is no file --------------------------------------------------------------------------------------------
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _circle(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+NO_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a folder": (_folder, "folder"),
+    "a pipe": (_pipe, "pipe or a device"),
+    "a socket": (_socket, "pipe or a device"),
+    "a device": (_device, "pipe or a device"),
+    "a link to itself": (_circle, "no such file"),
+    "nothing": (lambda path: None, "no such file"),
+}
+SURVEY = ("--survey", "wvs7-sample", "--audit", "a")
+READERS: dict[str, tuple[str, ...]] = {
+    "estimate": ("estimate", "x.toml"),
+    "scores": ("import", "scores", "x.csv", *SURVEY),
+    "traces": ("import", "traces", "x.jsonl", *SURVEY),
+    "promptfoo": ("import", "traces", "x.json", "--from", "promptfoo", *SURVEY),
+    "inspect": ("import", "traces", "x.eval", "--from", "inspect", *SURVEY),
+    "comparisons": ("import", "comparisons", "x.parquet", "--audit", "a"),
+    "answers": ("import", "answers", "x.csv", "--audit", "a"),
+    "official": ("surveys", "import", "x.csv"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES, ids=str)
+@pytest.mark.parametrize("reader", READERS, ids=str)
+def test_what_is_no_file(tmp_path: Path, kind: str, reader: str) -> None:
+    make, message = NO_FILES[kind]
+    words = READERS[reader]
+    file = next(word for word in words if word.startswith("x."))
+    make(tmp_path / file)
+    # Of a folder `import traces` takes the logs.
+    refused(auditor(*words, cwd=tmp_path), file, "log" if (kind, words[1]) == ("a folder", "traces") else message)
+
+
+def test_a_configuration_of_100_mb(tmp_path: Path) -> None:
+    with (tmp_path / "c.toml").open("wb") as file:
+        file.truncate(100_000_000)
+    refused(auditor("run", "c.toml", cwd=tmp_path), "c.toml", "larger than 1 MB")
+
+
+@pytest.mark.parametrize("words", [["estimate"], ["run"], ["surveys", "show"], ["surveys", "check"]], ids=" ".join)
+def test_a_name_that_no_file_system_has(tmp_path: Path, words: list[str]) -> None:
+    refused(auditor(*words, "x" * 300 + ".toml", cwd=tmp_path), "xxx")
+
+
+# --- tables: CSV, JSONL and Parquet -----------------------------------------------------------------------------
+
+COLUMNS = {
+    "scores": ("model", "country", "topic", "method", "score", "sample"),
+    "traces": ("model", "country", "topic", "sample", "text", "score"),
+    "comparisons": ("judge", "context", "item_a", "item_b", "relation", "decision"),
+    "answers": ("model", "question_id", "paraphrase", "answer", "rot"),
+    "survey": ("country", "topic", "score", "n"),
+    "task": ("id", "question", "truth"),
+}
+ROWS = {
+    "scores": ("m", "Japan", "divorce", "direct", "0.5", "0"),
+    "traces": ("m", "Japan", "divorce", "0", "Some text. SCORE = 0.5", "0.5"),
+    "comparisons": ("j", "c", "one", "two", "standard", "A"),
+    "answers": ("m", "q", "1", "Yes.", "Rule."),
+    "survey": ("Japan", "divorce", "0.5", "10"),
+    "task": ("1", "What is 1 + 1?", "2"),
+}
+NUMBERS = {"scores": "score", "traces": "score", "survey": "score"}
+
+
+def read(kind: str, file: Path, folder: Path) -> Done:
+    """Have a command read a table of a kind."""
+    if kind == "survey":
+        return auditor("surveys", "show", file.name, cwd=folder)
+    if kind == "task":
+        task = f'name = "a"\njudges = []\ntask = {{ source = "{file.name}", answer = "exact" }}\n'
+        (folder / "c.toml").write_text(f'{task}[[models]]\nname = "m"\nmodel = "openai/gpt-4o"\n')
+        return auditor("estimate", "c.toml", cwd=folder)
+    rest = SURVEY if kind in ("scores", "traces") else ("--audit", "a", *(("--encoder", "none"),) * 0)
+    return auditor("import", kind, file.name, *rest, cwd=folder)
+
+
+def as_csv(*lines: tuple[str, ...]) -> bytes:
+    return "\n".join(",".join(line) for line in lines).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def record(kind: str, **changes: object) -> dict[str, object]:
+    return dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | changes
+
+
+BROKEN: dict[str, tuple[str, Callable[[str], bytes], str]] = {
+    "NUL in a cell": ("csv", lambda k: as_csv(COLUMNS[k], ("a\0b", *ROWS[k][1:])), "NUL character"),
+    "invalid UTF-8": ("csv", lambda k: as_csv(COLUMNS[k], ROWS[k]) + b"\xff\xfe,", "line 3 is not UTF-8"),
+    "UTF-16": ("csv", lambda k: as_csv(COLUMNS[k], ROWS[k]).decode().encode("utf-16"), "UTF-16"),
+    "an empty file": ("csv", lambda k: b"", "missing"),
+    "only a header": ("csv", lambda k: as_csv(COLUMNS[k]), "no "),
+    "a column twice": ("csv", lambda k: as_csv((*COLUMNS[k], COLUMNS[k][0]), (*ROWS[k], "x")), "there twice"),
+    "a column with ESC": ("csv", lambda k: as_csv(("\x1b[31mx", *COLUMNS[k][1:]), ROWS[k]), "missing"),
+    "a column that turns": ("csv", lambda k: as_csv(("\u202ex", *COLUMNS[k][1:]), ROWS[k]), "missing"),
+    "a field of 200 kB": ("csv", lambda k: as_csv(COLUMNS[k], ("x" * 200_000, *ROWS[k][1:])), "line 2 has a field"),
+    "an open quote": ("csv", lambda k: as_csv(COLUMNS[k], ('"x', *ROWS[k][1:])), "is not CSV"),
+    "a row too short": ("csv", lambda k: as_csv(COLUMNS[k], ROWS[k][:2]), "line 2 has 2 fields"),
+    "semicolons": ("csv", lambda k: as_csv(COLUMNS[k]).replace(b",", b";"), "not separated by commas"),
+    "a ZIP": ("csv", lambda k: b"PK\x03\x04" + b"\0" * 100, "ZIP"),
+    "deep JSON": ("jsonl", lambda k: b'{"a": ' + b"[" * 100_000, "nested too deeply"),
+    "a JSON integer of 5,000 digits": (
+        "jsonl",
+        lambda k: json.dumps(record(k, n="N")).replace('"N"', "9" * 5000).encode(),
+        "whole number that is too large",
+    ),
+    "a JSON key twice": ("jsonl", lambda k: b'{"model": "a", "model": "b"}', "'model' is there twice"),
+    "a list, not an object": ("jsonl", lambda k: b"[1, 2]", "no JSON object"),
+    "half a character": (
+        "jsonl",
+        lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "\ud800"})).encode(),
+        "half a character",
+    ),
+    "NUL in JSON": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "a\0"})).encode(), "NUL character"),
+    "a table in a cell": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: {"a": 1}})).encode(), "a table is"),
+    "true in a cell": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: True})).encode(), "true is neither"),
+    "cut JSON": ("jsonl", lambda k: json.dumps(record(k)).encode()[:-5], "line 1 is not JSON"),
+    "JSON in Latin-1": ("jsonl", lambda k: b'{"a": "\xe9"}', "line 1 is not UTF-8"),
+    "an empty JSONL": ("jsonl", lambda k: b"", "no "),
+    "no Parquet": ("parquet", lambda k: as_csv(COLUMNS[k], ROWS[k]), "is not Parquet"),
+    "an empty Parquet": ("parquet", lambda k: b"", "is not Parquet"),
+    "a Parquet that is only its mark": ("parquet", lambda k: b"PAR1" + b"\xff" * 40 + b"PAR1", ""),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS, ids=str)
+@pytest.mark.parametrize("case", BROKEN, ids=str)
+def test_a_broken_table(tmp_path: Path, kind: str, case: str) -> None:
+    suffix, content, message = BROKEN[case]
+    file = tmp_path / f"x.{suffix}"
+    file.write_bytes(content(kind))
+    refused(read(kind, file, tmp_path), file.name, message)
+    assert not (tmp_path / "auditor.db").exists()
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5", "9" * 400, "٠٫٥", "\x1b[31m1"])
+def test_a_score_that_is_no_number(tmp_path: Path, kind: str, value: str) -> None:
+    row = dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | {NUMBERS[kind]: f'"{value}"'}
+    file = tmp_path / "x.csv"
+    file.write_bytes(as_csv(COLUMNS[kind], tuple(row.values())))
+    refused(read(kind, file, tmp_path), "x.csv: line 2, column 'score'")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "-1e999", "2"])
+def test_a_score_of_json_that_is_out_of_range(tmp_path: Path, value: str) -> None:
+    text = json.dumps(record("scores", score="N")).replace('"N"', value)
+    (tmp_path / "x.jsonl").write_text(text)
+    refused(read("scores", tmp_path / "x.jsonl", tmp_path), "x.jsonl: line 1, column 'score'")
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "9" * 5000, "x", "99999999999999999999"])
+def test_a_sample_that_is_no_number(tmp_path: Path, value: str) -> None:
+    row = dict(zip(COLUMNS["traces"], ROWS["traces"], strict=True)) | {"sample": value}
+    (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["traces"], tuple(row.values())))
+    refused(read("traces", tmp_path / "x.csv", tmp_path), "x.csv: line 2, column 'sample'")
+
+
+def test_a_parquet_that_is_cut_in_its_middle(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = {name: [value + str(n) for n in range(500)] for name, value in record("scores").items()}  # type: ignore[operator]
+    pq.write_table(pa.table(rows), tmp_path / "whole.parquet")
+    data = bytearray((tmp_path / "whole.parquet").read_bytes())
+    data[8:400] = b"\xff" * 392
+    (tmp_path / "x.parquet").write_bytes(data)
+    refused(read("scores", tmp_path / "x.parquet", tmp_path), "x.parquet")
+
+
+# --- logs of other programs -------------------------------------------------------------------------------------
+
+LOGS: dict[str, tuple[bytes, str]] = {
+    "not JSON": (b"{", "is not JSON"),
+    "deep": (b"[" * 100_000, "nested too deeply"),
+    "giant": (b'{"results": ' + b"9" * 5000 + b"}", "too large"),
+    "no list": (b'{"results": {"results": 5}, "evalId": "x"}', "no list of results"),
+    "no provider": (b'{"evalId": 1, "results": [{"vars": {"country": "Japan", "topic": "divorce"}}]}', "provider"),
+    "a list as a reason": (
+        b'{"evalId": 1, "results": [{"provider": "p", "vars": {"country": "Japan", "topic": "divorce"},'
+        b' "response": {"finishReason": ["length"], "output": null}, "failureReason": [2]}]}',
+        "",
+    ),
+    "a country with ESC": (b'{"evalId": 1, "results": [{"provider": "p", "vars": {"\\u001b[31m": "x"}}]}', "country"),
+    "another program's": (b'{"version": 2}', "neither a log of Inspect AI nor results of promptfoo"),
+    "Inspect's, broken": (b'{"version": 2, "eval": 5}', "cannot be read as a log"),
+    "Inspect's, empty": (b'{"version": 2, "eval": {}, "status": "x"}', "cannot be read as a log"),
+}
+
+
+@pytest.mark.parametrize("case", LOGS, ids=str)
+def test_a_broken_log(tmp_path: Path, case: str) -> None:
+    content, message = LOGS[case]
+    (tmp_path / "x.json").write_bytes(content)
+    done = auditor("import", "traces", "x.json", *SURVEY, cwd=tmp_path)
+    if case == "a list as a reason":
+        assert done.returncode == 0, done.stderr
+        return
+    refused(done, "x.json", message)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04broken", b"{}", b"\0" * 1000], ids=["empty", "zip", "json", "nul"]
+)
+def test_a_broken_archive_of_inspect(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.eval").write_bytes(content)
+    refused(auditor("import", "traces", "x.eval", *SURVEY, cwd=tmp_path), "x.eval")
+
+
+# --- files beside a survey --------------------------------------------------------------------------------------
+
+BESIDE = {
+    "description": "x.survey.toml",
+    "facts": "x.facts.json",
+    "regions": "g.toml",
+    "mapping": "m.toml",
+    "questions": "q.toml",
+    "prompt": "p.md",
+}
+TOMLS: dict[str, tuple[bytes, str]] = {
+    "deep": (b"a = " + b"[" * 5000, "nested too deeply"),
+    "digits": (b"a = " + b"9" * 5000, "too large"),
+    "NUL": (b"a = '\0'", "NUL"),
+    "Latin-1": (b"a = '\xe9'", "not UTF-8"),
+    "wrong types": (b"title = 5\nsource = []\nregions = 5\nquestion = 5\n", ""),
+}
+
+
+@pytest.mark.parametrize("file", ["description", "regions", "mapping", "questions"])
+@pytest.mark.parametrize("case", TOMLS, ids=str)
+def test_broken_settings_beside_a_survey(tmp_path: Path, file: str, case: str) -> None:
+    content, message = TOMLS[case]
+    (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["survey"], ROWS["survey"]))
+    (tmp_path / BESIDE[file]).write_bytes(content)
+    probe = b'[probes.semantic]\nquestions = "q.toml"\n'
+    (tmp_path / "c.toml").write_bytes(GOOD + probe)
+    words = {
+        "description": ("surveys", "show", "x.csv"),
+        "regions": ("surveys", "regions", "x.csv", "--regions", "g.toml"),
+        "mapping": ("surveys", "import", "x.csv", "--mapping", "m.toml", "-o", "y.csv"),
+        "questions": ("estimate", "c.toml"),
+    }[file]
+    refused(auditor(*words, cwd=tmp_path), BESIDE[file], message)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[" * 100_000, b'{"respondents": "x"}', b"\xff", b"NaN"], ids=range(5))
+def test_broken_facts_beside_a_survey(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["survey"], ROWS["survey"]))
+    (tmp_path / "x.facts.json").write_bytes(content)
+    refused(auditor("surveys", "check", "x.csv", cwd=tmp_path), "x.facts.json")
+
+
+# --- names of audits --------------------------------------------------------------------------------------------
+
+NAMES = [
+    "a\nb",
+    "a\n",
+    "\na",
+    "",
+    "a" * 10_000,
+    "../a",
+    "a/b",
+    "/etc/passwd",
+    "\x1b]0;x\x07",
+    "a\u202eb",
+    ".",
+    "-",
+    "a b",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=[repr(n[:20]) for n in NAMES])
+@pytest.mark.parametrize("kind", ["scores", "traces", "comparisons", "answers"])
+def test_a_name_that_no_audit_may_have(tmp_path: Path, kind: str, name: str) -> None:
+    (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS[kind], ROWS[kind]))
+    rest = ("--survey", "wvs7-sample") if kind in ("scores", "traces") else ()
+    refused(auditor("import", kind, "x.csv", *rest, f"--audit={name}", cwd=tmp_path), "cannot name an audit")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+@pytest.mark.parametrize("words", [["report"], ["export", "tables"], ["verify"], ["check"]], ids=" ".join)
+@pytest.mark.parametrize("name", ["a\n", "../a", "\x1b]0;x\x07", "a" * 10_000], ids=["lf", "path", "osc", "long"])
+def test_a_name_that_is_no_audits(tmp_path: Path, words: list[str], name: str) -> None:
+    (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["scores"], ROWS["scores"]))
+    assert auditor("import", "scores", "x.csv", *SURVEY, cwd=tmp_path).returncode == 0
+    refused(auditor(*words, name, cwd=tmp_path), "has no audit")
+
+
+URLS = [
+    "nonsense",
+    "postgresql+psycopg://ada:hunter2@h:x/db",
+    "sqlite://",
+    "mysql://h/db",
+    "\x1b]0;x\x07",
+    "sqlite:///a\nb/c",
+]
+
+
+@pytest.mark.parametrize("url", URLS, ids=[repr(url) for url in URLS])
+def test_a_url_that_is_no_databases(tmp_path: Path, url: str) -> None:
+    done = auditor("status", "--storage", url, cwd=tmp_path)
+    refused(done)
+    assert "hunter2" not in done.stderr

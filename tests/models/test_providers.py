@@ -1,0 +1,135 @@
+"""Each provider of litellm's sends its requests through the guarded transport alone, or is refused."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import httpx
+import pytest
+
+from auditor.config import AuditConfig, ModelSection
+from auditor.config.providers import GUARDED, UNBOUND, UNGUARDED, refusal
+from auditor.config.signing import SIGNED, provider_of
+from auditor.config.trust import require_trust
+from auditor.domain import Call, Message, Purpose
+from auditor.errors import ConfigError
+from auditor.models import door
+from auditor.models.endpoint import Endpoint
+from auditor.models.requests import request
+from auditor.models.transport import STAND_IN
+from tests.audits import KEY, config
+from tests.fake_server import completion
+from tests.models.test_families import FAMILIES
+
+MODELS = {"bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0", "ragflow": "ragflow/chat/1/x"}
+"""Models of providers that do not take any name."""
+ELSEWHERE = {"vertex_ai"}
+"""Providers that fetch a token first; test_families.py shows that their requests are guarded."""
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What somebody tried to look up or to connect to; nothing can be reached."""
+    tried: list[object] = []
+
+    def refuse(*where: object, **_: object) -> NoReturn:
+        tried.append(where[-1] if len(where) < 3 else where[0])
+        raise socket.gaierror("no network here")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    return tried
+
+
+@pytest.fixture
+def sent() -> Iterator[list[httpx.Request]]:
+    """The requests that came to the guarded transport, which a stand-in answers."""
+    seen: list[httpx.Request] = []
+
+    def answer(asked: httpx.Request, body: bytes) -> httpx.Response:
+        seen.append(asked)
+        return httpx.Response(200, json=completion("hi").body)
+
+    token = STAND_IN.set(answer)
+    yield seen
+    STAND_IN.reset(token)
+
+
+def providers() -> set[str]:
+    """Every provider that litellm knows."""
+    from litellm.types.utils import LlmProviders
+
+    listed = {str(getattr(name, "value", name)) for name in door.litellm().provider_list}
+    return listed | {provider.value for provider in LlmProviders}
+
+
+async def ask(model: str, base: str | None) -> None:
+    call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)
+    await request(Endpoint(model, base, None, key=KEY), call, number=1, timeout_s=5, limit_s=20)
+
+
+async def test_each_provider_speaks_through_the_guard_or_is_refused(
+    connections: list[object], sent: list[httpx.Request]
+) -> None:
+    token, faults = STAND_IN.get(), dict[str, Any]()
+    door.open_client()
+    try:
+        for name in sorted(providers() - ELSEWHERE):
+            if refusal(name) is not None:
+                continue
+            STAND_IN.set(token)
+            sent.clear()
+            connections.clear()
+            await ask(MODELS.get(name, f"{name}/x"), "https://stand-in.example.org/v1")
+            seen = len(sent)
+            await ask(MODELS.get(name, f"{name}/x"), None)
+            if not seen or connections:
+                faults[name] = (seen, list(connections))
+    finally:
+        await door.close_clients()
+    assert faults == {}
+
+
+def test_every_provider_that_is_allowed_is_one_of_litellms() -> None:
+    known = providers()
+    assert known >= GUARDED
+    assert not GUARDED & (UNBOUND | UNGUARDED)
+    assert set(SIGNED) <= {provider_of(model) for model in FAMILIES}
+
+
+def audit_of(model: str) -> AuditConfig:
+    audit = config("http://h:1/v1")
+    return audit.model_copy(update={"models": [ModelSection(name="m", model=model)]})
+
+
+@pytest.mark.parametrize(
+    "provider", ["aiohttp_openai", "amazon_nova", "custom", "maritalk", "nlp_cloud", "oobabooga", "petals"]
+)
+async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
+    connections: list[object], sent: list[httpx.Request], provider: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"'{provider}' opens connections past") as refused:
+        require_trust(audit_of(f"{provider}/http://evil.example.org/x"))
+    assert "openai/MODEL with api_base" in (refused.value.mend or "")
+    door.open_client()
+    try:
+        await ask(f"{provider}/x", "https://stand-in.example.org/v1")
+    finally:
+        await door.close_clients()
+    assert sent == []  # so it could not be allowed
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("petals-team/StableBeluga2", "does not support the provider 'petals-team'"),
+        ("opnai/gpt-4o", r"does not support the provider 'opnai'\. Did you mean 'openai'"),
+        ("elevenlabs/x", "does not support the provider 'elevenlabs'"),
+    ],
+)
+def test_a_provider_that_is_not_known_to_be_guarded_is_refused(model: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        require_trust(audit_of(model))

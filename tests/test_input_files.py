@@ -1,0 +1,81 @@
+"""What a parser was not made for is an error with a file's name, quickly and in little memory."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import SurveyError
+from auditor.input_files import MAX_DEPTH, decode, parse_json, parse_toml, read_text, require_file
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        (".".join("a" * 100_000) + " = 1", "nested too deeply"),
+        ("\n".join(f"{'a.' * 38}x{n} = 1" for n in range(1000)), ""),
+        ("a = " + "9" * 100_000, "too large"),
+        (f"a = {-(2**63)}", "too large"),
+        ("a = 1\n\na = 2", "a key is there twice"),
+        ("[a.b]\n[a.b]", "Cannot declare a.b twice (at line 2"),
+        ('a = "\\u0000"', "NUL"),
+    ],
+)
+def test_toml_that_is_odd(text: str, message: str) -> None:
+    start = time.process_time()
+    if message:
+        with pytest.raises(SurveyError, match="F: ") as caught:
+            parse_toml(text, "F", SurveyError)
+        assert message in caught.value.message
+        assert caught.value.mend
+    else:
+        assert parse_toml(text, "F", SurveyError)
+    assert time.process_time() - start < 5
+
+
+def test_depth_is_counted_without_recursion() -> None:
+    for text, is_allowed in (("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1), True), ("[" * 60 + "]" * 60, False)):
+        if is_allowed:
+            assert parse_json(text, "F", SurveyError)
+        else:
+            with pytest.raises(SurveyError, match="nested too deeply"):
+                parse_json(text, "F", SurveyError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "F: the key 'c' is there twice"),
+        ("[1,\n}", r"F is not JSON: Expecting value \(line 2, column 1\)"),
+        ("[1,", r"F is not JSON: Expecting value \(column 4\)"),
+        ("1" * 5000, "F: has a whole number that is too large"),
+    ],
+)
+def test_json_that_is_odd(text: str, message: str) -> None:
+    with pytest.raises(SurveyError, match=message):
+        parse_json(text, "F", SurveyError)
+
+
+def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    for data in ("é".encode(), "é".encode("utf-8-sig")):
+        file.write_bytes(data)
+        assert read_text(file, SurveyError) == "é"
+    file.write_bytes(b"x" * 1_000_001)
+    with pytest.raises(SurveyError, match="is larger than 1 MB"):
+        read_text(file, SurveyError, max_bytes=1_000_000)
+    for data, message in (
+        ("é".encode("utf-16"), "UTF-16"),
+        (b"a\n\n\xff", "line 3 is not UTF-8"),
+        (b"a\n\0", "line 2 has a NUL"),
+    ):
+        with pytest.raises(SurveyError, match=message):
+            decode(data, "F", SurveyError)
+
+
+def test_a_file_that_may_not_be_looked_at(tmp_path: Path) -> None:
+    with pytest.raises(SurveyError, match="cannot be opened: File name too long"):
+        require_file(tmp_path / ("x" * 300), SurveyError)

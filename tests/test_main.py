@@ -1,0 +1,228 @@
+"""How a command ends, whatever it raises: one line, an exit code, and a traceback only where it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import __main__ as program
+from auditor.__main__ import UNEXPECTED
+from auditor.errors import SurveyError
+from tests.commands import auditor
+
+COMMAND = ["surveys", "list"]
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Have the command raise an error, as a mistake in the program would."""
+
+    def fail() -> Any:
+        raise error
+
+    monkeypatch.setattr("auditor.surveys.builtin_surveys", fail)
+
+
+class Mute(Exception):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "words"),
+    [
+        (TypeError("x\x1b[31m\n\u202ey" + "z" * 5000), "TypeError", "x␛[31m \\u202eyzzz"),
+        (RecursionError("deep"), "RecursionError", "deep"),
+        (MemoryError(), "MemoryError", "MemoryError. How"),
+        (asyncio.CancelledError(), "CancelledError", "CancelledError. How"),
+        (BaseExceptionGroup("two", [SurveyError("s"), KeyError("k")]), "KeyError", "'k'"),
+        (ExceptionGroup("one", [ExceptionGroup("inner", [IndexError("i")])]), "IndexError", "i. How"),
+        (Mute(), "Mute", "Mute. How"),
+        (EOFError("end"), "EOFError", "end"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), "FileNotFoundError", "No such file"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_the_last_resort_is_one_line_and_a_mark(
+    monkeypatch: pytest.MonkeyPatch,
+    unexpected_errors: list[BaseException],
+    error: BaseException,
+    name: str,
+    words: str,
+) -> None:
+    raising(monkeypatch, error)
+    done = auditor(*COMMAND)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    line = done.stderr.lstrip("\n")  # one that the command-line library writes after the end of the input
+    assert line.startswith(f"{UNEXPECTED}: {name}")
+    assert words in done.stderr
+    assert "How to fix: Run it again with --debug" in done.stderr
+    assert line.count("\n") == 1
+    assert len(line) < 500
+    assert [type(e).__name__ for e in unexpected_errors] == [name]
+
+
+@pytest.mark.parametrize(("words", "env"), [(["--debug"], {}), ([], {"AUDITOR_DEBUG": "1"})], ids=["option", "env"])
+def test_the_traceback_is_written_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, unexpected_errors: list[BaseException], words: list[str], env: dict[str, str]
+) -> None:
+    raising(monkeypatch, TypeError("x\x1b[31m"))
+    done = auditor(*words, *COMMAND, cwd=None, **env)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert UNEXPECTED in done.stderr
+    assert len(unexpected_errors) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (BaseExceptionGroup("g", [TypeError(), KeyboardInterrupt()]), 130, "stopped.\n"),
+        (ExceptionGroup("g", [SurveyError("no survey.", "Add one.")]), 1, "auditor: no survey. Add one.\n"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, ""),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x.db"),
+            1,
+            "auditor: x.db: No space left on device. Check the name, the permissions and the free space.\n",
+        ),
+        (SystemExit(7), 7, ""),
+    ],
+    ids=["interrupt", "interrupt in a group", "error in a group", "pipe", "disk full", "exit"],
+)
+def test_what_is_expected_is_no_last_resort(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
+) -> None:
+    raising(monkeypatch, error)
+    done = auditor(*COMMAND)
+    assert (done.returncode, done.stderr) == (code, line)
+    assert program.unexpected == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
+        (["run"], "Missing argument 'CONFIG'"),
+        (["--\x1b[31mx"], "No such option: --\\x1b[31mx"),
+        (["run", "c.toml", "--engine", "\u202emoon"], "\\u202emoon"),
+        (["check", "a", "--min-pearson", "[/]"], "'--min-pearson': must be a number"),
+        (["check", "a", "--max-open-conflicts", "0.5"], "'--max-open-conflicts': must be a whole number"),
+        (["compare", "a", "--flips", "-1"], "'--flips'"),
+        (["review", "--second-share", "7"], "'--second-share'"),
+        ([], "Usage:"),
+    ],
+)
+def test_a_mistake_of_usage_exits_with_2(words: list[str], message: str) -> None:
+    done = auditor(*words)
+    assert done.returncode == 2
+    assert message in done.stderr + done.stdout
+    assert "\x1b" not in done.stderr
+    assert not re.search("Traceback|Input should|valid integer|pytest", done.stderr)
+
+
+# --- as a process: streams, locale, working directory -----------------------------------------------------------
+
+
+def shell(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which `$auditor` is the program."""
+    program = f"{sys.executable} -m auditor"
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, cwd=folder, timeout=300, check=False,
+        env=os.environ | {"auditor": program} | env,
+    )  # fmt: skip
+
+
+def test_pipes_and_closed_streams(tmp_path: Path) -> None:
+    line = """
+    $auditor surveys list --json | head -c 1 >/dev/null; echo "head ${PIPESTATUS[0]}"
+    $auditor surveys list --json | true; echo "true ${PIPESTATUS[0]}"
+    $auditor surveys list >&-; echo "no stdout $?"
+    $auditor surveys list >/dev/null 2>&-; echo "no stderr $?"
+    $auditor nonsense 2>&-; echo "no stderr for an error $?"
+    $auditor review x --plain <&-; echo "no stdin $?"
+    $auditor surveys list >/dev/full; echo "full $?"
+    """
+    done = shell(line, tmp_path)
+    codes = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    assert codes.pop("head") in ("0", "1")
+    assert codes.pop("true") in ("0", "1")
+    assert codes == {
+        "no stdout": "0",
+        "no stderr": "0",
+        "no stderr for an error": "2",
+        "no stdin": "1",
+        "full": "1",
+    }
+    assert "No space left on device" in done.stderr
+    for word in ("Traceback", "Exception ignored", UNEXPECTED):
+        assert word not in done.stderr
+
+
+def test_a_database_is_not_opened_in_the_place_of_a_closed_stream(tmp_path: Path) -> None:
+    """The first file that is opened would be number 1, and what is printed would be written into the database."""
+    (tmp_path / "x.csv").write_text("model,country,topic,method,score\nm,Japan,divorce,direct,0.5\n")
+    line = "$auditor import scores x.csv --survey wvs7-sample --audit a 0<&- 1>&- 2>&-; $auditor status --json"
+    done = shell(line, tmp_path)
+    assert '"audit": "a"' in done.stdout
+    assert (tmp_path / "auditor.db").read_bytes().startswith(b"SQLite format 3\0")
+
+
+def test_an_ascii_only_locale(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        'name = "a"\njudges = []\nsurvey = { source = "wvs7-sample", countries = ["Japan"] }\n'
+        '[[models]]\nname = "modèle 日本"\nmodel = "openai/gpt-4o"\n',
+        encoding="utf-8",
+    )
+    line = "$auditor estimate c.toml; echo $?; $auditor estimate c.toml --json; echo $?"
+    for how in ({"PYTHONIOENCODING": "ascii:strict"}, {}):
+        done = shell(line, tmp_path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", **how)
+        assert done.stdout.isascii()
+        assert done.stderr.isascii()
+        assert done.stdout.count("\n0\n") == 2, done.stderr
+        assert "\\u65e5\\u672c" in done.stdout
+
+
+COMMANDS = [
+    "status", "run c.toml", "estimate c.toml", "report a", "review a --plain", "graph", "compare a", "check a", "init",
+    "doctor", "trust c.toml", "verify a", "models list", "surveys list", "surveys show wvs7-sample",
+    "import scores x.csv --survey wvs7-sample --audit a", "export tables a", "logic rank c.toml",
+    "experiment holdout a",
+]  # fmt: skip
+
+
+def test_a_deleted_working_directory(tmp_path: Path) -> None:
+    """Each command in a process of its own would take a minute: they run one after another in one."""
+    code = f"""
+import os, sys
+from unittest import mock
+from auditor.__main__ import main
+os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')
+for words in {COMMANDS!r}:
+    with mock.patch.object(sys, 'argv', ['auditor', *words.split()]):
+        try:
+            main()
+        except SystemExit as ended:
+            print(ended.code, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2 * len(COMMANDS)
+    assert set(lines[1::2]) == {"2"}
+    assert len(set(lines[::2])) == 1
+    assert lines[0].startswith("auditor: the working directory was deleted or moved")
+    shown = shell("mkdir gone; cd gone; rmdir ../gone; $auditor status; echo $?; $auditor run --help", tmp_path)
+    assert shown.stdout.startswith("2\nUsage:")
+    assert shown.stderr.splitlines() == [lines[0]]
