@@ -238,7 +238,8 @@ def _of_column(column: Column[Any], value: Any) -> Any:
 
 
 def _not_of_column(column: Column[Any]) -> UnstorableError:
-    return UnstorableError(f"the value of '{column.name}' is not one that '{column.table.name}' can hold.")
+    message = f"the value of '{column.name}' is not one that the table '{column.table.name}' can hold."
+    return UnstorableError(message, "Correct it where it comes from, then give the same command again.")
 
 
 def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
