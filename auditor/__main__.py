@@ -157,12 +157,13 @@ def _say(error: BaseException, *, is_debugging: bool) -> int:
 
 
 def _described(error: BaseException) -> str:
-    try:
-        message = " ".join(str(error).split()).rstrip(".")
-    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
-        message = ""
+    from auditor.redaction import redact
     from auditor.text import shortened
 
+    try:
+        message = redact(" ".join(str(error).split()).rstrip("."))  # before it is cut
+    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
+        message = ""
     return f"{type(error).__name__}: {shortened(message, MAX_MESSAGE)}" if message else type(error).__name__
 
 

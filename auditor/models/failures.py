@@ -29,7 +29,7 @@ TRACEBACK = "Traceback (most recent call last)"
 UNUSABLE = (401, 403, 404)
 """HTTP statuses with which every further request to the model would be answered too."""
 MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)
-"""Of one prompt, for which OpenRouter answers 403."""
+"""How OpenRouter says, with status 403, that a filter refused one prompt (openrouter.ai/docs/errors)."""
 QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
 
@@ -74,16 +74,14 @@ def classify(error: Exception, wire: Wire) -> Failure:
         return Failure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
     if status is not None and (status < 300 or status >= 500):
         return Failure(Outcome.SERVER_ERROR, True, False, text, status, wait)
-    if isinstance(error, lib.ContentPolicyViolationError):
+    if isinstance(error, lib.ContentPolicyViolationError) or (status == 403 and MODERATED.search(text)):
         return Failure(Outcome.REFUSED, False, False, text, status)
     if isinstance(error, lib.RateLimitError) or status in (402, 429):
         quota = status == 402 or bool(QUOTA.search(text))
         outcome = Outcome.CLIENT_ERROR if quota else Outcome.RATE_LIMITED
         return Failure(outcome, not quota, quota, text, status, wait)
-    denied = status in UNUSABLE or isinstance(
-        error, (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)
-    )
-    if denied and not MODERATED.search(text):
+    denied = (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)
+    if status in UNUSABLE or isinstance(error, denied):
         return Failure(Outcome.CLIENT_ERROR, False, True, text, status)
     if isinstance(error, lib.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
         return Failure(Outcome.CLIENT_ERROR, False, False, text, status)

@@ -87,8 +87,8 @@ def joined_text(body: Mapping[str, Any] | None) -> str | None:
     """
     match body:
         case {"choices": [{"message": {"content": [*parts]}}, *_]}:
-            texts = [part["text"] for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
-            return "".join(map(str, texts)) if texts else None
+            texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+            return "".join(text for text in texts if isinstance(text, str)) or None
     return None
 
 

@@ -117,6 +117,7 @@ async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estim
         (lambda _: error(429, "slow", headers={"retry-after": "0"}), Outcome.RATE_LIMITED, 3),
         (lambda _: error(400, "bad"), Outcome.CLIENT_ERROR, 1),
         (lambda _: error(422, "bad"), Outcome.CLIENT_ERROR, 1),
+        (lambda _: error(403, "Your model requires moderation and your input was flagged"), Outcome.REFUSED, 1),
         (lambda _: completion("half an ans", finish="length"), Outcome.TRUNCATED, 1),
         (lambda _: completion(None, finish="content_filter"), Outcome.REFUSED, 1),
         (lambda _: completion(None, refusal="I can not."), Outcome.REFUSED, 1),
