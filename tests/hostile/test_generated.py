@@ -5,6 +5,7 @@ What holds for all: no crash, no score that nobody gave, no request or dollar to
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
@@ -40,10 +41,13 @@ from tests.hostile.expectations import violations
 from tests.hostile.runner import CRASHES, Ran, run_cases
 
 SEED = 19
-COUNT = 1000 if os.environ.get("AUDITOR_ALL_HOSTILE") else 40
+EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
+COUNT = 1000 if EVERYTHING else 40
 BUDGET_USD = COUNT * 0.004
 """Not enough for all."""
 GROUPS = 5
+WRITTEN = {str(JUDGEMENT["norms"]), json.dumps(JUDGEMENT["norms"])[1:-1]}
+"""What the model wrote, which a provider may escape."""
 VALUES: dict[str, tuple[str, ...]] = {
     "protocol": CHATS,
     "status": ("200",) * 15 + ERRORS + REDIRECTS,
@@ -100,7 +104,7 @@ def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
             broken.append("a crash")
         if result.outcome == "ok":
             broken += [f"{value} and yet ok" for axis, bad in NEVER_OK.items() if (value := case.choice[axis]) in bad]
-            if case.protocol != ECHO and result.answer and str(JUDGEMENT["norms"]) not in (result.answer.text or ""):
+            if case.protocol != ECHO and result.answer and not WRITTEN & set((result.answer.text or "").split('"')):
                 broken.append("a text that is not what the model wrote")
         if broken:
             found[case.id] = (" ".join(case.choice.values()), broken, result.text[:300])
@@ -109,7 +113,8 @@ def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
 
 def test_some_are_answered_and_some_are_not(groups: list[Ran]) -> None:
     outcomes = {result.outcome for ran in groups for result in ran.results.values()}
-    assert {"ok", "server_error", "truncated", "refused", "over_budget"} <= outcomes
+    assert {"ok", "server_error"} <= outcomes
+    assert not EVERYTHING or {"truncated", "refused", "unparsed", "rate_limited", "over_budget"} <= outcomes
 
 
 def test_no_budget_is_passed(groups: list[Ran]) -> None:
