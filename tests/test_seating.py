@@ -65,7 +65,7 @@ def test_only_the_first_readable_traces_of_a_cell_are_judged() -> None:
 
 
 def test_more_judges_than_there_are_is_an_error_that_names_the_model() -> None:
-    with pytest.raises(ValueError, match=r"'model-a' has only 2 that may judge it\. Ask for 2 at most"):
+    with pytest.raises(ValueError, match=r"'model-a' has only 2 that may judge it\. How to fix: Ask for 2 at most"):
         config(URL, 3, panel={"judges_per_trace": 3})
     families = {"panel": {"judges_per_trace": 2, "exclude_family": True}}
     models = [{"name": n, "model": f"openai/{n}", "family": "x" if n in "ab" else n} for n in "abc"]
