@@ -17,6 +17,8 @@ MIN_SECRET_CHARS = 8
 REPLACEMENT = "[key removed]"
 MAX_NESTED_ESCAPES = 4
 """Levels of escaping that are undone: an escape in JSON within a JSON string, and so on."""
+MAX_PLAIN_SEARCH = 20_000
+"""Bytes of data times forms of secrets up to which one search after another is faster than the table."""
 GRAM_BYTES = 4
 HASH_BITS = 20
 
@@ -80,7 +82,10 @@ class Redactor:
 
     def _find(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Where encoded secrets stand. Every needle has at least seven bytes, so it contains an aligned word."""
-        if len(data) < GRAM_BYTES:
+        if len(data) * len(self._needles) <= MAX_PLAIN_SEARCH:
+            yield from (
+                (m.start(), m.end()) for n in self._needles if n in data for m in re.finditer(re.escape(n), data)
+            )
             return
         import numpy as np
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import unicodedata
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+_ATOMS = frozenset((int, float, bool, bytes, type(None)))
 _KEPT = frozenset("\n\t\u200c\u200d")  # the joiners shape words in Persian, Indic scripts and emoji
 _PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
@@ -95,17 +97,22 @@ def plain_json(text: str) -> str:
 
 def map_strings(value: T, change: Callable[[str], str]) -> T:
     """A copy of a dataclass instance or of decoded JSON with every string changed; the same object if none changes."""
-    new: Any = value
-    if type(value) is str:  # a StrEnum's member is not a text
-        new = change(str(value))
-    elif isinstance(value, (tuple, list)):
-        new = type(value)(map_strings(item, change) for item in value)
-    elif isinstance(value, dict):
-        new = {map_strings(name, change): map_strings(item, change) for name, item in value.items()}
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changed = {field.name: map_strings(getattr(value, field.name), change) for field in dataclasses.fields(value)}
-        new = dataclasses.replace(value, **changed)
-    return value if new == value else new
+    kind, new = type(value), cast(Any, value)
+    if kind is str:  # a StrEnum's member is not a text
+        new = change(new)
+        return value if new == value else cast(T, new)
+    if kind in _ATOMS:
+        return value
+    if isinstance(value, (tuple, list)):
+        items = [map_strings(item, change) for item in value]
+        return value if all(map(operator.is_, items, value)) else cast(T, type(value)(items))
+    if isinstance(value, dict):
+        return cast(T, {map_strings(name, change): map_strings(item, change) for name, item in value.items()})
+    if isinstance(value, type) or not dataclasses.is_dataclass(value):
+        return value
+    old = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    changed = {name: item for name, before in old.items() if (item := map_strings(before, change)) is not before}
+    return cast(T, dataclasses.replace(cast(Any, value), **changed)) if changed else value
 
 
 class _Escaped(dict[int, str]):

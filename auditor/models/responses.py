@@ -150,6 +150,8 @@ def usage_in(response: Any) -> tuple[Usage | None, int | None]:
 
 def storable(text: str) -> str:
     """Text that any database takes: lone surrogates and NUL become visible escapes."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
