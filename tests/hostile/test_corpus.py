@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.axes import AXES, NONE, PROTOCOLS, SINGLE, is_sensible, pairs_of, sensible_pairs
+from tests.hostile.axes import AXES, CHATS, NONE, PROTOCOLS, is_sensible, pairs_of, sensible_pairs
 from tests.hostile.corpus import Case, Charge, load_cases, sample_of
 from tests.hostile.expectations import complaints, violations
 from tests.hostile.runner import Ran, run_cases
@@ -39,7 +39,7 @@ def test_the_event_loop_never_stands_still(ran: Ran) -> None:
     assert ran.max_stall_s < MAX_STALL_S
 
 
-@pytest.mark.parametrize("protocol", SINGLE if EVERYTHING else SINGLE[:1])
+@pytest.mark.parametrize("protocol", CHATS if EVERYTHING else CHATS[:1])
 @pytest.mark.parametrize(("status", "body"), [("200", "pem"), ("500", "error-pem")])
 def test_eight_megabytes_that_begin_private_keys_hold_nothing_up(
     memory: Path, protocol: str, status: str, body: str
