@@ -27,7 +27,7 @@ Origin = Callable[[int], int]
 
 
 class Redactor:
-    """Finds secrets plain, JSON-escaped, percent-encoded, in hexadecimal and in base64, in time linear in the data.
+    """Finds secrets plain, JSON-escaped, percent-encoded, in hexadecimal, base64, UTF-16 and UTF-32, in linear time.
 
     A search looks up each aligned word of four bytes in a table of the words that occur in an encoded secret, and
     compares the secrets only where one is found. Its time therefore hardly depends on the number of secrets.
@@ -122,6 +122,8 @@ def encoded_forms(secret: str) -> Iterator[bytes]:
     """
     data = secret.encode("utf-8", "surrogatepass")
     yield data
+    for wide in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):  # a body is stored as it came
+        yield secret.encode(wide, "surrogatepass")
     if any(ord(char) > 0xFFFF for char in secret):  # JSON escapes such a character as two surrogates
         pairs = secret.encode("utf-16-be")
         units = (int.from_bytes(pairs[i : i + 2]) for i in range(0, len(pairs), 2))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
-from auditor.storage import tallies
+from auditor.storage import costs
 from auditor.storage.audits import WHOLE, Audit, all_audits
 from auditor.storage.database import Database, runner, table_of
 from auditor.storage.reviews import Queue
@@ -82,7 +82,7 @@ def _overview(db: Database, audit: Audit) -> Overview:
     with db.read() as connection:
         rows = [_rows(connection, audit.id, row) for row in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)]
         cells = _cells(connection, audit.id, of_task=survey.get("task") is not None)
-    money = tallies.cost(db, audit.id)
+    money = costs.cost(db, audit.id)
     (traces, traces_ok), (verdicts, verdicts_ok), (answers, answers_ok), (compared, compared_ok) = rows
     return Overview(
         audit=audit,

@@ -44,6 +44,16 @@ def test_a_secret_is_found_in_every_encoding(name: str) -> None:
         assert Redactor([SECRET]).data(text.encode()).decode() == redacted
 
 
+@pytest.mark.parametrize("wide", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+def test_a_secret_is_found_in_a_body_of_wide_characters(wide: str, before: str) -> None:
+    body = f'{before}{{"error": "the key {SECRET} is wrong"}}'.encode(wide)
+    redacted = Redactor([*TYPICAL, SECRET]).data(body)
+    assert REPLACEMENT.encode() in redacted
+    assert SECRET.encode(wide)[4:] not in redacted
+    assert SECRET not in redacted.replace(b"\0", b"").decode("utf-8", "replace")
+
+
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
 def test_what_stands_around_a_secret_stays(name: str) -> None:
     redacted = Redactor([SECRET]).text(f"é before {encodings(SECRET)[name]} after \ud800")

@@ -23,9 +23,9 @@ from auditor.models.endpoint import price_of
 from auditor.models.likelihood import measures
 from auditor.models.structured import SCHEMAS, response_format
 from auditor.reports.cost.forecast import Forecast, ForecastRow, Range, total_of
-from auditor.storage import audits, tallies
+from auditor.storage import audits, costs
+from auditor.storage.costs import AnswerMean
 from auditor.storage.database import Database
-from auditor.storage.tallies import AnswerMean
 
 ENOUGH = 20
 """Recorded answers of a model and purpose from which their length is taken."""
@@ -47,7 +47,7 @@ def estimate(config: AuditConfig, survey: Survey, cells: Sequence[Cell], db: Dat
         survey, cells: as it would be run, see `planned_survey` and `planned_cells`.
         db: where it would be run; tells how long each model's answers were, and what is recorded already.
     """
-    means = {(m.model, m.purpose): m for m in (tallies.answer_means(db) if db else ())}
+    means = {(m.model, m.purpose): m for m in (costs.answer_means(db) if db else ())}
     planned = list(_planned(config, survey, cells))
     rows = [_row(plan, means.get((plan.model.model, plan.purpose.value)), config.batch) for plan in planned]
     priced = [row.usd for row in rows if row.usd is not None]

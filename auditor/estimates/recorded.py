@@ -9,7 +9,7 @@ from auditor.agents.languages import samples_of
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
 from auditor.reports.cost.forecast import ActualPart
-from auditor.storage import ledger, tallies
+from auditor.storage import costs, ledger
 from auditor.storage.database import Database
 
 COUNTED = 50_000
@@ -33,7 +33,7 @@ def recorded_calls(db: Database, config: AuditConfig, survey: Survey, cells: Seq
 def actual_costs(db: Database, audit_id: int) -> Mapping[tuple[str, str], ActualPart]:
     """What is recorded of an audit, by the model's name and the purpose."""
     found: dict[tuple[str, str], ActualPart] = {}
-    for t in tallies.call_tallies(db, audit_id):
+    for t in costs.call_tallies(db, audit_id):
         old = found.get((t.name, t.purpose))
         cost = None if t.cost_usd is None else t.cost_usd * t.calls
         known = [c for c in (old.usd if old else None, cost) if c is not None]

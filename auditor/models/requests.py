@@ -48,35 +48,35 @@ async def request(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
-    usage, cached = None, None
     wire = Wire()
     WIRE.set(wire)
     try:
         # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
         # value, so it must always be the same.
         async with asyncio.timeout(limit_s):
-            answer, usage, cached = await _send(endpoint, call, timeout_s, wire)
+            response = await _send(endpoint, call, timeout_s, wire)
+        answer = _reader(call)(call, response, wire.body)
+        usage, cached = usage_in(response)
         if answer.outcome is Outcome.SERVER_ERROR:
             failure = Failure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", wire.status)
     except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
         failure = _unsupported(call, classify(error, wire))
         answer, unreachable = failed(call, failure), is_unreachable(error, wire)
+        usage, cached = None, None
         let_go(error)
     if wire.requests:
         answer = recorded(answer, call, wire)
     charge = _charge(endpoint, call, answer, wire, usage, cached)
-    answer = replace(
-        answer,
-        prompt_tokens=charge.prompt_tokens,
-        completion_tokens=charge.completion_tokens,
-        cached_tokens=None if charge.prompt_tokens is None else cached,
-        cost_usd=charge.usd,
-    )
-    attempt = Attempt(
-        number=number,
-        started_at=started,
-        latency_s=time.monotonic() - clock,
-        outcome=answer.outcome,
+    attempt = Attempt(number, started, time.monotonic() - clock, answer.outcome)
+    return sanitize_strings(Reply(_with_attempt(answer, attempt, wire, failure, charge, cached), failure, unreachable))
+
+
+def _with_attempt(
+    answer: Answer, attempt: Attempt, wire: Wire, failure: Failure | None, charge: Charge, cached: int | None
+) -> Answer:
+    """The answer with its one attempt, and in both what the request cost; the attempt also has what the wire says."""
+    attempt = replace(
+        attempt,
         http_status=wire.status,
         error=answer.error,
         retry_after_s=failure.retry_after_s if failure else None,
@@ -86,20 +86,24 @@ async def request(
         cost_usd=charge.usd,
         estimated=charge.estimated,
     )
-    return sanitize_strings(Reply(replace(answer, attempts=(attempt,)), failure, unreachable))
+    return replace(
+        answer,
+        prompt_tokens=charge.prompt_tokens,
+        completion_tokens=charge.completion_tokens,
+        cached_tokens=None if charge.prompt_tokens is None else cached,
+        cost_usd=charge.usd,
+        attempts=(attempt,),
+    )
 
 
-async def _send(
-    endpoint: Endpoint, call: Call, timeout_s: float, wire: Wire
-) -> tuple[Answer, Usage | None, int | None]:
-    """The answer, the token counts as litellm read them, and how many of the prompt's tokens were cached."""
+async def _send(endpoint: Endpoint, call: Call, timeout_s: float, wire: Wire) -> Any:
+    """litellm's response; where it cannot read an answer, its reading of that answer made readable."""
     try:
-        response = await _ask(endpoint, call, timeout_s)
+        return await _ask(endpoint, call, timeout_s)
     except Exception as error:
         if wire.body is None or (readable := made_readable(wire.body)) is None:
             raise
-        response = await _replayed(endpoint, call, timeout_s, readable, error)
-    return _reader(call)(call, response, wire.body), *usage_in(response)
+        return await _replayed(endpoint, call, timeout_s, readable, error)
 
 
 def _reader(call: Call) -> Callable[[Call, Any, Body], Answer]:

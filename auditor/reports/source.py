@@ -15,14 +15,13 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey, Trial
 from auditor.errors import UsageError
 from auditor.seating import Place, reviewed, seating
-from auditor.storage import audits, moral, results, tallies, tasks, trials
+from auditor.storage import audits, costs, moral, results, tallies, tasks, trials
 from auditor.storage.audits import Audit
 from auditor.storage.ballots import Ballots, ballots, repeated
 from auditor.storage.consistency import with_weights
+from auditor.storage.costs import AttemptTally, CallTally
 from auditor.storage.database import Database
 from auditor.storage.tallies import (
-    AttemptTally,
-    CallTally,
     JudgeTally,
     OutcomeTally,
     PeerTally,
@@ -208,7 +207,7 @@ class Source:
 
 
 _QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
-    "calls": tallies.call_tallies,  # those that take longest begin first
+    "calls": costs.call_tallies,  # those that take longest begin first
     "ballots": ballots,
     "repeated": repeated,
     "judges": tallies.judge_tallies,
@@ -220,7 +219,7 @@ _QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "traces": tallies.trace_tallies,
     "contrasts": tallies.contrast_tallies,
     "repairs": tallies.repair_tallies,
-    "lost": tallies.lost_tallies,
+    "lost": costs.lost_tallies,
     "ratings": results.ratings,
     "answering": moral.answering_models,
     "guesses": trials.guesses,

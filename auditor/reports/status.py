@@ -11,7 +11,7 @@ from auditor.domain import Outcome
 from auditor.reports.conflicts.people import settled
 from auditor.reports.coverage.section import Unit, planned_verdicts
 from auditor.reports.coverage.served import drifted, served
-from auditor.storage import audits, batches, comparisons, limits, moral, results, tallies
+from auditor.storage import audits, batches, comparisons, costs, limits, moral, results, tallies
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.standing import Standing
@@ -32,7 +32,7 @@ def status_of(db: Database, audit: Audit) -> dict[str, Any]:
     traces, verdicts = tallies.trace_tallies(db, audit.id), tallies.verdict_tallies(db, audit.id)
     compared, moral_answers = comparisons.tally(db, audit.id), moral.outcome_tallies(db, audit.id)
     found = settled(results.conflicts(db, audit.id), results.ratings(db, audit.id))
-    used, money = served(tallies.call_tallies(db, audit.id)), tallies.cost(db, audit.id)
+    used, money = served(costs.call_tallies(db, audit.id)), costs.cost(db, audit.id)
     return {
         "audit": audit.name,
         "stage": audit.stage,

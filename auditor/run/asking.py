@@ -19,7 +19,7 @@ from auditor.domain import Survey
 from auditor.run.engines import require_engine, sending
 from auditor.run.keys import remember_secrets, secret_variables, short_secrets_note
 from auditor.run.planning import planned_cells
-from auditor.storage import audits, ledger, limits, tallies
+from auditor.storage import audits, costs, ledger, limits
 from auditor.storage.database import Database
 from auditor.storage.fresh import readings
 
@@ -126,7 +126,7 @@ def _gateway(
     return Gateway(
         models.values(),
         config.limits,
-        spent_usd=tallies.cost(book.db, book.audit_id).usd or 0.0,
+        spent_usd=costs.cost(book.db, book.audit_id).usd or 0.0,
         seed=config.seed,
         stop=stop,
         on_limit=functools.partial(limits.note, book.db, book.run, book.audit_id),

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import ValidationError
+
 from auditor.config import AuditConfig
 from auditor.storage.audits import Audit
 
@@ -21,7 +23,7 @@ def change_note(old: Audit | None, config: AuditConfig, fingerprint: str) -> str
     """
     if old is None or old.config is None or old.config_hash == fingerprint:
         return None
-    before, after = (dict(_flat(json.loads(text))) for text in (old.config, config.model_dump_json()))
+    before, after = (dict(_flat(json.loads(text))) for text in (_with_defaults(old.config), config.model_dump_json()))
     changed = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
     sections = ("storage", "check", "run", "telemetry")
     keys = [k for k in changed if k.split(".", 1)[0] not in sections and k != "limits.max_retry_wait_s"]
@@ -33,6 +35,14 @@ def change_note(old: Audit | None, config: AuditConfig, fingerprint: str) -> str
         "again, only the others are asked, and what people decided stays. To keep both results, give this one "
         "another name."
     )
+
+
+def _with_defaults(stored: str) -> str:
+    """A stored configuration with the defaults of keys that came later: such a key has not changed."""
+    try:
+        return AuditConfig.model_validate_json(stored).model_dump_json()
+    except ValidationError:  # of a version that took other values
+        return stored
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from auditor.config import AuditConfig, TelemetrySection, resolve_key
 from auditor.config.trust import collector
-from auditor.domain import Answer, Attempt, Call, Measure
+from auditor.domain import Answer, Attempt, Call, Measure, Outcome
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import standard_name
 from auditor.storage.fresh import Reading
@@ -197,11 +197,10 @@ def texts(call: Call, answer: Answer | None, attempt: Attempt) -> Values:
     asked = [{"role": m.role, "parts": part(m.content)} for m in call.messages]
     facts: Values = {"gen_ai.input.messages": json.dumps(asked, ensure_ascii=False)}
     if answer is not None and answer.text is not None:
-        said = {
-            "role": "assistant",
-            "parts": part(answer.text),
-            "finish_reason": standard_name(answer.finish_reason) or "error",
-        }
+        # The field is required, and several providers send no reason with a complete answer.
+        unnamed = "stop" if answer.outcome is Outcome.OK else "error"
+        reason = standard_name(answer.finish_reason) or unnamed
+        said = {"role": "assistant", "parts": part(answer.text), "finish_reason": reason}
         facts["gen_ai.output.messages"] = json.dumps([said], ensure_ascii=False)
     return facts | ({"auditor.error": attempt.error} if attempt.error else {})
 

@@ -53,6 +53,8 @@ ENDS = (" always justifiable", " never justifiable")
 ATTEMPTS = 2
 SHORT_S, LONG_S = 0.8, 60.0
 """Time limits of a request: where nothing will come, and where all will."""
+MAX_WAIT_S = 5.0
+"""For a provider that asks to wait; less than the time that a call has."""
 AT_ONCE = 12
 CELL = Cell("Germany", "divorce")
 HEARTBEAT_S = 0.01
@@ -149,7 +151,7 @@ def run_cases(
         budget_usd: of all cases together.
     """
     by_id = {case.id: case for case in cases}
-    limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd)
+    limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd, max_retry_wait_s=MAX_WAIT_S)
     with HostileServer(by_id, large=large) as server:
         return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, at_once))
 

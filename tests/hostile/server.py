@@ -26,6 +26,7 @@ HEADERS = {
     "wait-negative": {"retry-after": "-5"},
     "wait-words": {"retry-after": "in a little while"},
     "wait-ms": {"retry-after-ms": "20"},
+    "wait-20": {"retry-after": "20"},
 }
 ELSEWHERE = {"location": "http://127.0.0.1:9/elsewhere"}
 

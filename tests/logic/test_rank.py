@@ -14,7 +14,7 @@ from auditor.config import AuditConfig, load_config
 from auditor.errors import UsageError
 from auditor.logic.rank import RankingWanted, rank_items
 from auditor.run import run_audit
-from auditor.storage import audits, tallies
+from auditor.storage import audits, costs
 from auditor.storage.database import open_database
 from tests.audits import config
 from tests.comparing import TOPICS, scripted
@@ -90,7 +90,7 @@ def test_the_audits_money_is_one_and_what_ranking_costs_is_its_own(server: FakeS
     rank_items(AuditConfig.model_validate(own), RankingWanted(), storage=storage)
     asked = len(server.requests)
     with open_database(storage, create=False) as db:
-        spent = tallies.cost(db, audits.get(db, "scripted").id)
+        spent = costs.cost(db, audits.get(db, "scripted").id)
     assert spent.usd == pytest.approx(asked * 120 * 10e-6)
     assert spent.unpriced == 0
     assert spent.usd is not None

@@ -16,7 +16,7 @@ from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, Charge, charge_esti
 from auditor.models.door import TokenPrice
 from auditor.models.gateway import Gateway
 from auditor.models.response_body import Usage
-from auditor.storage import ledger, tallies
+from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY_VARIABLE
 from tests.fake_server import NEVER, FakeServer, Reply, answer, completion, error
@@ -165,7 +165,7 @@ def db(tmp_path: Path) -> Any:
 
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
     """A run of its own: what it has to spend is the budget less what earlier runs have spent."""
-    spent = tallies.cost(db, audit_id).usd or 0.0
+    spent = costs.cost(db, audit_id).usd or 0.0
     gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent)
     recording = Recording(gateway, Book(db, audit_id, f"run {len(server.requests)}"))
     try:
@@ -183,8 +183,8 @@ async def test_eighteen_requests_for_three_calls_are_all_charged_and_remembered_
     got = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)
     assert len(server.requests) == 18
     assert [a.cost_usd for a in got] == [6 * 140.0] * 3
-    assert tallies.cost(db, audit.id) == (18 * 140.0, 0)
-    [row] = tallies.call_tallies(db, audit.id)
+    assert costs.cost(db, audit.id) == (18 * 140.0, 0)
+    [row] = costs.call_tallies(db, audit.id)
     assert (row.calls, row.answers, row.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
     assert (row.prompt_tokens, row.completion_tokens, row.estimated) == (1800, 360, 0)
     [again] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
@@ -196,16 +196,16 @@ async def test_estimates_are_kept_apart_and_an_unknown_price_stays_unknown(serve
     audit = make(db)
     server.script = lambda r: completion("hello", usage=r.number > 0)
     await run(server, db, audit.id, call(0), call(1))
-    rows = tallies.call_tallies(db, audit.id)
+    rows = costs.call_tallies(db, audit.id)
     assert sum(r.estimated_usd * r.calls for r in rows) == ESTIMATE
     assert sum(r.estimated for r in rows) == 1
-    assert tallies.cost(db, audit.id).usd == ESTIMATE + 140
+    assert costs.cost(db, audit.id).usd == ESTIMATE + 140
     gateway = Gateway([section(server).model_copy(update={"price": None})], Limits())
     try:
         await Recording(gateway, Book(db, audit.id, "unpriced")).complete(call(2))
     finally:
         await gateway.close()
-    assert tallies.cost(db, audit.id) == (ESTIMATE + 140, 1)
+    assert costs.cost(db, audit.id) == (ESTIMATE + 140, 1)
 
 
 async def test_the_answer_in_the_ledger_has_the_cost_of_all_attempts(server: FakeServer, db: Database) -> None:

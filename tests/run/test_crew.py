@@ -160,7 +160,7 @@ async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(
     assert (len(hired), len(server.requests)) == (2, 2)
     [note] = notes
     assert note.startswith(f"The worker on {platform.node()} died; its 1 open call goes to another worker. Ray's logs")
-    from auditor.storage.tallies import lost_tallies
+    from auditor.storage.costs import lost_tallies
 
     assert [tally.attempts for tally in lost_tallies(db, told.audit_id)] == [1]
 

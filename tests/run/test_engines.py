@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -97,6 +98,19 @@ def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, sto
         made: dict[str, Any] = {"config": here.model_dump_json(), "config_hash": fingerprint(here), "environment": {}}
         saved = audits.save(db, name=here.name, survey=planned_survey(here), **made)
     assert change_note(saved, there, fingerprint(there)) is None
+
+
+def test_a_key_that_came_with_a_later_version_has_not_changed(server: FakeServer, storage: str) -> None:
+    here = config(server.url)
+    stored = here.model_dump(mode="json")
+    del stored["probes"]["review"]["max_trace_chars"]
+    with open_database(storage) as db:
+        made: dict[str, Any] = {"config": json.dumps(stored), "config_hash": fingerprint(here), "environment": {}}
+        saved = audits.save(db, name=here.name, survey=planned_survey(here), **made)
+    later = here.model_copy(update={"seed": 8})
+    note = change_note(saved, later, fingerprint(later))
+    assert note is not None
+    assert "changed since it was run last: seed. " in note
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "auto"])

@@ -108,6 +108,16 @@ async def test_each_span_has_the_cost_of_its_own_request(monkeypatch: pytest.Mon
     assert json.loads(spans[1].attributes["gen_ai.output.messages"])[0]["finish_reason"] == "length"
 
 
+@pytest.mark.parametrize(("outcome", "shown"), [(Outcome.OK, "stop"), (Outcome.TRUNCATED, "error")])
+async def test_a_complete_answer_without_a_finish_reason_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome, shown: str
+) -> None:
+    answer = replace(ANSWER, finish_reason=None, outcome=outcome)
+    monkeypatch.setattr("tests.run.test_telemetry.ANSWER", answer)
+    spans, _ = await told(TelemetrySection(texts=True))
+    assert json.loads(spans[1].attributes["gen_ai.output.messages"])[0]["finish_reason"] == shown
+
+
 async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:
     spans, _ = await told(TelemetrySection())
     assert not any(word in span.to_json() for span in spans for word in ("justifiable", "It is fine", "slow down"))

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, inspect, select, text
 
 from auditor.domain import Cell, Outcome, Trace, canonical_hash
 from auditor.errors import StorageError
-from auditor.storage import audits, chain, migrations, results, schema, tables, tallies
+from auditor.storage import audits, chain, costs, migrations, results, schema, tables
 from auditor.storage.database import Database, open_database, table_of, upgrade_database
 from auditor.storage.engine import make_engine, reading
 from auditor.storage.schema import VERSION, State
@@ -157,8 +157,8 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(f
             (1, None, None, None),
             (2, None, None, None),
         ]
-        assert tallies.cost(db, 1) == (0.25, 0)
-        [tally] = tallies.call_tallies(db, 1)
+        assert costs.cost(db, 1) == (0.25, 0)
+        [tally] = costs.call_tallies(db, 1)
         assert (tally.attempts, tally.cost_usd, tally.prompt_tokens, tally.estimated) == (2, 0.25, 7, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.storage import ledger, results, tallies
+from auditor.storage import results, tallies
 from auditor.storage.database import Database, open_database
 from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
@@ -59,28 +58,6 @@ def test_how_rulings_split(db: Database) -> None:
     assert {tuple(row[:5]): row.n for row in tallies.ruling_tallies(db, AUDIT)} == expected
 
 
-def test_calls_and_their_cost(db: Database) -> None:
-    rows = tallies.call_tallies(db, AUDIT)
-    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
-    answers = ledger.answers(db, [t.key for t in traces if t.key])
-    mine = [r for r in rows if (r.name, r.purpose) == ("alder", "direct")]
-    assert sum(r.calls for r in mine) == len(traces)
-    assert sum(r.answers for r in mine) == len(answers) < len(traces)
-    assert sum(r.prompt_tokens for r in mine) == sum(a.prompt_tokens or 0 for a in answers.values())
-    cost = math.fsum(r.answers * r.cost_usd for r in mine if r.cost_usd is not None)
-    assert cost == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers.values()))
-    assert {r.cost_usd for r in rows if r.name == "cedar"} == {None}
-
-
-def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
-    rows = Counter[tuple[str, str]]()
-    for row in tallies.call_tallies(db, AUDIT):
-        rows[row.name, row.purpose] += row.attempts
-    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
-    twice = sum(t.sample == 0 and t.outcome.is_answer for t in traces)
-    assert rows["alder", "direct"] == len(traces) + twice
-
-
 def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, countries=5, topics=5)
@@ -98,6 +75,6 @@ def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_pat
     assert sum(row.valid for row in fair) == sum(row.score_fit for row in fair) == valid
 
 
-@pytest.mark.parametrize("name", ["trace", "verdict", "ruling", "call"])
+@pytest.mark.parametrize("name", ["trace", "verdict", "ruling"])
 def test_another_audit_has_none_of_it(db: Database, name: str) -> None:
     assert getattr(tallies, f"{name}_tallies")(db, AUDIT + 1) == []

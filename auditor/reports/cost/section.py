@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from auditor.reports.model import CostPart, CostRow
 from auditor.reports.source import Source
-from auditor.storage.tallies import AttemptTally, CallTally
+from auditor.storage.costs import AttemptTally, CallTally
 
 
 def cost(source: Source) -> CostPart:

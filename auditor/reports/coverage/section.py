@@ -18,7 +18,8 @@ from auditor.reports.logic.parts import LogicPart
 from auditor.reports.semantic.parts import SemanticPart
 from auditor.reports.source import Source
 from auditor.seating import Place, reviewed
-from auditor.storage.tallies import CallTally, OutcomeTally
+from auditor.storage.costs import CallTally
+from auditor.storage.tallies import OutcomeTally
 
 OK = Outcome.OK.value
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from auditor.reports.measures import Part
 from auditor.reports.pages.numbers import count, plural
-from auditor.storage.tallies import CallTally
+from auditor.storage.costs import CallTally
 from auditor.text import visible
 
 

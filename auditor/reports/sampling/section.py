@@ -16,8 +16,8 @@ from auditor.reports.estimates import unmeasured
 from auditor.reports.measures import Estimate, Part
 from auditor.reports.source import Floats, Source
 from auditor.storage import results
+from auditor.storage.costs import CallTally
 from auditor.storage.database import Database
-from auditor.storage.tallies import CallTally
 
 DRAWS = 100
 """Random subsets of the recorded samples for each k."""

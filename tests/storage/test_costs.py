@@ -1,0 +1,51 @@
+"""What calls cost, as the database counts it,, is what one counts from the rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from auditor.storage import costs, ledger, results
+from auditor.storage.database import Database, open_database
+from tests.population import populate
+from tests.storage.conftest import ENGINES, new_database
+
+AUDIT = 1
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    path = tmp_path_factory.mktemp("costs") / "audit.db"
+    with open_database(new_database(request, path)) as db:
+        populate(db)
+        yield db
+
+
+def test_calls_and_their_cost(db: Database) -> None:
+    rows = costs.call_tallies(db, AUDIT)
+    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
+    answers = ledger.answers(db, [t.key for t in traces if t.key])
+    mine = [r for r in rows if (r.name, r.purpose) == ("alder", "direct")]
+    assert sum(r.calls for r in mine) == len(traces)
+    assert sum(r.answers for r in mine) == len(answers) < len(traces)
+    assert sum(r.prompt_tokens for r in mine) == sum(a.prompt_tokens or 0 for a in answers.values())
+    cost = math.fsum(r.answers * r.cost_usd for r in mine if r.cost_usd is not None)
+    assert cost == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers.values()))
+    assert {r.cost_usd for r in rows if r.name == "cedar"} == {None}
+
+
+def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
+    rows = Counter[tuple[str, str]]()
+    for row in costs.call_tallies(db, AUDIT):
+        rows[row.name, row.purpose] += row.attempts
+    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
+    twice = sum(t.sample == 0 and t.outcome.is_answer for t in traces)
+    assert rows["alder", "direct"] == len(traces) + twice
+
+
+def test_another_audit_has_no_calls(db: Database) -> None:
+    assert costs.call_tallies(db, AUDIT + 1) == []
+    assert costs.cost(db, AUDIT + 1) == (None, 0)
