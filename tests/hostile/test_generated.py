@@ -124,4 +124,4 @@ def test_no_budget_is_passed(groups: list[Ran]) -> None:
 
 
 def test_the_event_loop_never_stands_still(groups: list[Ran]) -> None:
-    assert max(ran.max_stall_s for ran in groups) < 0.5
+    assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may take their turns between two beats
