@@ -48,7 +48,7 @@ async def request(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
-    wire = Wire()
+    wire = Wire(limit_s=limit_s)
     WIRE.set(wire)
     try:
         # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each

@@ -25,6 +25,8 @@ SIGNATURE = "AWS4-HMAC-SHA256"
 """Begins an `Authorization` header that holds no secret but a signature of this one request."""
 METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
 """Names by which clouds hand out a machine's own credentials."""
+CONNECT_SHARE = 0.9
+"""Of a request's time limit, for connecting to the server."""
 KEPT_BYTES = 65_536
 """Of an answer's body as it came."""
 
@@ -50,6 +52,7 @@ class Wire:
 
     Attributes:
         most: bytes that an answer's body may have.
+        limit_s: time limit of the whole request, in seconds; None where it has none.
         requests: how many went out; anything but 1 is a retry that nobody asked for.
         sent: the last request's body.
         received: the beginning of its answer's body, at most `KEPT_BYTES`; None when no answer began.
@@ -60,10 +63,10 @@ class Wire:
         unreachable: whether no connection could be made for the last request.
     """
 
-    __slots__ = ("body", "headers", "most", "received", "requests", "sent", "size", "status", "unreachable")
+    __slots__ = ("body", "headers", "limit_s", "most", "received", "requests", "sent", "size", "status", "unreachable")
 
-    def __init__(self, most: int = MAX_BYTES) -> None:
-        self.most = most
+    def __init__(self, most: int = MAX_BYTES, limit_s: float | None = None) -> None:
+        self.most, self.limit_s = most, limit_s
         self.requests = 0
         self.begin(b"")
 
@@ -161,6 +164,7 @@ class Guarded(httpx.AsyncBaseTransport):
     async def _answer(self, request: httpx.Request, wire: Wire) -> httpx.Response:
         if (stand_in := STAND_IN.get()) is not None:
             return stand_in(request, await request.aread())
+        _shorten_connecting(request, wire.limit_s)
         # litellm's handlers send again, at once, what ends in one of these two: a paid request that nobody counts.
         try:
             return await self._inner.handle_async_request(request)
@@ -176,6 +180,17 @@ class Guarded(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
+
+
+def _shorten_connecting(request: httpx.Request, limit_s: float | None) -> None:
+    """End connecting before the request's own time limit: a request that was never sent costs nothing."""
+    timeout = request.extensions.get("timeout") or {}
+    limits = {
+        name: CONNECT_SHARE * (timeout[name] if limit_s is None else min(timeout[name], limit_s))
+        for name in ("connect", "pool")
+        if timeout.get(name)
+    }
+    request.extensions = {**request.extensions, "timeout": {**timeout, **limits}}
 
 
 def _remember_credentials(headers: httpx.Headers) -> None:

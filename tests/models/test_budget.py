@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import socket
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, Charge, charge_esti
 from auditor.models.door import TokenPrice
 from auditor.models.gateway import Gateway
 from auditor.models.response_body import Usage
+from auditor.models.sending import Sending
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY_VARIABLE
@@ -136,12 +139,29 @@ async def test_a_call_costs_what_all_its_attempts_cost(server: FakeServer) -> No
     assert got.cost_usd == 280
 
 
+async def test_a_connection_that_nobody_accepts_costs_nothing() -> None:
+    with ExitStack() as sockets:
+        server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(8):  # once its queue is full, the system answers no more
+            client = sockets.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        silent = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        model = {"name": "m", "model": "openai/x", "api_base": silent, "price": DOLLARS}
+        target = Sending([ModelSection.model_validate(model)])
+        try:
+            await target.send(call(), 1, 3.0)  # what takes long only the first time is behind us
+            reply = await target.send(call(), 2, 3.0)
+        finally:
+            await target.close()
+    assert (reply.answer.outcome, reply.unreachable, reply.answer.cost_usd) == (Outcome.TIMEOUT, True, 0.0)
+    assert reply.answer.attempts[0].estimated is False
+
+
 async def test_a_refused_connection_costs_nothing() -> None:
     nowhere = ModelSection.model_validate(
         {"name": "m", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1", "price": DOLLARS}
     )
-    from auditor.models.sending import Sending
-
     sender = Sending([nowhere])
     try:
         reply = await sender.send(call(), 1, 60.0)
