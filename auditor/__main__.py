@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import re
@@ -22,8 +23,11 @@ ENVIRONMENT = frozenset(
     )
 )
 """Failures of files and disks, which no error in a program causes."""
+PLAIN = "auditor.plain"
+"""Name under which Python knows `_in_plain_characters`."""
+LOOKALIKES = {"\u202f": " ", "\u2212": "-", "\u2013": "-", "\u2026": "..."}
 
-_CONVERSION = re.compile(r"Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
+_CONVERSION = re.compile(r"Value error, |Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
 """How the command-line library, by pydantic, says that an option's value is of another kind."""
 
 unexpected: list[BaseException] = []
@@ -67,7 +71,19 @@ def _open_streams() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=PLAIN)
+
+
+def _in_plain_characters(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What stands for characters that a stream cannot take: spaces, minus signs and dashes stay readable."""
+    if isinstance(error, UnicodeEncodeError):
+        error.end = error.start + 1
+        if (char := error.object[error.start]) in LOOKALIKES:
+            return LOOKALIKES[char], error.end
+    return codecs.backslashreplace_errors(error)
+
+
+codecs.register_error(PLAIN, _in_plain_characters)
 
 
 def _is_open(number: int) -> bool:
@@ -193,6 +209,8 @@ def _say_usage(error: Any) -> int:
 
 
 def _in_our_words(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return ""
     return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"
 
 

@@ -132,7 +132,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
             upgraded = _make_ready(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
-        said = " ".join(str(error.orig).split())
+        said = " ".join(str(error.orig).split()).rstrip(".?")
         raise StorageError(f"{path or shown(url)}: cannot be opened as a database: {said}.", MEND_OPEN) from None
     except StorageError:
         engine.dispose()

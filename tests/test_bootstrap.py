@@ -119,3 +119,11 @@ def test_it_loads_no_heavy_library() -> None:
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_loading_a_survey_needs_no_numpy() -> None:
+    code = (
+        'import sys; from auditor.surveys import load_survey; load_survey("wvs7-sample"); print("numpy" in sys.modules)'
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "False"

@@ -119,6 +119,7 @@ def test_what_is_expected_is_no_last_resort(
         (["run", "c.toml", "--engine", "\u202emoon"], "\\u202emoon"),
         (["check", "a", "--min-pearson", "[/]"], "'--min-pearson': must be a number"),
         (["check", "a", "--max-open-conflicts", "0.5"], "'--max-open-conflicts': must be a whole number"),
+        (["run", "c.toml", "--engine", "moon"], "'--engine': 'moon' is not one of 'local', 'ray'"),
         (["compare", "a", "--flips", "-1"], "'--flips'"),
         (["review", "--second-share", "7"], "'--second-share'"),
         ([], "Usage:"),
@@ -129,7 +130,7 @@ def test_a_mistake_of_usage_exits_with_2(words: list[str], message: str) -> None
     assert done.returncode == 2
     assert message in done.stderr + done.stdout
     assert "\x1b" not in done.stderr
-    assert not re.search("Traceback|Input should|valid integer|pytest", done.stderr)
+    assert not re.search("Traceback|Input should|Value error|valid integer|pytest", done.stderr)
 
 
 # --- as a process: streams, locale, working directory -----------------------------------------------------------
@@ -192,6 +193,7 @@ def test_an_ascii_only_locale(tmp_path: Path) -> None:
         assert done.stderr.isascii()
         assert done.stdout.count("\n0\n") == 2, done.stderr
         assert "\\u65e5\\u672c" in done.stdout
+        assert "\\u202f" not in done.stdout, "the space in 2 300 would push the columns of a table apart"
 
 
 COMMANDS = [

@@ -13,6 +13,7 @@ from auditor.config.phrasing import check_language
 from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
 from auditor.config.rules import (
     is_same_model,
+    require_comparable_items,
     require_different,
     require_own_names,
     require_same_model_for_shared_names,
@@ -201,24 +202,7 @@ class AuditConfig(Section):
 
     @model_validator(mode="after")
     def _items_that_can_be_compared(self) -> AuditConfig:
-        logic = self.probes.logic
-        if logic is None:
-            return self
-        if logic.cot and logic.answer == "probability":
-            raise ValueError(
-                "probes.logic.cot: the next token is no chain of thought. How to fix: Leave out one of the two."
-            )
-        if logic.items == "topics" and self.survey is None:
-            raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
-        if logic.items == "traces" and not self.probes.direct:
-            raise ValueError(
-                "probes.logic.items: there are no traces without the probe 'direct'. How to fix: Add direct = {}."
-            )
-        if logic.items in ("topics", "traces") and logic.relation != "preference":
-            raise ValueError(
-                f"probes.logic.relation: {logic.items} are compared by preference. "
-                "How to fix: Name a file of items for other relations."
-            )
+        require_comparable_items(self.probes, has_survey=self.survey is not None)
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ key's type, so that no kind of error, old or new, can bring pydantic's words to 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, time
 from math import isfinite
@@ -21,6 +22,7 @@ from auditor.text import shortened
 
 MAX_PROBLEMS = 10
 """Problems that a message lists; a wrong file may have one in every row."""
+KNOWN = "Known here: "
 SECRET = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
 """Keys whose value no message shows: somebody may have written a password or a key there."""
 
@@ -56,9 +58,20 @@ def explain(error: pydantic.ValidationError, data: Any, root: type[BaseModel]) -
     # Where a word or a list is allowed, pydantic complains about both; what is wrong inside of the list says more.
     outer = {place.path[:n] for _, place in places for n in range(len(place.path))}
     telling = [(e, place) for e, place in places if place.path not in outer]
-    problems = list(dict.fromkeys(_explain_one(e, place, data) for e, place in telling))
+    problems = _once_each(_explain_one(e, place, data) for e, place in telling)
     more = len(problems) - MAX_PROBLEMS
     return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{more} more problems."] if more > 0 else [])])
+
+
+def _once_each(problems: Iterable[str]) -> list[str]:
+    """Different problems, each list of known keys only once: the list for a whole file is long."""
+    shown: set[str] = set()
+    result = []
+    for problem in dict.fromkeys(problems):
+        message, mark, known = problem.partition(KNOWN)
+        result.append(f"{message}Correct or remove it." if mark and known in shown else problem)
+        shown.add(known)
+    return result
 
 
 def _explain_one(problem: dict[str, Any], place: _Place, data: Any) -> str:
@@ -81,15 +94,19 @@ def _explain_one(problem: dict[str, Any], place: _Place, data: Any) -> str:
     found = _shown(problem["input"], is_secret=any(part in SECRET for part in place.path))
     subject = f"the key '{where}'" if place.is_key else f"'{where}'" if where else "the file"
     if kind == "string_pattern_mismatch" and place.field:
-        return f"{subject} cannot be {found}. {place.field.description} How to fix: {_fix(place)}"
+        return f"{subject} cannot be {found}. {_one_line(place.field.description)} How to fix: {_fix(place)}"
     expected = describe(place.type)
     if isinstance(problem["input"], float) and not isfinite(problem["input"]):
         expected = expected.replace("a number", "a finite number", 1)
     return f"{subject} must be {expected}, not {found}. How to fix: {_fix(place)}"
 
 
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
 def _nearest(word: str, known: list[str]) -> str:
-    return did_you_mean(word, known, f"Known here: {', '.join(known)}.")
+    return did_you_mean(word, known, f"{KNOWN}{', '.join(known)}.")
 
 
 def _fix(place: _Place) -> str:
@@ -114,7 +131,8 @@ def _shown(value: object, *, is_secret: bool = False) -> str:
         case str():
             return "this text" if is_secret else f'"{shortened(value)}"' if value else "an empty text"
         case list() | tuple():
-            return f"a list of {len(value)}"
+            items = "1 item" if len(value) == 1 else f"{len(value)} items"
+            return f"a list of {items}" if value else "an empty list"
         case dict():
             return "a table"
         case date() | time():

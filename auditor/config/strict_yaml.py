@@ -10,19 +10,22 @@ import yaml
 from auditor.errors import ConfigError
 from auditor.input_files import refuse_parsed, require_plain
 
+TAGS = (None, "tag:yaml.org,2002:str")
+"""Tags that a value may have: `!!str 1.10` is the text. The others change what a text means, or make objects."""
+
 
 def _error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML 1.2's core scalars only; no aliases, no duplicate keys, no tags."""
+    """YAML 1.2's core scalars only; no aliases, no duplicate keys, no tags but `!!str`."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.events.AliasEvent):
             raise _error("aliases are not allowed; write the value out", event.start_mark)
-        if getattr(event, "tag", None) is not None:  # `!!binary`, `!!timestamp` and the like make objects
+        if getattr(event, "tag", None) not in TAGS:  # `!!binary`, `!!timestamp` and the like make objects
             raise _error("tags are not allowed; write the value as plain text", event.start_mark)
         return super().compose_node(parent, index)
 

@@ -116,7 +116,9 @@ def trust(bindings: Iterable[Binding]) -> list[Binding]:
     if fresh:
         path = trust_file()
         path.parent.mkdir(parents=True, exist_ok=True)
+        text = read_text(path, ConfigError) if path.is_file() else ""
         with path.open("a", encoding="utf-8") as file:
+            file.write("\n" if text and not text.endswith("\n") else "")  # an editor may have left the last line open
             file.writelines(f"{b}\n" for b in fresh)
         path.chmod(0o600)
     return fresh

@@ -7,14 +7,16 @@ import itertools
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from auditor.domain import Survey, SurveyCell
 from auditor.surveys.countries import country_code
 from auditor.surveys.facts import SurveyFacts
 from auditor.surveys.regions import region_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FEW_RESPONDENTS = 100
 MUCH_NONRESPONSE = 0.3
@@ -83,6 +85,8 @@ def _maybe_alike(names: Sequence[str]) -> NDArray[np.intp]:
     Any two blocks have an unmatched letter between them, so there are T - 2M + 1 blocks at most, and they have
     M - (T - 2M + 1) pairs of neighbouring letters in common at least.
     """
+    import numpy as np  # only here and below: all commands that load a survey import this module
+
     letters, neighbours = _counts(names), _counts([[*itertools.pairwise(name)] for name in names])
     lengths = np.array([len(name) for name in names])
     found = [np.empty((0, 2), dtype=np.intp)]
@@ -98,6 +102,8 @@ def _maybe_alike(names: Sequence[str]) -> NDArray[np.intp]:
 
 def _counts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
     """How often each part occurs in each text, shape (different parts, texts)."""
+    import numpy as np
+
     row: dict[object, int] = {}
     for text in texts:
         for part in text:
@@ -111,6 +117,8 @@ def _counts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
 
 def _shared(counts: NDArray[np.int32], i: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
     """How many parts text i shares with each of the others, whatever their order."""
+    import numpy as np
+
     mine = np.flatnonzero(counts[:, i])
     shared: NDArray[np.intp] = np.minimum(counts[np.ix_(mine, others)], counts[mine, i, None]).sum(
         axis=0, dtype=np.intp

@@ -101,6 +101,18 @@ def test_yaml_traps(tmp_path: Path, text: str, message: str) -> None:
         load_config(write(tmp_path, text, "a.yml"))
 
 
+def test_a_yaml_value_may_be_marked_as_text(tmp_path: Path) -> None:
+    text = (
+        "name: !!str 1.10\nsurvey: &s {source: wvs7-sample, countries: [Japan]}\n"
+        "judges: []\nmodels: [{name: m, model: openai/o}]\n"
+    )
+    config = load_config(write(tmp_path, text, "a.yaml"))
+    assert config.name == "1.10"
+    for wrong in ("!!str [a]", "!!map a", "!!bool maybe"):
+        with pytest.raises(ConfigError, match=r"line 1: not YAML"):
+            load_config(write(tmp_path, text.replace("!!str 1.10", wrong), "b.yaml"))
+
+
 def test_an_own_survey_is_found_beside_the_config(tmp_path: Path) -> None:
     write(tmp_path, "country,topic,score\n", "mine.csv")
     config = load_config(write(tmp_path, GOOD.replace("wvs7-sample", "mine.csv")))

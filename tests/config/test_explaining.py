@@ -146,3 +146,31 @@ def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
     assert explain(caught.value, data, AuditConfig).endswith("also: 9990 more problems.")
+
+
+def told(**changes: Any) -> str:
+    data = copy.deepcopy(FULL) | changes
+    with pytest.raises(pydantic.ValidationError) as caught:
+        AuditConfig.model_validate(data)
+    return explain(caught.value, data, AuditConfig)
+
+
+def test_the_known_keys_are_listed_once() -> None:
+    message = told(xx=1, yy=2, zz=3)
+    assert message.count("Known here: ") == 1
+    assert "unknown key 'zz'. How to fix: Correct or remove it." in message
+
+
+def test_lists_are_counted_in_words() -> None:
+    assert "not an empty list." in told(models=[])
+    assert "not a list of 1 item." in told(seed=[1])
+    assert "not a list of 2 items." in told(seed=[1, 2])
+
+
+def test_a_description_of_several_lines_is_shown_on_one() -> None:
+    class Named(pydantic.BaseModel):
+        name: str = pydantic.Field(pattern="^a", description="A name\n    that begins with a.")
+
+    with pytest.raises(pydantic.ValidationError) as caught:
+        Named.model_validate({"name": "b"})
+    assert "A name that begins with a." in explain(caught.value, {"name": "b"}, Named)

@@ -307,6 +307,14 @@ def test_where_requests_go_is_said() -> None:
     assert destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
 
 
+def test_a_last_line_without_its_end_is_not_joined_to_the_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "home" / "trust.txt"
+    file.parent.mkdir()
+    file.write_text("OLD_KEY@api.example.org", encoding="utf-8")
+    trust([Binding("KEY", "other.example.org")])
+    assert trusted_bindings() == [Binding("OLD_KEY", "api.example.org"), Binding("KEY", "other.example.org")]
+
+
 def test_the_file_is_the_users_alone(tmp_path: Path) -> None:
     trust([Binding("K", "h")])
     assert (tmp_path / "home" / "trust.txt").stat().st_mode & 0o077 == 0

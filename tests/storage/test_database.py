@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -50,6 +51,15 @@ def db(storage: str) -> Iterator[Database]:
 
 def make(db: Database, config_hash: str = "h") -> audits.Audit:
     return audits.save(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
+
+
+def test_a_server_that_does_not_answer_is_one_plain_sentence() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"postgresql+psycopg://u@127.0.0.1:{unused.getsockname()[1]}/d?sslmode=disable"
+        with pytest.raises(StorageError, match="TCP/IP connections\\. ") as caught, open_database(url):
+            pass
+    assert "?." not in str(caught.value)
 
 
 def test_sqlite_keeps_its_promises(file_storage: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from auditor.reports.model import CostPart, CostRow
+from auditor.reports.cost.parts import CostPart, CostRow
 from auditor.reports.source import Source
 from auditor.storage.costs import AttemptTally, CallTally
 

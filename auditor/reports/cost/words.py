@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from auditor.reports.cost.parts import CostRow
 from auditor.reports.cost.savings import SavingRow, told
-from auditor.reports.model import CostRow, Report
+from auditor.reports.model import Report
 from auditor.reports.pages.numbers import NONE, count, plural, share, usd
 
 
