@@ -17,11 +17,14 @@ from auditor import bootstrap
 from auditor.errors import ModelSetupError
 from auditor.models import weights
 from auditor.models.catalog import KNOWN
+from auditor.text import cut_middle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 32
+MAX_CHARS = 100_000
+"""The longest text that is encoded whole. Time grows with length: a text of a megabyte takes minutes on a processor."""
 HUB_CONNECT_S = 3.0
 DEFAULT_ORGANISATION = "sentence-transformers"
 
@@ -52,8 +55,9 @@ class Encoder:
         """Unit vectors of texts.
 
         A text that is longer than the encoder reads is split into pieces of about equal length, and its vector is the
-        mean of theirs, scaled to length one; nothing is cut off. Equal texts get equal vectors; other texts in the
-        same call can change a vector by about 1e-7.
+        mean of theirs, scaled to length one. Nothing is cut off, except that a text of more than `MAX_CHARS` characters
+        is encoded without its middle. Equal texts get equal vectors; other texts in the same call can change a vector
+        by about 1e-7.
 
         Returns:
             Shape (number of texts, dimensions), each row of length 1.
@@ -61,7 +65,7 @@ class Encoder:
         unique = list(dict.fromkeys(texts))
         if not unique:
             return np.zeros((0, self._model.get_embedding_dimension() or 0), dtype=np.float32)
-        pieces = [self._pieces(text) for text in unique]
+        pieces = [self._pieces(cut_middle(text, MAX_CHARS)) for text in unique]
         vectors = self._encode_short(list(itertools.chain.from_iterable(pieces)))
         starts = np.cumsum([0, *map(len, pieces[:-1])])
         pooled = np.add.reduceat(vectors, starts, axis=0)

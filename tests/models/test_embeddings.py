@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from auditor.errors import ModelSetupError
 from auditor.models import embeddings
-from auditor.models.embeddings import Encoder, check_encoder, load_encoder
+from auditor.models.embeddings import MAX_CHARS, Encoder, check_encoder, load_encoder
 
 WORDS = "the people of this country think that divorce is wrong and that a promise must be kept "
 
@@ -72,6 +73,26 @@ def test_a_long_text_has_the_mean_of_its_pieces(encoder: Encoder) -> None:
     assert "".join(pieces) == text
     mean = encoder.encode(pieces).mean(axis=0)
     np.testing.assert_allclose(encoder.encode([text])[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+
+    def encode_short(texts: list[str]) -> NDArray[np.float32]:
+        encoded.extend(texts)
+        return np.ones((len(texts), 384), dtype=np.float32)
+
+    monkeypatch.setattr(encoder, "_encode_short", encode_short)
+    long, fitting = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_CHARS]
+    encoder.encode([long])
+    assert sum(map(len, encoded)) <= MAX_CHARS < len(long)
+    assert encoded[0].startswith("Beginning. ")
+    assert encoded[-1].endswith("The end.")
+    encoded.clear()
+    encoder.encode([fitting])
+    assert "".join(encoded) == fitting
 
 
 @pytest.mark.parametrize(
