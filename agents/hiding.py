@@ -14,11 +14,14 @@ from auditor.prompts.blinding import Giveaway, load_giveaway
 SHORTEST_STEM = 4
 """Letters down to which an ending is taken off a word."""
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
-EDGE = f"(?:[^\\W{_IDEOGRAPHS}]|[\u0900-\u0963])"
-"""A character that continues a word: a letter, digit or underscore, or a vowel sign of Devanagari, which `\\w` does not
-know. Japanese and Chinese characters do not: those languages write no spaces around a word in Latin letters."""
+EDGE = f"(?:[^\\W_{_IDEOGRAPHS}]|[\u0900-\u0963])"
+"""A character that continues a word: a letter or digit, or a vowel sign of Devanagari, which `\\w` does not know.
+Underscores do not, nor do Japanese and Chinese characters: those languages write no spaces around a word in Latin
+letters."""
 _EAST_ASIAN = re.compile(f"[{_IDEOGRAPHS}]")
 _NEVER = "(?!)"
+FULL_WIDTH = 0xFEE0
+"""From an ASCII character to its full-width form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,8 @@ def _fold(char: str) -> str:
     lower = char.lower()[0]
     if lower in "’‘ʼ＇":
         return "'"
+    if "！" <= lower <= "～":  # the full-width form of an ASCII character
+        return chr(ord(lower) - FULL_WIDTH)
     if lower in "ıİ":
         return "i"
     base = unicodedata.normalize("NFD", lower)[0]

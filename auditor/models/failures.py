@@ -26,6 +26,8 @@ MAX_RETRY_AFTER_S = 1e9
 UNREACHABLE = ("Unreachable", "ConnectError", "ConnectTimeout", "APIConnectionError", "ConnectionRefusedError")
 TRACEBACK = "Traceback (most recent call last)"
 """What follows it in an error's text is Python's."""
+ENCRYPTION = re.compile(r" ssl:(?:<[^>]*>|\w+)")
+"""What the HTTP library adds to the name of a host that it cannot reach."""
 UNUSABLE = (401, 403, 404)
 """HTTP statuses with which every further request to the model would be answered too."""
 MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)
@@ -165,6 +167,7 @@ def _text(error: Exception, wire: Wire) -> str:
     if wire.status is None:
         text = _beginning(str(_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error))
         text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text.split(TRACEBACK, 1)[0])
+        text = ENCRYPTION.sub("", text)
         return (f"the server answered with {unreadable}" if unreadable else " ".join(text.split()))[:MAX_ERROR_CHARS]
     body = " ".join(_beginning(bytes(wire.received or b"").decode("utf-8", "replace")).split())
     if wire.status >= 300:

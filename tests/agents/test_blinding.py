@@ -184,6 +184,7 @@ IDS = ("o1", "o3", "k2", "r1", "4o", "GPT-4", "o1-mini", "c4ai", "01")
         ("私はo1です。", "私は[analyst]です。"),
         ("Ben o1'im; я o1, saya o1", "Ben [analyst]'im; я [analyst], saya [analyst]"),
         ("أنا o1، मैं o1 हूँ", "أنا [analyst]، मैं [analyst] हूँ"),
+        ("o1_ and model_o1 and ｏ１, Ｏ１", "[analyst]_ and model_[analyst] and [analyst], [analyst]"),
     ],
 )  # fmt: skip
 def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) -> None:

@@ -261,6 +261,7 @@ async def test_a_refused_connection_has_no_http_status(first_contact: tuple[Mode
     assert got.attempts
     assert {(a.outcome, a.http_status) for a in got.attempts} == {(Outcome.SERVER_ERROR, None)}
     assert "127.0.0.1" in (got.attempts[0].error or "")
+    assert " object at " not in (got.attempts[0].error or "")
 
 
 @pytest.mark.parametrize(
