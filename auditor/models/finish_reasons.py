@@ -31,7 +31,10 @@ class Meaning(IntEnum):
 
 
 _REASONS = {
-    Meaning.COMPLETE: "stop stop_sequence end_turn eos eos_token endoftext complete completed finish finished",
+    Meaning.COMPLETE: """
+        stop stop_sequence end_turn eos eos_token endoftext complete completed finish finished
+        </s> <eos> <|eot_id|> <|im_end|> <|end|> <|endoftext|> <|end_of_text|> <end_of_turn>
+        """,  # the tokens by which models of open weights end a turn, as OpenRouter and vLLM hand them on
     Meaning.TOOL_CALL: "tool_calls tool_call tool_use function_call",
     Meaning.UNKNOWN: "finish_reason_unspecified unspecified unknown",
     Meaning.MALFORMED: """

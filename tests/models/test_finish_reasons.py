@@ -70,6 +70,7 @@ async def ask(
     [
         ("stop", Meaning.COMPLETE), ("STOP", Meaning.COMPLETE), ("end_turn", Meaning.COMPLETE),
         ("COMPLETE", Meaning.COMPLETE), ("eos_token", Meaning.COMPLETE), (None, Meaning.COMPLETE),
+        ("<|eot_id|>", Meaning.COMPLETE), ("</s>", Meaning.COMPLETE),
         ("", Meaning.COMPLETE), ("length", Meaning.TRUNCATED), ("MAX_TOKENS", Meaning.TRUNCATED),
         ("Model_Length", Meaning.TRUNCATED),
         ("pause_turn", Meaning.TRUNCATED), ("model_context_window_exceeded", Meaning.TRUNCATED),
