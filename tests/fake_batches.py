@@ -279,7 +279,12 @@ def _message(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
 
 def _body(reply: Reply) -> Any:
     """The JSON value that a reply brings."""
-    return reply.body if reply.raw is None else json.loads(reply.raw)
+    if reply.raw is None:
+        return reply.body
+    try:
+        return json.loads(reply.raw)
+    except ValueError:  # a line is JSON, so it has what is none as a text
+        return reply.raw.decode("utf-8", "replace")
 
 
 def _json(told: dict[str, Any], status: int = 200) -> web.Response:
