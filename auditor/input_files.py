@@ -104,9 +104,9 @@ def parse_toml(text: str, where: str, error: type[AuditorError]) -> dict[str, An
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        said = _TUPLE.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(problem))
-        said = said.replace("Cannot overwrite a value", "a key is there twice")
-        raise error(f"{where}: not TOML: {said}.", "Correct that line.") from None
+        message = _TUPLE.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(problem))
+        message = message.replace("Cannot overwrite a value", "a key is there twice")
+        raise error(f"{where}: not TOML: {message}.", "Correct that line.") from None
     except (RecursionError, ValueError) as problem:
         refuse_parsed(problem, where, error)
     require_plain(data, where, error)

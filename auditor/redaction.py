@@ -181,8 +181,8 @@ def _unescaped(data: bytes) -> tuple[bytes, Origin]:
     for i in range(1, 6):
         keep[wide + i] = False
     _write_utf8(wide, [digit[i][wide].astype(np.int32) for i in range(2, 6)], out, keep)
-    kept = np.append(np.flatnonzero(keep), size)
-    return out[keep].tobytes(), lambda offset: int(kept[offset])
+    offsets = np.append(np.flatnonzero(keep), size)
+    return out[keep].tobytes(), lambda offset: int(offsets[offset])
 
 
 def _write_utf8(starts: Any, digits: list[Any], out: Any, keep: Any) -> None:

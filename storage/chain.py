@@ -132,12 +132,12 @@ def _number_forms(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
     Ratings used to be chained as SQLite's RETURNING gives them, which is 3 for a stored 3.0.
     """
     columns = table_of(KINDS[kind][0]).c
-    whole = [
+    whole_numbers = [
         n for n, v in row.items() if isinstance(v, float) and v.is_integer() and columns[n].type.python_type is float
     ]
-    forms = [(abs(row[n]), 0, -0.0) if row[n] == 0 else (row[n], int(row[n])) for n in whole]
+    forms = [(abs(row[n]), 0, -0.0) if row[n] == 0 else (row[n], int(row[n])) for n in whole_numbers]
     for values in itertools.product(*forms):
-        yield {**row, **dict(zip(whole, values, strict=True))}
+        yield {**row, **dict(zip(whole_numbers, values, strict=True))}
 
 
 def has(db: Database, head: str) -> bool:

@@ -165,9 +165,9 @@ def cost(db: Database, audit_id: int) -> Cost:
         .group_by(usd)
     )
     with db.read() as connection:
-        found = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
-    known = [usd * n for usd, n, _ in found if usd is not None]
-    return Cost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in found))
+        costs = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
+    known = [usd * n for usd, n, _ in costs if usd is not None]
+    return Cost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in costs))
 
 
 def _with_requests(calls: Subquery) -> Subquery:
@@ -215,8 +215,8 @@ def answer_means(db: Database) -> list[AnswerMean]:
     n = func.count(c.completion_tokens)
     query = select(c.model, c.purpose, n, func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
     with db.read() as connection:
-        found = connection.execute(query.order_by(c.model, c.purpose))
-        return [AnswerMean(model, purpose, n, total / n) for model, purpose, n, total in found]
+        rows = connection.execute(query.order_by(c.model, c.purpose))
+        return [AnswerMean(model, purpose, n, total / n) for model, purpose, n, total in rows]
 
 
 def lost_tallies(db: Database, audit_id: int) -> list[AttemptTally]:

@@ -156,8 +156,8 @@ def _short_secrets(config: AuditConfig) -> Iterator[Check]:
     from auditor.run.keys import short_secrets_note
 
     if (note := short_secrets_note(config)) is not None:
-        found, _, fix = note.removeprefix("Warning: ").partition(" How to fix: ")
-        yield Check("warn", "length of keys", found, fix[0].upper() + fix[1:])
+        problem, _, fix = note.removeprefix("Warning: ").partition(" How to fix: ")
+        yield Check("warn", "length of keys", problem, fix[0].upper() + fix[1:])
 
 
 def _budget(config: AuditConfig) -> str:

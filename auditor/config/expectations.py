@@ -122,9 +122,9 @@ def _branch(union: Any, following: str | int) -> Any:
 
 def _bounds(constraints: list[Any], unit: str) -> str:
     """` from 1 to 100`, of the constraints that have such a bound."""
-    found = {name: value for c in constraints for name in _BOUNDS if (value := getattr(c, name, None)) is not None}
-    low, high = found.get("ge", found.get("min_length")), found.get("le", found.get("max_length"))
-    above, below = found.get("gt"), found.get("lt")
+    bounds = {name: value for c in constraints for name in _BOUNDS if (value := getattr(c, name, None)) is not None}
+    low, high = bounds.get("ge", bounds.get("min_length")), bounds.get("le", bounds.get("max_length"))
+    above, below = bounds.get("gt"), bounds.get("lt")
     if unit and low == 1 and high is None:
         return " that is not empty"
     if low is not None and high is not None:

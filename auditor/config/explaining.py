@@ -91,14 +91,14 @@ def _explain_one(problem: dict[str, Any], place: _Place, data: Any) -> str:
     if kind == "missing":  # an item of a list with a given number of items
         place = _Place(place.path[:-1], None, place.around)
         where = _dotted(place.path, data)
-    found = _shown(problem["input"], is_secret=any(part in SECRET for part in place.path))
+    shown = _shown(problem["input"], is_secret=any(part in SECRET for part in place.path))
     subject = f"the key '{where}'" if place.is_key else f"'{where}'" if where else "the file"
     if kind == "string_pattern_mismatch" and place.field:
-        return f"{subject} cannot be {found}. {_one_line(place.field.description)} How to fix: {_fix(place)}"
+        return f"{subject} cannot be {shown}. {_one_line(place.field.description)} How to fix: {_fix(place)}"
     expected = describe(place.type)
     if isinstance(problem["input"], float) and not isfinite(problem["input"]):
         expected = expected.replace("a number", "a finite number", 1)
-    return f"{subject} must be {expected}, not {found}. How to fix: {_fix(place)}"
+    return f"{subject} must be {expected}, not {shown}. How to fix: {_fix(place)}"
 
 
 def _one_line(text: str | None) -> str:
@@ -149,11 +149,11 @@ def _place(loc: tuple[str | int, ...], root: Any) -> _Place:
     for number, part in enumerate(loc):
         if part == "[key]" and number == len(loc) - 1:
             return _Place(place.path, place.around, key_type(place.around), is_key=True)
-        found, is_step = inner(place.type, part, loc[number + 1 :])
+        inner_type, is_step = inner(place.type, part, loc[number + 1 :])
         if is_step:
-            place = _Place((*place.path, part), place.type, found, field_of(place.type, part))
+            place = _Place((*place.path, part), place.type, inner_type, field_of(place.type, part))
         else:
-            place = _Place(place.path, place.around, found, place.field)
+            place = _Place(place.path, place.around, inner_type, place.field)
     return place
 
 

@@ -109,14 +109,14 @@ def made_readable(body: Mapping[str, Any]) -> bytes | None:
 
 def _parts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Where a finish reason may stand: in the answer first, then around it."""
-    whole = [body, *(body[name] for name in WRAPPERS if isinstance(body.get(name), Mapping))]
+    places = [body, *(body[name] for name in WRAPPERS if isinstance(body.get(name), Mapping))]
     answers = [
         answer
-        for part in whole
+        for part in places
         for name in LISTS
         if isinstance(part.get(name), list) and part[name] and isinstance(answer := part[name][0], Mapping)
     ]
-    return [*answers, *whole]
+    return [*answers, *places]
 
 
 def _gemini_usage(usage: object) -> Usage:

@@ -200,8 +200,8 @@ def texts(call: Call, answer: Answer | None, attempt: Attempt) -> Values:
         # The field is required, and several providers send no reason with a complete answer.
         unnamed = "stop" if answer.outcome is Outcome.OK else "error"
         reason = standard_name(answer.finish_reason) or unnamed
-        said = {"role": "assistant", "parts": part(answer.text), "finish_reason": reason}
-        facts["gen_ai.output.messages"] = json.dumps([said], ensure_ascii=False)
+        output = {"role": "assistant", "parts": part(answer.text), "finish_reason": reason}
+        facts["gen_ai.output.messages"] = json.dumps([output], ensure_ascii=False)
     return facts | ({"auditor.error": attempt.error} if attempt.error else {})
 
 

@@ -89,15 +89,15 @@ def _maybe_alike(names: Sequence[str]) -> NDArray[np.intp]:
 
     letters, neighbours = _counts(names), _counts([[*itertools.pairwise(name)] for name in names])
     lengths = np.array([len(name) for name in names])
-    found = [np.empty((0, 2), dtype=np.intp)]
+    pairs = [np.empty((0, 2), dtype=np.intp)]
     for i in range(len(names)):
         others = np.arange(i + 1, len(names))
         total = np.maximum(lengths[others] + lengths[i], 1)
         others = others[2.0 * _shared(letters, i, others) / total > ALIKE]
         total = lengths[others] + lengths[i]
         others = others[_shared(neighbours, i, others) > (1.5 * ALIKE - 1) * total - 2]
-        found.append(np.column_stack([np.full_like(others, i), others]))
-    return np.concatenate(found)
+        pairs.append(np.column_stack([np.full_like(others, i), others]))
+    return np.concatenate(pairs)
 
 
 def _counts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
