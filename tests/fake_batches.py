@@ -148,8 +148,8 @@ class FakeBatches:
 
     async def _message(self, raw: web.Request) -> web.StreamResponse:
         body = await raw.json()
-        reply = self._script()(Request(0, raw.path, _as_openai(body), dict(raw.headers), time.monotonic()))
-        return _json(_message(body, reply), reply.status)
+        reply = self._script()(Request(0, raw.path, as_openai(body), dict(raw.headers), time.monotonic()))
+        return _json(as_anthropic(body, reply), reply.status)
 
     async def _submit_messages(self, raw: web.Request) -> web.StreamResponse:
         asked = await raw.json()
@@ -214,10 +214,10 @@ class FakeBatches:
     def _answered(self, batch: Submitted) -> Iterator[tuple[str, str, Reply]]:
         """Every line's custom id, fate and answer, in another order than they were asked in."""
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
-            asked = _as_openai(body) if batch.of_messages else body
+            asked = as_openai(body) if batch.of_messages else body
             reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
             if batch.of_messages and reply.raw is None:
-                reply = Reply(reply.status, _message(body, reply))
+                reply = Reply(reply.status, as_anthropic(body, reply))
             yield key, self.fate(batch.number, i), reply
 
 
@@ -251,7 +251,7 @@ def _anthropic(batch: Submitted, status: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _as_openai(body: dict[str, Any]) -> dict[str, Any]:
+def as_openai(body: dict[str, Any]) -> dict[str, Any]:
     """A request of Anthropic's as one of OpenAI's, as far as scripts look at it."""
     system = "\n".join(part["text"] for part in body.get("system", []))
     said = [(m["role"], "\n".join(part["text"] for part in m["content"])) for m in body["messages"]]
@@ -261,7 +261,7 @@ def _as_openai(body: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _message(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
+def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
     """A reply of OpenAI's as a message of Anthropic's."""
     if reply.status != 200:
         kind = {400: "invalid_request_error", 429: "rate_limit_error"}.get(reply.status, "api_error")

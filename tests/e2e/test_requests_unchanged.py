@@ -1,0 +1,105 @@
+"""The requests that reach a server, and the keys under which their answers are recorded, never change unnoticed.
+
+For each small audit of `tests/every_call.py`, one file of `golden/requests/` holds the number of calls, a digest of all
+their keys and bodies, and in full the first call, by key, of each purpose, measure, schema and prompt.
+
+A changed body under an unchanged key, such as another wording under an unchanged schema name, is forbidden: answers
+that were paid for would be taken for answers to the new request. A changed key asks everything again that was paid
+for, so it needs a reason that users are told. To record new calls, or such a deliberate change:
+
+    AUDITOR_GOLDEN=write pytest tests/e2e/test_requests_unchanged.py
+
+and read the difference that `git diff` shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from auditor.domain import Measure, Purpose
+from auditor.models.structured import SCHEMAS
+from auditor.storage.database import open_database, table_of
+from auditor.storage.tables import AnswerRow
+from tests.every_call import AUDITS, reply
+from tests.fake_batches import FakeBatches
+from tests.fake_server import FakeServer
+from tests.fixed_address import TRUST, at_fixed_address, word_encoder
+
+FOLDER = Path(__file__).with_name("golden") / "requests"
+WITHOUT_EXAMPLE = {f"ChosenOf{n}" for n in range(2, 27)} - {"ChosenOf3"}
+"""Schemas of which no call is recorded here: they differ in their letters alone, and test_structured.py has them."""
+BEGINNING = 60
+"""Characters of a chat's first message that tell one kind of question from another."""
+Recorded = dict[str, Any]
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_keys_and_bodies_are_those_of_the_record(
+    name: str, monkeypatch: pytest.MonkeyPatch, storage: str, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AUDITOR_TRUST", TRUST)
+    batches = FakeBatches() if name.endswith("_batches") else None
+    with FakeServer(reply, batches) as server, at_fixed_address(server.url), word_encoder():
+        AUDITS[name](storage, tmp_path)
+    bodies: dict[str, tuple[str, Any]] = {f"request-{r.number}": (r.path, r.body) for r in server.requests}
+    for batch in batches.batches if batches else ():
+        bodies |= {key: ("batch", body) for key, body in batch.bodies.items()}
+    compare(name, calls_of(storage, bodies))
+
+
+def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]:
+    """All recorded calls in order of their keys, with the body that was sent for each; None where none was.
+
+    Args:
+        bodies: path and body by the call's key, or by the model that the server named in its answer.
+    """
+    table = table_of(AnswerRow)
+    with open_database(storage, create=False) as db, db.read() as connection:
+        rows = connection.execute(select(table).order_by(table.c.key)).mappings().all()
+    calls = []
+    for row in rows:
+        request = json.loads(row["request"])
+        path, body = bodies.get(row["key"]) or bodies.get(row["served_model"] or "") or (None, None)
+        if row["outcome"] == "ok" or body is not None:
+            call = {"purpose": row["purpose"], "measure": request.get("measure", [None])[0], "path": path}
+            calls.append({"key": row["key"], **call, "schema": request["schema"][0], "body": body})
+    return calls
+
+
+def compare(name: str, calls: list[Recorded]) -> None:
+    """Compare an audit's calls with its record, or write the record where AUDITOR_GOLDEN asks for that."""
+    first: dict[str, Recorded] = {}
+    for call in calls:
+        messages = (call["body"] or {}).get("messages", ())
+        chat = [len(messages), *(str(m["content"])[:BEGINNING] for m in messages[:1])]
+        first.setdefault(json.dumps([call["purpose"], call["measure"], call["path"], call["schema"], *chat]), call)
+    digest = hashlib.sha256(json.dumps(calls).encode()).hexdigest()
+    now: Recorded = {"calls": len(calls), "digest": digest, "first": [first[kind] for kind in sorted(first)]}
+    file = FOLDER / f"{name}.json"
+    if os.environ.get("AUDITOR_GOLDEN") == "write":
+        file.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    for old, new in zip(recorded["first"], now["first"], strict=False):
+        assert json.dumps(new, indent=1) == json.dumps(old, indent=1), (
+            f"Audit '{name}': the request or the key of a call for '{old['purpose']}' changed. See this module's "
+            "docstring before you record it."
+        )
+    assert (now["calls"], len(now["first"])) == (recorded["calls"], len(recorded["first"])), "other calls are made"
+    assert now["digest"] == recorded["digest"], (
+        f"Audit '{name}': the first call of each kind is as recorded, but another call's key or body changed."
+    )
+
+
+def test_every_purpose_measure_and_schema_is_on_record() -> None:
+    assert {file.stem for file in FOLDER.glob("*.json")} == set(AUDITS)
+    calls = [call for file in FOLDER.glob("*.json") for call in json.loads(file.read_text(encoding="utf-8"))["first"]]
+    assert {call["purpose"] for call in calls} == {purpose.value for purpose in Purpose}
+    assert {call["measure"] for call in calls} == {None, *(measure.value for measure in Measure)}
+    assert {call["schema"] for call in calls} - {None} == set(SCHEMAS) - WITHOUT_EXAMPLE

@@ -1,0 +1,299 @@
+"""A script that answers a call of any purpose, and small audits that together make calls of every purpose."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from auditor.config import AuditConfig
+from auditor.experiments.consistency import accuracy_trial, rule_trial, temperature_trial
+from auditor.experiments.judges import run_experiment
+from auditor.logic.rank import RankingWanted, rank_items
+from auditor.run import run_audit
+from tests.audits import config
+from tests.comparing import scripted
+from tests.fake_batches import as_anthropic, as_openai
+from tests.fake_server import Reply, Request, answer, completion, error, review_of_answer
+from tests.fixed_address import HOST, URL
+from tests.models.test_likelihood import choice, echo, listed
+from tests.tasking import sums
+
+CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
+BATCH = {"poll_s": 0.02, "quiet_s": 0.05, "least": 1}
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def reply(request: Request) -> Reply:
+    """An answer that depends on the request's body alone; its model names the request, so that it can be found."""
+    if request.path.endswith("/messages"):
+        chat = replace(request, path="/v1/chat/completions", body=as_openai(request.body))
+        answered = Reply(body=as_anthropic(request.body, _reply(chat)))
+    else:
+        answered = _reply(request)
+    return replace(answered, body=answered.body | {"model": f"request-{request.number}"})
+
+
+def _reply(request: Request) -> Reply:
+    if request.path.endswith("/completions") and "prompt" in request.body:
+        if "echo" in request.body:
+            return error(400, "no echo") if str(request.body["model"]).endswith("-b") else echo(request)
+        return listed(request)
+    if request.body.get("logprobs"):
+        return choice({"A": math.log(0.7), " B": math.log(0.3)})
+    tools = request.body.get("tools") or []
+    schema = tools[0]["function"]["name"] if tools else request.schema
+    content = _content(schema, request, [m["role"] for m in request.body["messages"]].count("user") > 1)
+    if tools:
+        calls = [{"id": "call_1", "type": "function", "function": {"name": schema, "arguments": content}}]
+        return completion(None, finish="tool_calls", tool_calls=calls)
+    return completion(content)
+
+
+def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
+    """The text of the answer. The first question on abortion is answered unreadably, and asked again."""
+    if ("SCORE =" in request.text or schema == "MoralJudgement") and "abortion" in request.text and not is_repeated:
+        return "Opinions differ." if schema is None else json.dumps({"norms": "Opinions differ."})
+    if schema == "TraceReview":
+        review = json.loads(_text(answer(_with_schema(request, "TraceReview"))))
+        words = 3 if is_repeated else 80
+        return json.dumps(review | {"justification": " ".join(["word"] * words)})
+    if schema in ("TaskAnswer", "ScoredAnswer") or (schema or "").startswith("ChosenOf"):
+        if "What is 5 + 8?" in request.text and not is_repeated:
+            return "That is hard to say."
+        given: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
+        return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": given})
+    if schema == "AnswerReview":
+        return json.dumps(review_of_answer(request.draw() < 0.7))
+    if schema in ("Preference", "ReasonedPreference"):
+        return _preference(request)
+    if schema in SEMANTIC:
+        return json.dumps(SEMANTIC[schema](request))
+    if schema is None and "ANSWER =" in request.text:
+        if "What is 5 + 8?" in request.text and not is_repeated:
+            return "That is hard to say."
+        return f"It follows.\nANSWER = {'A' if 'A)' in request.text else '10'}"
+    if schema is None and "SCORE =" not in request.text:
+        return RULES[0] if "Rule of thumb:" in request.text else ANSWERS[request.draw() < 0.5]
+    return _text(answer(_with_schema(request, schema)))
+
+
+def _preference(request: Request) -> str:
+    try:
+        return _text(scripted(len)(request))
+    except AssertionError:  # in another language than English
+        return json.dumps({"reasoning": "So.", "answer": "A"} if request.schema != "Preference" else {"answer": "A"})
+
+
+ANSWERS = ("No, it harms somebody who has done no wrong.", "Yes, people are free to choose it.")
+RULES = ("You should not harm the innocent.", "It is fine for people to choose for themselves.")
+SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
+    "MoralAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
+    "RuleOfThumb": lambda r: {"rule": RULES[ANSWERS[1] in r.text]},
+    "Choice": lambda r: {"reason": ANSWERS[r.draw() < 0.5], "choice": 1},
+    "Paraphrases": lambda r: {"paraphrases": ["May one keep a borrowed book?", "Is a borrowed book yours to keep?"]},
+    "Support": lambda r: {"reason": "They say the same.", "supported": r.draw() < 0.5},
+    "Contradiction": lambda r: {"reason": "One says no.", "contradict": r.draw() < 0.5},
+}
+
+
+def _with_schema(request: Request, schema: str | None) -> Request:
+    asked = {} if schema is None else {"response_format": {"json_schema": {"name": schema}}}
+    return replace(request, body=request.body | asked)
+
+
+def _text(given: Reply) -> str:
+    return str(given.body["choices"][0]["message"]["content"])
+
+
+# --- audits -------------------------------------------------------------------------------------------------------
+
+
+def _of_model(model: dict[str, str], **probes: Any) -> AuditConfig:
+    """An audit of one model that is configured by hand, and that nobody judges."""
+    base = config(URL, 1, survey=CELLS, judges=[]).model_dump(exclude_none=True)
+    return AuditConfig.model_validate(base | {"models": [model], "probes": probes})
+
+
+def survey(storage: str, _: Path) -> None:
+    """Direct scores as JSON, all that judges are asked, and experiments on judges."""
+    review = {"guess": True, "rewrite": "neutral", "rewriter": "model-c"}
+    probes = {"direct": {"samples": 1}, "review": review}
+    audit = config(URL, survey=CELLS, probes=probes, conflicts={"threshold": 0.05})
+    changes = {"system": "You are terse.", "params": {"top_p": 0.9}, "temperature": 0.3}
+    models = [m.model_copy(update=changes) if m.name == "model-b" else m for m in audit.models]
+    run_audit(audit.model_copy(update={"models": models}), storage=storage)
+    run_experiment("scripted", "planted", 1, storage=storage)
+    run_experiment("scripted", "bias", 1, storage=storage)
+
+
+def survey_as_text(storage: str, folder: Path) -> None:
+    """The papers' form of the question, and a judge with a prompt of its own."""
+    prompt = folder / "review.md"
+    front = "---\nid: own\nversion: 1\npurpose: A prompt of its own.\nfields: [trace, fence, score]\n---\n"
+    prompt.write_text(f"{front}[system]\nJudge in JSON.\n[user]\n{{fence}}\n{{trace}}\n{{fence}}\nScore: {{score}}\n")
+    judge = {"name": "judge", "model": "openai/judge", "api_base": URL, "review_prompt": str(prompt)}
+    run_audit(
+        config(URL, 1, survey=CELLS, probes={"direct": {"samples": 1, "mode": "text"}}, judges=[judge]), storage=storage
+    )
+
+
+def native_language(storage: str, _: Path) -> None:
+    """Direct scores and comparisons in the language of the country."""
+    cells = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "suicide"]}
+    probes = {"direct": {"samples": 1}, "logic": {"samples": 0}}
+    run_audit(config(URL, 1, survey=cells, language="native", judges=[], probes=probes), storage=storage)
+
+
+def echoed(storage: str, _: Path) -> None:
+    """Log-probabilities of sentences in both formats of the completions endpoint."""
+    audit = config(URL, 2, survey=CELLS, judges=[], probes={"logprob": {"method": "echo"}})
+    models = [m.model_copy(update={"model": m.model.replace("openai/", "hosted_vllm/")}) for m in audit.models]
+    run_audit(audit.model_copy(update={"models": models}), storage=storage)
+
+
+def lettered(storage: str, _: Path) -> None:
+    """Log-probabilities of two letters as the next token of a chat."""
+    survey = {**CELLS, "topics": ["divorce"]}
+    run_audit(config(URL, 1, survey=survey, judges=[], probes={"logprob": {"method": "choice"}}), storage=storage)
+
+
+def continued(storage: str, _: Path) -> None:
+    """Log-probabilities by weights on this machine, which need no request."""
+    scorer = mock.Mock(log_probabilities=lambda beginning, ends: [-float(len(end)) for end in ends])
+    model = {"name": "local", "model": "openai/local", "api_base": URL, "weights": "some/weights"}
+    audit = _of_model(model, logprob={"method": "continuation"})
+    with (
+        mock.patch("auditor.models.continuation.PACKAGES", ()),
+        mock.patch("auditor.models.continuation.load_scorer", return_value=scorer),
+    ):
+        run_audit(audit, storage=storage)
+
+
+def embedded(storage: str, _: Path) -> None:
+    """A model on this machine behind its own server, which takes other JSON schemas."""
+    model = {"name": "local", "model": "embedded/smollm2-135m"}
+    with mock.patch("auditor.models.embedded.endpoints", return_value=((URL, "none"),)):
+        run_audit(_of_model(model, direct={"samples": 1}), storage=storage)
+
+
+def replayed(storage: str, folder: Path) -> None:
+    """Recorded answers, which need no request; the record is part of the key."""
+    record = folder / "record.csv"
+    record.write_text("model,country,topic,sample,text\nold,DE,divorce,0,SCORE = 0.5\nold,DE,abortion,0,SCORE = 0.1\n")
+    model = {"name": "old", "model": "replay/old", "answers": str(record)}
+    run_audit(_of_model(model, direct={"samples": 1, "mode": "text"}), storage=storage)
+
+
+def logic(storage: str, _: Path) -> None:
+    """Comparisons of topics: repeated, reworded and negated, then ranked."""
+    probe = {"samples": 1, "sampled_pairs": 1, "paraphrases": 2}
+    audit = config(URL, 1, survey=CELLS, judges=[], probes={"logic": probe})
+    rank_items(audit, RankingWanted(calibrated=True), storage=storage)
+    run_audit(audit, storage=storage)
+
+
+def logic_with_reasons(storage: str, _: Path) -> None:
+    """Comparisons after a chain of thought."""
+    audit = config(URL, 1, survey=CELLS, judges=[], probes={"logic": {"samples": 0, "cot": True}})
+    run_audit(audit, storage=storage)
+
+
+def logic_of_letters(storage: str, _: Path) -> None:
+    """Comparisons by the probabilities of two letters, also as a ranking asks for them."""
+    audit = config(URL, 1, survey=CELLS, judges=[], probes={"logic": {"samples": 0, "answer": "probability"}})
+    rank_items(audit, RankingWanted(beam=2), storage=storage)
+    run_audit(audit, storage=storage)
+
+
+def logic_of_traces(storage: str, _: Path) -> None:
+    """Comparisons of what models wrote."""
+    probes = {"direct": {"samples": 1}, "logic": {"samples": 0, "items": "traces"}}
+    run_audit(config(URL, 2, survey=CELLS, judges=[], probes=probes), storage=storage)
+
+
+def _moral(**probe: Any) -> AuditConfig:
+    moral = {"limit": 1, "paraphrases": 2, **probe}
+    return config(URL, 3, survey=None, probes={"semantic": moral}, embedding={"model": "words"})
+
+
+def semantic(storage: str, folder: Path) -> None:
+    """Moral questions that a model paraphrases, judged in pairs, and the experiments on them."""
+    questions = folder / "questions.csv"
+    questions.write_text("question_id,question\nbook,Is it wrong to keep a borrowed book?\n")
+    judged = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
+    asked = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
+    run_audit(_moral(**asked, **judged), storage=storage)
+    temperature_trial("scripted", [0.0, 1.0], storage=storage)
+    rule_trial("scripted", storage=storage)
+    facts = folder / "facts.csv"
+    rows = [f"1,Is water wet?,no|yes,yes,{wording}" for wording in ("Is it wet?", "Is water a wet thing?")]
+    facts.write_text("\n".join(["question_id,question,choices,correct,paraphrase", *rows]))
+    accuracy_trial("scripted", facts, storage=storage)
+
+
+def semantic_as_text(storage: str, _: Path) -> None:
+    """Moral questions that are answered in plain words."""
+    run_audit(_moral(mode="text"), storage=storage)
+    rule_trial("scripted", storage=storage)
+
+
+def _task(storage: str, folder: Path, kind: str, mode: str, models: int = 1, **changes: Any) -> None:
+    task = sums(folder, kind, items=2)
+    probes = {"direct": {"samples": 1, "mode": mode}}
+    run_audit(config(URL, models, survey=None, task=task, probes=probes, **changes), storage=storage)
+
+
+def task_exact(storage: str, folder: Path) -> None:
+    """Items with an exact answer, as JSON and as text, and reviews of the answers."""
+    _task(storage, folder, "exact", "structured", 2, name="structured")
+    _task(storage, folder, "exact", "text", judges=[], name="text")
+
+
+def task_choice(storage: str, folder: Path) -> None:
+    """Items of which one option is to be chosen, as JSON and as text."""
+    _task(storage, folder, "choice", "structured", judges=[], name="structured")
+    _task(storage, folder, "choice", "text", judges=[], name="text")
+
+
+def task_score(storage: str, folder: Path) -> None:
+    """Items that are answered with a score of a range, as JSON and as text."""
+    _task(storage, folder, "score", "structured", judges=[], name="structured")
+    _task(storage, folder, "score", "text", judges=[], name="text")
+
+
+def other_providers(storage: str, _: Path) -> None:
+    """A provider with a protocol of its own, and one that takes a tool in place of a schema."""
+    audit = config(URL, 2, survey=CELLS, judges="peers", probes={"direct": {"samples": 1}})
+    providers = ({"model": "anthropic/scripted-a", "api_base": f"http://{HOST}"}, {"model": "volcengine/scripted-b"})
+    models = [m.model_copy(update=provider) for m, provider in zip(audit.models, providers, strict=True)]
+    run_audit(audit.model_copy(update={"models": models}), storage=storage)
+
+
+def openai_batches(storage: str, _: Path) -> None:
+    """Calls in OpenAI's batches."""
+    run_audit(config(URL, 2, survey=CELLS, probes={"direct": {"samples": 1}}, batch=BATCH), storage=storage)
+
+
+def anthropic_batches(storage: str, _: Path) -> None:
+    """Calls in Anthropic's batches."""
+    audit = config(URL, 2, survey=CELLS, judges=[], probes={"direct": {"samples": 1}}, batch=BATCH)
+    changes = [{"model": f"anthropic/scripted-{x}", "api_base": f"http://{HOST}"} for x in "ab"]
+    models = [m.model_copy(update=change) for m, change in zip(audit.models, changes, strict=True)]
+    run_audit(audit.model_copy(update={"models": models}), storage=storage)
+
+
+AUDITS: dict[str, Callable[[str, Path], None]] = {
+    audit.__name__: audit
+    for audit in (
+        survey, survey_as_text, native_language, echoed, lettered, continued, embedded, replayed, logic,
+        logic_with_reasons, logic_of_letters, logic_of_traces, semantic, semantic_as_text, task_exact, task_choice,
+        task_score, other_providers, openai_batches, anthropic_batches,
+    )
+}  # fmt: skip
