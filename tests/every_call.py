@@ -30,14 +30,18 @@ BATCH = {"poll_s": 0.02, "quiet_s": 0.05, "least": 1}
 # --- answers ------------------------------------------------------------------------------------------------------
 
 
+def numbered_reply(request: Request) -> Reply:
+    """As `reply`; its model names the request, so that it can be found."""
+    answered = reply(request)
+    return replace(answered, body=answered.body | {"model": f"request-{request.number}"})
+
+
 def reply(request: Request) -> Reply:
-    """An answer that depends on the request's body alone; its model names the request, so that it can be found."""
+    """An answer that depends on the request's body alone."""
     if request.path.endswith("/messages"):
         chat = replace(request, path="/v1/chat/completions", body=as_openai(request.body))
-        answered = Reply(body=as_anthropic(request.body, _reply(chat)))
-    else:
-        answered = _reply(request)
-    return replace(answered, body=answered.body | {"model": f"request-{request.number}"})
+        return Reply(body=as_anthropic(request.body, _reply(chat)))
+    return _reply(request)
 
 
 def _reply(request: Request) -> Reply:

@@ -27,7 +27,7 @@ from auditor.domain import Measure, Purpose
 from auditor.models.structured import SCHEMAS
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow
-from tests.every_call import AUDITS, reply
+from tests.every_call import AUDITS, numbered_reply
 from tests.fake_batches import FakeBatches
 from tests.fake_server import FakeServer
 from tests.fixed_address import TRUST, at_fixed_address, word_encoder
@@ -46,7 +46,7 @@ def test_keys_and_bodies_are_those_of_the_record(
 ) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", TRUST)
     batches = FakeBatches() if name.endswith("_batches") else None
-    with FakeServer(reply, batches) as server, at_fixed_address(server.url), word_encoder():
+    with FakeServer(numbered_reply, batches) as server, at_fixed_address(server.url), word_encoder():
         AUDITS[name](storage, tmp_path)
     bodies: dict[str, tuple[str, Any]] = {f"request-{r.number}": (r.path, r.body) for r in server.requests}
     for batch in batches.batches if batches else ():

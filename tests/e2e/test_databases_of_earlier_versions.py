@@ -1,0 +1,126 @@
+"""Audits that an earlier version began go on with this one, and no answer that is recorded is asked for again.
+
+Each archive of `golden/databases/` holds a database and the graph's memory beside it, as an earlier version left them:
+of an audit that has finished, of one that was killed while judges reviewed, and of one that waits for a person at the
+graph's node `person`. `golden/make_databases.py` made them. They are never made anew, or they would show nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from auditor.run import resume_after_review
+from auditor.storage import audits
+from auditor.storage.database import open_database, table_of
+from auditor.storage.tables import AnswerRow, AttemptRow
+from tests.commands import auditor
+from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
+from tests.every_call import reply
+from tests.fake_server import FakeServer
+from tests.fixed_address import TRUST, at_fixed_address, word_encoder
+
+
+@pytest.fixture(autouse=True)
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """The server that the audits asked, under the address that they know."""
+    monkeypatch.setenv("AUDITOR_TRUST", TRUST)
+    with FakeServer(reply) as running, at_fixed_address(running.url), word_encoder():
+        yield running
+
+
+def restore(state: str, folder: Path) -> str:
+    """Unpack an archive; returns the URL of its database."""
+    shutil.unpack_archive(CONFIG.with_name(f"{state}.tar.xz"), folder, filter="data")
+    return storage_in(folder)
+
+
+def run(storage: str) -> None:
+    done = auditor("run", CONFIG, "--storage", storage)
+    assert done.returncode == 0, done.stderr
+
+
+def stage(storage: str) -> str:
+    with open_database(storage, create=False) as db:
+        return audits.get(db, NAME).stage
+
+
+def attempts(storage: str) -> tuple[set[str], Counter[str]]:
+    """The keys of all recorded answers, and how often each key was asked for."""
+    answer, attempt = table_of(AnswerRow), table_of(AttemptRow)
+    with open_database(storage, create=False) as db, db.read() as connection:
+        keys = set(connection.execute(select(answer.c.key)).scalars())
+        return keys, Counter(connection.execute(select(attempt.c.key)).scalars())
+
+
+def assert_figures(storage: str, folder: Path, besides: Collection[str] = ()) -> None:
+    """The report still has each recorded figure, but for some of its sections; it may have new figures beside them."""
+    recorded = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
+    recorded = {key: value for key, value in recorded.items() if key not in besides}
+    differences = list(_differences(recorded, figures_of(storage), "report"))
+    assert not differences
+
+
+def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key, value in old.items():
+            yield from _differences(value, new.get(key), f"{path}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for i, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from _differences(before, after, f"{path}[{i}]")
+    elif old != new and (isinstance(old, (dict, list, str, type(None))) or new != pytest.approx(old, abs=2e-6)):
+        yield f"{path}: {old} became {new}"
+
+
+def test_a_finished_audit_asks_nothing_and_reports_the_same(server: FakeServer, tmp_path: Path) -> None:
+    storage = restore("finished", tmp_path)
+    assert_figures(storage, tmp_path)
+    run(storage)
+    assert resume_after_review(NAME, storage=storage) == 0  # a run goes by the judges' votes alone, and waits again
+    assert server.requests == []
+    assert stage(storage) == "done"
+    assert_figures(storage, tmp_path)
+
+
+def test_a_killed_audit_asks_only_what_is_not_recorded(server: FakeServer, tmp_path: Path) -> None:
+    storage = restore("killed", tmp_path)
+    recorded, asked_before = attempts(storage)
+    assert stage(storage) == "review"
+    assert set(asked_before) == recorded
+    run(storage)
+    answered, asked = attempts(storage)
+    assert len(server.requests) == len(answered - recorded) > 0
+    assert {key: asked[key] for key in recorded} == asked_before
+    assert set(asked.values()) == {1}
+    assert stage(storage) == "person"
+    restore("waiting", tmp_path / "waiting")  # the same audit, which nobody killed
+    assert_figures(storage, tmp_path / "waiting", besides={"cost"})
+
+
+def test_a_waiting_audit_that_is_run_again_waits_for_the_same_decisions(server: FakeServer, tmp_path: Path) -> None:
+    storage = restore("waiting", tmp_path)
+    conflicts = open_conflicts(storage)
+    assert conflicts
+    run(storage)
+    assert stage(storage) == "person"
+    assert open_conflicts(storage) == conflicts
+    assert_figures(storage, tmp_path)
+    settle_all(storage)
+    assert stage(storage) == "done"
+    assert server.requests == []
+
+
+def test_a_waiting_audit_ends_when_a_person_has_decided(server: FakeServer, tmp_path: Path) -> None:
+    storage = restore("waiting", tmp_path)
+    settle_all(storage)
+    assert stage(storage) == "done"
+    restore("finished", tmp_path / "finished")  # the same audit, whose conflicts a person has settled
+    assert_figures(storage, tmp_path / "finished")
+    assert server.requests == []
