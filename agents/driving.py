@@ -38,16 +38,17 @@ async def resume(context: Context, database: Database, thread: str, left: int) -
         left: conflicts that people have left open.
 
     Returns:
-        Whether a graph was waiting under this thread.
+        Whether a graph was waiting under this thread. One that waits at a node which this version does not have, since
+        an earlier version named it otherwise, does not count: langgraph lists nothing that could come next.
     """
     async with checkpointer(database) as saver:
         graph = build_graph(saver)
-        if not (await graph.aget_state(_settings(thread))).next:
-            return False
-        await graph.ainvoke(Command(resume=str(left)), _settings(thread), context=context)
+        is_waiting = bool((await graph.aget_state(_settings(thread))).next)
+        if is_waiting:
+            await graph.ainvoke(Command(resume=str(left)), _settings(thread), context=context)
         if left == 0:
             await saver.adelete_thread(thread)
-        return True
+        return is_waiting
 
 
 def _settings(thread: str) -> RunnableConfig:

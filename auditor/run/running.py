@@ -115,7 +115,7 @@ async def _resume(config: AuditConfig, audit: audits.Audit, db: Database, left: 
     survey = audits.survey_of(db, audit)
     context = Context(config, survey, audit.id, planned_cells(survey), db, gateway=Nobody(), encoder=None)
     waited = await resume(context, db, _thread(audit), left)
-    if not waited and left == 0:  # its memory is gone, as after a move of the database alone
+    if not waited and left == 0:  # the graph's memory is gone (only the database was moved) or an earlier version's
         audits.set_stage(db, audit.id, audits.DONE)
 
 
