@@ -6,12 +6,12 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
-from auditor.agents.cleaning import without_controls, without_style
-from auditor.agents.hiding import EDGE, Word, fold, hide
+from auditor.agents.masking import EDGE, Word, fold, hide
+from auditor.agents.sanitizing import without_controls, without_style
 from auditor.domain import ENGLISH, LANGUAGES
-from auditor.domain.families import families
+from auditor.domain.model_families import families
 from auditor.prompts.blinding import load_giveaway
-from auditor.text import cut_middle, join_ends
+from auditor.text_safety import cut_middle, join_ends
 
 COUNTRY, OTHER_COUNTRY, TOPIC, AUTHOR = "[country]", "[another country]", "[practice]", "[analyst]"
 

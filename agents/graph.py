@@ -9,11 +9,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
-from auditor.agents.context import Context
+from auditor.agents.audit_state import Batch, State
 from auditor.agents.logic.graph import build_logic_graph
+from auditor.agents.logprob_scoring import WeighBatch, weigh
+from auditor.agents.run_context import Context
 from auditor.agents.semantic.graph import build_semantic_graph
-from auditor.agents.state import Batch, State
-from auditor.agents.weighing import WeighBatch, weigh
 
 RECURSION_LIMIT = 500
 """Steps at most; every look at intervals takes two."""

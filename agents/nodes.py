@@ -12,22 +12,22 @@ import numpy as np
 from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
-from auditor.agents.calls import for_review
-from auditor.agents.context import Context
-from auditor.agents.eliciting import elicit_traces, surplus
-from auditor.agents.probing import guess_traces, restate_traces
-from auditor.agents.reviewing import hear_conflicts, review_traces
-from auditor.agents.scoring import cell_score, evidence_of, logprob_scores, self_consistencies
-from auditor.agents.settling import conflicts_of_methods, conflicts_on, marked, settled, threshold_of
-from auditor.agents.settling_answers import conflicts_of_answers, speaking, with_answers
+from auditor.agents.answer_conflicts import conflicts_of_answers, speaking, with_answers
+from auditor.agents.audit_state import Batch, State
+from auditor.agents.blinding_checks import guess_traces, restate_traces
+from auditor.agents.call_builders import for_review
+from auditor.agents.cell_scoring import cell_score, evidence_of, logprob_scores, self_consistencies
+from auditor.agents.conflict_resolution import conflicts_of_methods, conflicts_on, marked, settled, threshold_of
+from auditor.agents.elicitation import elicit_traces, surplus
+from auditor.agents.logprob_scoring import find_measures
+from auditor.agents.peer_review import hear_conflicts, review_traces
+from auditor.agents.run_context import Context
 from auditor.agents.stages import enter, note
-from auditor.agents.state import Batch, State
-from auditor.agents.weighing import find_measures
 from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
 from auditor.metrics.stopping import is_narrow, next_look
-from auditor.seating import Place, reviewed
+from auditor.panel_assignment import Place, reviewed
 from auditor.storage import audits, results, tasks
-from auditor.storage.consistency import with_weights
+from auditor.storage.judge_consistency import with_weights
 from auditor.surveys.languages import native_languages
 
 BATCH_CELLS = 32

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from auditor.agents.context import Asker
+from auditor.agents.run_context import Asker
 from auditor.domain import Answer, Call
 from auditor.errors import AuditorError
 from auditor.failpoints import failpoint

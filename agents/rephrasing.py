@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from auditor.agents.languages import question, stems
-from auditor.config.phrasing import Rephrasing
+from auditor.agents.localization import question, stems
+from auditor.config.rephrasing import Rephrasing
 from auditor.domain import ENGLISH, Phrasing, Survey
 from auditor.errors import ConfigError, did_you_mean
 

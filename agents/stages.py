@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from auditor.agents.context import Context
+from auditor.agents.run_context import Context
 from auditor.failpoints import failpoint
 from auditor.storage import audits
 

@@ -174,7 +174,7 @@ def _say(error: BaseException, *, is_debugging: bool) -> int:
 
 def _described(error: BaseException) -> str:
     from auditor.redaction import redact
-    from auditor.text import shortened
+    from auditor.text_safety import shortened
 
     try:
         message = redact(" ".join(str(error).split()).rstrip("."))  # before it is cut

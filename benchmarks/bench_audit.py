@@ -78,17 +78,17 @@ def audit_config(url: str, samples: int) -> Any:
 
 async def bare_loop(requests: list[dict[str, Any]]) -> None:
     """The same questions through litellm alone, as it comes."""
-    from auditor.models import door
+    from auditor.models import litellm_client
 
     queue = iter(requests)
 
     async def work() -> None:
         for request in queue:
-            await door.litellm().acompletion(**request)
+            await litellm_client.litellm().acompletion(**request)
 
     await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
-    await door.litellm().close_litellm_async_clients()
-    door.litellm().in_memory_llm_clients_cache.flush_cache()
+    await litellm_client.litellm().close_litellm_async_clients()
+    litellm_client.litellm().in_memory_llm_clients_cache.flush_cache()
 
 
 def as_it_comes(requests: list[dict[str, Any]]) -> Callable[[], None]:
@@ -150,11 +150,11 @@ def inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) -> dict[st
 
 def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
     """Time all of them, turn by turn."""
-    from auditor.models import door
+    from auditor.models import litellm_client
     from auditor.run import run_audit
 
     config = audit_config(url, samples)
-    door.litellm()
+    litellm_client.litellm()
     run_audit(audit_config(url, 1), storage=f"sqlite:///{folder}/warm.db")
     ours, bare, others = [], [], []
     for turn in range(turns):

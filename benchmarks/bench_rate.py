@@ -26,8 +26,8 @@ from soak import in_audit, prepare
 
 async def timed(context: Any, calls: int) -> list[float]:
     """When each answer was recorded."""
-    from auditor.agents.asking import ask
-    from auditor.agents.context import Silent
+    from auditor.agents.call_runner import ask
+    from auditor.agents.run_context import Silent
     from auditor.domain import Call, Message, Purpose
 
     times: list[float] = []

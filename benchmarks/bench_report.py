@@ -30,7 +30,7 @@ SIZES: dict[str, dict[str, Any]] = {
 def measure(url: str) -> None:
     """Build and render in this process, which has done nothing else."""
     from auditor.reports.build import build_report
-    from auditor.reports.pages.html import render_html
+    from auditor.reports.pages.html_report import render_html
     from auditor.storage.database import open_database
 
     start, cpu = time.perf_counter(), time.process_time()

@@ -23,8 +23,8 @@ from auditor.metrics.attenuation import Corrected, corrected_pearson
 from auditor.metrics.correlation import Correlation, pearson
 from auditor.metrics.savings import FullData, Thrift, replay
 from auditor.metrics.stopping import is_narrow, next_look
-from auditor.reports.cost.study import COLUMNS as STUDY
-from auditor.reports.cost.study import Studied, ThriftRow, cells_of, compare, thrifts
+from auditor.reports.cost.savings_study import COLUMNS as STUDY
+from auditor.reports.cost.savings_study import Studied, ThriftRow, cells_of, compare, thrifts
 
 Floats = NDArray[np.float64]
 

@@ -35,10 +35,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def one(url: str, samples: int, storage: str, address: str | None) -> dict[str, Any]:
     """Audits of a tenth and of all samples in this process: what a call adds is the difference of their CPU time."""
     from auditor.config import RunSection
-    from auditor.models import door
+    from auditor.models import litellm_client
     from auditor.run import run_audit
 
-    door.litellm()
+    litellm_client.litellm()
     given = RunSection(engine="ray", ray_address=address, workers=2) if address else RunSection()
     found = []
     for seed, number in enumerate((1, max(1, samples // 10), samples)):  # the first is for imports

@@ -25,7 +25,7 @@ MAKE = Path(__file__).with_name("make_wvs_file.py")
 def measure(path: Path) -> dict[str, float | int | str]:
     """Import a file in this process."""
     started = time.perf_counter()
-    from auditor.surveys.importing import import_survey
+    from auditor.surveys.importer import import_survey
 
     imported = import_survey(path, "wvs7")
     seconds = time.perf_counter() - started

@@ -46,7 +46,7 @@ def resident_mb() -> float:
 
 
 def _helps(pid: str) -> bool:
-    return "auditor.models.helper" in Path(f"/proc/{pid}/cmdline").read_text()
+    return "auditor.models.helper_process" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def config_of(url: str, concurrency: int) -> Any:
@@ -106,7 +106,7 @@ class Watch:
 
 async def soak(context: Any, calls: int) -> dict[str, Any]:
     """Ask, and watch."""
-    from auditor.agents.asking import ask
+    from auditor.agents.call_runner import ask
     from auditor.domain import Call, Message, Purpose
 
     seen = Watch()
@@ -145,7 +145,7 @@ def milliseconds(seconds: list[float]) -> dict[str, float]:
 def in_audit(url: str, folder: str, concurrency: int, work: Callable[[Any], Awaitable[T]]) -> T:
     """Set up an audit as a run does, and do the work in it."""
     from auditor.run import fingerprint, planned_survey
-    from auditor.run.asking import ask_models
+    from auditor.run.model_access import ask_models
     from auditor.storage import audits
     from auditor.storage.database import open_database
 

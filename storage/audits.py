@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError, did_you_mean
-from auditor.storage import moral, tasks
+from auditor.storage import semantic_results, tasks
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import now
 from auditor.storage.tables import (
@@ -29,7 +29,7 @@ from auditor.storage.tables import (
     TrialRow,
     VerdictRow,
 )
-from auditor.text import shortened
+from auditor.text_safety import shortened
 
 DERIVED = (
     TraceRow,
@@ -45,7 +45,7 @@ DERIVED = (
     RestatementRow,
     TrialRow,
     ContestRow,
-    *moral.DERIVED,
+    *semantic_results.DERIVED,
 )
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 

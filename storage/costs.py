@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain import Purpose
+from auditor.storage.count_queries import count_if, load_rows
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import (
     AnswerRow,
@@ -38,7 +39,6 @@ from auditor.storage.tables import (
     TrialRow,
     VerdictRow,
 )
-from auditor.storage.tallies import count_if, load_rows
 
 Columns = ReadOnlyColumnCollection[str, Any]
 

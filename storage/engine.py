@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from auditor.config.bindings import is_loopback
+from auditor.config.credential_bindings import is_loopback
 from auditor.errors import ConfigError, UsageError
 from auditor.redaction import remember
 from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, case, func, select
 
 from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, model_of_side
+from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, table_of
-from auditor.storage.standing import ConflictKey
 from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TaskItemRow, TraceRow, VerdictRow
 
 

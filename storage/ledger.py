@@ -15,7 +15,7 @@ from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
-from auditor.storage import chain
+from auditor.storage import hash_chain
 from auditor.storage.database import Database, as_stored, make_storable, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.writer import Joined
@@ -147,7 +147,7 @@ class _Note(Joined):
         arrived = {n.answer["key"]: n.answer for n in reversed(jobs) if n.answer}
         answers = _unknown(connection, AnswerRow, "key", dict(reversed(arrived.items())))
         _insert(connection, AnswerRow, answers)
-        chain.extend(connection, "answer", answers)
+        hash_chain.extend(connection, "answer", answers)
 
 
 def packed(data: bytes) -> bytes:

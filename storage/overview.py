@@ -13,9 +13,9 @@ from sqlmodel import SQLModel
 from auditor.domain import Outcome
 from auditor.storage import costs
 from auditor.storage.audits import WHOLE, Audit, all_audits
+from auditor.storage.conflict_status import Standing
 from auditor.storage.database import Database, runner, table_of
-from auditor.storage.reviews import Queue
-from auditor.storage.standing import Standing
+from auditor.storage.review_queue import Queue
 from auditor.storage.tables import ComparisonRow, MoralAnswerRow, SurveyCellRow, TraceRow, VerdictRow
 
 

@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, liter
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import ConflictState, Decision
+from auditor.storage.conflict_status import ABOUT, PARTS, QueueFilter, Sort, Standing
 from auditor.storage.database import table_of
 from auditor.storage.rating_log import opened
-from auditor.storage.standing import ABOUT, PARTS, QueueFilter, Sort, Standing
 from auditor.storage.tables import ConflictRow, RatingRow
 
 KEYS = "keys"

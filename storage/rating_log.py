@@ -17,9 +17,9 @@ from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import Act, Cell, ConflictKind, Decision, Rating
 from auditor.errors import StorageError
+from auditor.storage.conflict_status import ABOUT, PARTS, ConflictKey, Stand, stand_of
 from auditor.storage.database import Database, table_of
 from auditor.storage.results import insert_rating
-from auditor.storage.standing import ABOUT, PARTS, ConflictKey, Stand, stand_of
 from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
 

@@ -32,7 +32,7 @@ from auditor.domain import (
     Trial,
     Verdict,
 )
-from auditor.storage import chain
+from auditor.storage import hash_chain
 from auditor.storage.database import Database, as_stored, table_of, upsert
 from auditor.storage.tables import ClaimRow, ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
 
@@ -114,7 +114,7 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     table = table_of(RatingRow)
     row = connection.execute(insert(table).returning(*table.c), as_stored(RatingRow, values)).mappings().one()
     # SQLite returns a whole number of a float column as an int here, and as a float when it is read again.
-    chain.extend(connection, "rating", [as_stored(RatingRow, dict(row))])
+    hash_chain.extend(connection, "rating", [as_stored(RatingRow, dict(row))])
     return int(row["id"])
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.bootstrap import MAE, PEARSON, Interval
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
-from auditor.metrics.widest import WidestGap, widest_gap
+from auditor.metrics.max_gap import WidestGap, widest_gap
 
 Floats = NDArray[np.float64]
 

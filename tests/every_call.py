@@ -12,8 +12,8 @@ from unittest import mock
 
 from auditor.config import AuditConfig
 from auditor.experiments.consistency import accuracy_trial, rule_trial, temperature_trial
-from auditor.experiments.judges import run_experiment
-from auditor.logic.rank import RankingWanted, rank_items
+from auditor.experiments.judge_tests import run_experiment
+from auditor.logic.ranking import RankingWanted, rank_items
 from auditor.run import run_audit
 from tests.audits import config
 from tests.comparing import scripted
@@ -183,7 +183,7 @@ def continued(storage: str, _: Path) -> None:
 def embedded(storage: str, _: Path) -> None:
     """A model on this machine behind its own server, which takes other JSON schemas."""
     model = {"name": "local", "model": "embedded/smollm2-135m"}
-    with mock.patch("auditor.models.embedded.endpoints", return_value=((URL, "none"),)):
+    with mock.patch("auditor.models.embedded_server.endpoints", return_value=((URL, "none"),)):
         run_audit(_of_model(model, direct={"samples": 1}), storage=storage)
 
 

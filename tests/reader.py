@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Decision, Rating
-from auditor.imports.recorded import import_scores
+from auditor.imports.recorded_audits import import_scores
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from auditor.atomic_files import make_folder, write_whole, writing
 from auditor.errors import AuditorError, UsageError
-from auditor.files import make_folder, write_whole, writing
 
 
 def test_written_whole(tmp_path: Path) -> None:

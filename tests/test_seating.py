@@ -9,8 +9,8 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell
+from auditor.panel_assignment import Place, Seating, reviewed, seating
 from auditor.run import planned_survey
-from auditor.seating import Place, Seating, reviewed, seating
 from tests.audits import config
 
 URL = "http://127.0.0.1:1"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.text import cut_middle, map_strings, plain_json, shortened, slug, visible
+from auditor.text_safety import cut_middle, map_strings, plain_json, shortened, slug, visible
 
 
 @pytest.mark.parametrize(

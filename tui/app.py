@@ -18,19 +18,19 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from auditor.errors import AuditorError
-from auditor.review.afterwards import Afterwards, OnDecided
-from auditor.review.desk import SECOND_SHARE, Desk
+from auditor.review.completion import Afterwards, OnDecided
+from auditor.review.session import SECOND_SHARE, Desk
 from auditor.storage import audits
+from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
-from auditor.storage.standing import QueueFilter
 from auditor.tui import actions
 from auditor.tui.actions import Action, Where
-from auditor.tui.chrome import Page
+from auditor.tui.agreement import PeoplePage
 from auditor.tui.dialogs import Keys
+from auditor.tui.formatting import line
 from auditor.tui.home import Home
-from auditor.tui.paint import line
-from auditor.tui.people import PeoplePage
 from auditor.tui.queue import QueuePage
+from auditor.tui.screen import Page
 from auditor.tui.settings import Settings, load_settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
 

@@ -13,17 +13,17 @@ from textual.widgets import Static
 
 from auditor.domain import Act, Decision
 from auditor.errors import AuditorError
-from auditor.review.desk import Desk
 from auditor.review.item import Item
+from auditor.review.session import Desk
+from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.rating_log import Entry
-from auditor.storage.standing import ConflictKey
 from auditor.tui.actions import bindings
-from auditor.tui.chrome import Page
 from auditor.tui.dialogs import Ask, AskScore, History
 from auditor.tui.evidence import evidence
-from auditor.tui.paint import DECISIONS, STANDING_WORDS, STANDINGS, content, line
-from auditor.tui.side import SidePanel
-from auditor.tui.words import said, taken_back
+from auditor.tui.formatting import DECISIONS, STANDING_WORDS, STANDINGS, content, line
+from auditor.tui.screen import Page
+from auditor.tui.side_panel import SidePanel
+from auditor.tui.wording import said, taken_back
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from textual.widgets.option_list import Option
 
 from auditor.storage.rating_log import Entry
 from auditor.tui.actions import Action
-from auditor.tui.paint import axis, content, line
+from auditor.tui.formatting import axis, content, line
 from auditor.tui.settings import Settings
-from auditor.tui.words import did
+from auditor.tui.wording import did
 
 STEP = 0.05
 NEVER_AND_ALWAYS = ("never acceptable", "always acceptable")

@@ -6,8 +6,8 @@ from textual.content import Content
 
 from auditor.domain import Outcome, Ruling, Verdict
 from auditor.review.item import Item, Side
-from auditor.tui.paint import RULINGS, content, line, signed
-from auditor.tui.words import said
+from auditor.tui.formatting import RULINGS, content, line, signed
+from auditor.tui.wording import said
 
 HIDDEN = """Hidden until you decide
 

@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from auditor.storage.conflict_status import Standing
 from auditor.storage.overview import Overview, overviews
-from auditor.storage.standing import Standing
 from auditor.tui.actions import bindings
-from auditor.tui.chrome import Page
-from auditor.tui.paint import STANDINGS, bar, content, fit, line
+from auditor.tui.formatting import STANDINGS, bar, content, fit, line
+from auditor.tui.screen import Page
 
 INTERVAL_S = 2.0
 BAR = 24

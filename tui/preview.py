@@ -5,9 +5,9 @@ from __future__ import annotations
 from textual.content import Content
 
 from auditor.review.item import Item, Side
-from auditor.tui.paint import DECISIONS, axis, content, line, position
-from auditor.tui.side import SAMPLE, ordered
-from auditor.tui.words import said
+from auditor.tui.formatting import DECISIONS, axis, content, line, position
+from auditor.tui.side_panel import SAMPLE, ordered
+from auditor.tui.wording import said
 
 SCALE = 41
 EXCERPT = 600

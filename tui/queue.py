@@ -16,18 +16,18 @@ from textual.widgets import Static
 
 from auditor.domain import Act
 from auditor.errors import AuditorError, UsageError
-from auditor.review.desk import Desk
 from auditor.review.filters import format_filter, is_empty, next_sort, parse_filter
+from auditor.review.session import Desk
+from auditor.storage.conflict_status import ConflictKey, QueueFilter, Sort, Standing
 from auditor.storage.rating_log import Entry
-from auditor.storage.standing import ConflictKey, QueueFilter, Sort, Standing
 from auditor.tui.actions import bindings
-from auditor.tui.chrome import Page
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.dialogs import Ask, ChooseFilter
-from auditor.tui.paint import STANDINGS, content, line
+from auditor.tui.formatting import STANDINGS, content, line
 from auditor.tui.preview import preview
 from auditor.tui.queue_table import QueueTable, heading
-from auditor.tui.words import taken_back
+from auditor.tui.screen import Page
+from auditor.tui.wording import taken_back
 
 ORDERS = {
     Sort.TEACHES: "what teaches most",

@@ -16,8 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from auditor.domain import Decision
-from auditor.storage.standing import ConflictKey, QueueRow
-from auditor.tui.paint import DECISIONS, STANDINGS, axis, fit, position, signed
+from auditor.storage.conflict_status import ConflictKey, QueueRow
+from auditor.tui.formatting import DECISIONS, STANDINGS, axis, fit, position, signed
 
 PAGE = 64
 """Lines fetched at once."""

@@ -20,8 +20,8 @@ from typing import Any
 
 import platformdirs
 
+from auditor.atomic_files import make_folder, write_whole
 from auditor.errors import ConfigError, UsageError, did_you_mean
-from auditor.files import make_folder, write_whole
 from auditor.input_files import read_toml
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS

@@ -10,12 +10,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.asking import ask
-from auditor.agents.context import Context
-from auditor.agents.logic.items import item_sets
+from auditor.agents.audit_state import State
+from auditor.agents.call_runner import ask
+from auditor.agents.logic.item_sets import item_sets
 from auditor.agents.logic.questions import comparison_call, pairs_of, questions_on, read_comparison
+from auditor.agents.run_context import Context
 from auditor.agents.stages import enter
-from auditor.agents.state import State
 from auditor.config import AuditConfig, ModelSection
 from auditor.storage import comparisons
 

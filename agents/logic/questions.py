@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.agents.contrasts import letters_apart
+from auditor.agents.sentence_pairs import letters_apart
 from auditor.config import AuditConfig, LogicProbe, ModelSection
 from auditor.domain import (
     Answer,
@@ -24,10 +24,10 @@ from auditor.domain import (
     Relation,
     derive_seed,
 )
-from auditor.models.likelihood import params_of
+from auditor.models.logprobs import params_of
 from auditor.models.structured import Preference, ReasonedPreference, read
 from auditor.prompts import fill, load_prompt
-from auditor.prompts.comparing import load_comparing
+from auditor.prompts.comparison_wording import load_comparing
 
 PLAIN_LENGTH = 160
 """Longer items, and those of several lines, stand between marker lines."""

@@ -11,21 +11,21 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.context import Context
-from auditor.agents.semantic.answering import answer_batch
-from auditor.agents.semantic.calls import probe_of
-from auditor.agents.semantic.judging import judge_consistency, judge_worst
-from auditor.agents.semantic.paraphrasing import word_anew
+from auditor.agents.audit_state import State
+from auditor.agents.run_context import Context
+from auditor.agents.semantic.answer_collection import answer_batch
+from auditor.agents.semantic.call_builders import probe_of
+from auditor.agents.semantic.pair_verdicts import judge_consistency, judge_worst
+from auditor.agents.semantic.paraphrases import word_anew
 from auditor.agents.semantic.questions import planned_questions, written_wordings
 from auditor.agents.semantic.scoring import Plan, score_audit
 from auditor.agents.stages import enter
-from auditor.agents.state import State
 from auditor.config import AuditConfig
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import ENGLISH
 from auditor.domain.semantic import Question, SemanticFacts
-from auditor.models.rivals import measures
-from auditor.storage import moral
+from auditor.models.text_similarity import measures
+from auditor.storage import semantic_results
 
 BATCH_QUESTIONS = 16
 """Questions in one branch of the fan-out: bounds what a branch holds in memory."""
@@ -74,9 +74,9 @@ async def pose(state: SemanticState, runtime: Runtime[Context]) -> SemanticState
 
 def _pose(context: Context, probe: SemanticProbe) -> int:
     questions = planned_questions(probe)
-    moral.replace_questions(context.db, context.audit_id, questions)
+    semantic_results.replace_questions(context.db, context.audit_id, questions)
     wordings = [w for q in questions for w in written_wordings(q)]
-    moral.save_wordings(context.db, context.audit_id, wordings)
+    semantic_results.save_wordings(context.db, context.audit_id, wordings)
     encoder = probe.encoder or context.config.embedding.model
     if encoder == ENGLISH_ONLY and (others := sorted({w.language for w in wordings} - {ENGLISH})):
         context.progress.noted(
@@ -102,7 +102,7 @@ async def word(state: SemanticState, runtime: Runtime[Context]) -> SemanticState
 
 
 async def _batches(context: Context) -> AsyncIterator[list[Question]]:
-    questions = await asyncio.to_thread(moral.questions, context.db, context.audit_id)
+    questions = await asyncio.to_thread(semantic_results.questions, context.db, context.audit_id)
     for start in range(0, len(questions), BATCH_QUESTIONS):
         yield questions[start : start + BATCH_QUESTIONS]
 
@@ -117,7 +117,7 @@ def route_answer(state: SemanticState) -> list[Send]:
 async def answer(state: QuestionBatch, runtime: Runtime[Context]) -> SemanticState:
     """Put every wording of the batch to every model, and ask for the rule of thumb behind each answer."""
     context = runtime.context
-    questions = await asyncio.to_thread(moral.questions, context.db, context.audit_id)
+    questions = await asyncio.to_thread(semantic_results.questions, context.db, context.audit_id)
     await answer_batch(context, questions[state["start"] : state["stop"]])
     return {}
 

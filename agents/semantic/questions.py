@@ -11,8 +11,8 @@ from auditor.domain.semantic import FOUNDATIONS, Question, Wording
 from auditor.errors import ConfigError, ImportFileError
 from auditor.input_files import read_text
 from auditor.metrics.paraphrase import plain
-from auditor.prompts.questions import built_in_questions, parse_questions
-from auditor.surveys.tables import Row, read_rows
+from auditor.prompts.moral_questions import built_in_questions, parse_questions
+from auditor.surveys.row_reader import Row, read_rows
 
 REQUIRED = ("question_id", "question")
 OPTIONAL = ("paraphrase", "paraphrased", "foundation", "topics", "language")

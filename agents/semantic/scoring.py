@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.agents.context import Encoder
-from auditor.agents.semantic.vectors import Vectors, stacked
+from auditor.agents.run_context import Encoder
+from auditor.agents.semantic.vector_cache import Vectors, stacked
 from auditor.domain import canonical_hash, derive_seed
 from auditor.domain.semantic import NullScore, QuestionScore, SemanticFacts
 from auditor.metrics.semantic import (
@@ -20,7 +20,7 @@ from auditor.metrics.semantic import (
     entropy_of_similarities,
     shuffled_null,
 )
-from auditor.storage import moral
+from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 BLOCK = 256
@@ -79,11 +79,11 @@ class _Sample:
 
 def score_audit(db: Database, audit_id: int, plan: Plan) -> None:
     """Score every model's answers and store the scores; nothing is done where what they rest on is unchanged."""
-    models = moral.answering_models(db, audit_id)
-    ids = [q.id for q in moral.questions(db, audit_id)]
+    models = semantic_results.answering_models(db, audit_id)
+    ids = [q.id for q in semantic_results.questions(db, audit_id)]
     digest, texts = _digest(db, audit_id, models, ids, plan.facts.wordings)
     evidence = canonical_hash([digest, _settings(plan.facts), plan.seed, sorted(plan.named)])
-    old = moral.facts(db, audit_id)
+    old = semantic_results.facts(db, audit_id)
     if old is not None and old.evidence == evidence:
         return
     encoder = plan.encoder()
@@ -98,7 +98,7 @@ def score_audit(db: Database, audit_id: int, plan: Plan) -> None:
         for block in blocks(db, audit_id, model, ids, facts.wordings):
             scores += _score_block(model, block, facts, vectors, measures, sample)
         nulls += _nulls(model, sample, facts, plan.seed)
-    moral.replace_scores(db, audit_id, scores, nulls, facts)
+    semantic_results.replace_scores(db, audit_id, scores, nulls, facts)
 
 
 def _settings(facts: SemanticFacts) -> list[object]:
@@ -122,7 +122,7 @@ def blocks(db: Database, audit_id: int, model: str, ids: Sequence[str], n: int) 
         row = {question: i for i, question in enumerate(part)}
         answers: Texts = [[None] * n for _ in part]
         rules: Texts = [[None] * n for _ in part]
-        for answer in moral.answers(db, audit_id, part, model=model):
+        for answer in semantic_results.answers(db, audit_id, part, model=model):
             if 1 <= answer.wording <= n and answer.sample == 0:
                 answers[row[answer.question]][answer.wording - 1] = answer.text
                 rules[row[answer.question]][answer.wording - 1] = answer.rot
@@ -131,7 +131,7 @@ def blocks(db: Database, audit_id: int, model: str, ids: Sequence[str], n: int) 
 
 def _languages(db: Database, audit_id: int, ids: Sequence[str], n: int) -> Texts:
     """Languages of the wordings, shape (questions, wordings); nothing where there is only one."""
-    known = moral.wordings(db, audit_id, ids)
+    known = semantic_results.wordings(db, audit_id, ids)
     if len({w.language for group in known.values() for w in group if w.number}) < 2:
         return []
     found: Texts = [[None] * n for _ in ids]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import audits, data, decisions, exports, logic, proof, setup
+from auditor.cli import analysis, audits, exports, imports, logic, setup, verification
 
 app = typer.Typer(
     name="auditor",
@@ -39,9 +39,9 @@ def root(
 
 
 audits.register(app)
-decisions.register(app)
+analysis.register(app)
 setup.register(app)
-data.register(app)
+imports.register(app)
 exports.register(app)
-proof.register(app)
+verification.register(app)
 logic.register(app)

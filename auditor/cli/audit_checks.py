@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from auditor.cli.checks import Check, check_machine
+from auditor.cli.environment_checks import Check, check_machine
 from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.errors import AuditorError
 from auditor.redaction import redact
@@ -85,7 +85,7 @@ def _checks(config: AuditConfig, url: str) -> Iterator[Check]:
 
 
 def _plan(config: AuditConfig) -> str:
-    from auditor.agents.logic.items import check_items
+    from auditor.agents.logic.item_sets import check_items
     from auditor.agents.semantic.questions import planned_questions
     from auditor.run import planned_survey
 
@@ -101,7 +101,7 @@ def _plan(config: AuditConfig) -> str:
 
 
 def _cluster(config: AuditConfig, url: str) -> str:
-    from auditor.run.cluster import look
+    from auditor.run.ray_cluster import look
     from auditor.storage.engine import require_shared
 
     require_shared(url)
@@ -121,7 +121,7 @@ def _model(model: ModelSection, *, is_asked_here: bool) -> Iterator[Check]:
 
 
 def _weights(model: ModelSection) -> str:
-    from auditor.models.embedded import require_package
+    from auditor.models.embedded_server import require_package
     from auditor.models.weights import locate
 
     require_package()
@@ -153,7 +153,7 @@ def _trust(config: AuditConfig) -> Iterator[Check]:
 
 
 def _short_secrets(config: AuditConfig) -> Iterator[Check]:
-    from auditor.run.keys import short_secrets_note
+    from auditor.run.api_keys import short_secrets_note
 
     if (note := short_secrets_note(config)) is not None:
         problem, _, fix = note.removeprefix("Warning: ").partition(" How to fix: ")
@@ -170,7 +170,7 @@ def _budget(config: AuditConfig) -> str:
 def _measures(config: AuditConfig, model: ModelSection) -> str:
     from auditor.domain import Measure
     from auditor.models.continuation import check_continuation
-    from auditor.models.likelihood import measures
+    from auditor.models.logprobs import measures
 
     assert config.probes.logprob is not None
     found = measures(model, config.probes.logprob.method)

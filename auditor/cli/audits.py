@@ -17,7 +17,7 @@ from auditor.cli.output import command, put, put_json, put_json_text, say, table
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
     from auditor.config import AuditConfig
-    from auditor.reports.model import Report
+    from auditor.reports.report_schema import Report
 
 
 class Engine(StrEnum):
@@ -88,16 +88,16 @@ def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 def _summarise(report: Report, progress: RunProgress) -> None:
     from auditor.reports.cost.savings import told
-    from auditor.reports.pages import summary
+    from auditor.reports.pages import run_summary
 
     if report.alignment:
-        table(summary.summary_columns(), summary.summary_rows(report), data=False)
+        table(run_summary.summary_columns(), run_summary.summary_rows(report), data=False)
     if report.task:
-        table(summary.task_columns(), summary.task_rows(report), data=False)
+        table(run_summary.task_columns(), run_summary.task_rows(report), data=False)
     if report.semantic:
-        table(summary.semantic_columns(), summary.semantic_rows(report), data=False)
+        table(run_summary.semantic_columns(), run_summary.semantic_rows(report), data=False)
     if report.logic:
-        table(summary.logic_columns(), summary.logic_rows(report), data=False)
+        table(run_summary.logic_columns(), run_summary.logic_rows(report), data=False)
     say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
     for saved in report.savings:
         say(told(saved))
@@ -155,7 +155,7 @@ def _require_writable(path: Path) -> None:
 
 
 def _write(made: Report, path: Path, format_: str) -> None:
-    from auditor.files import write_whole
+    from auditor.atomic_files import write_whole
     from auditor.reports.pages.render import render
 
     write_whole(render(made, format_), path)
@@ -171,7 +171,7 @@ def status(
 
     Example: auditor status moral-alignment --json
     """
-    from auditor.reports.status import status_of
+    from auditor.reports.audit_status import status_of
     from auditor.run import storage_url
     from auditor.run.batches import waiting_words
     from auditor.storage import audits
@@ -250,13 +250,13 @@ def review(
     """
     import getpass
 
-    from auditor.review.desk import SECOND_SHARE
+    from auditor.review.session import SECOND_SHARE
     from auditor.storage.database import STORAGE_VARIABLE, database_url
-    from auditor.tui.plain import needs_plain, run_plain
+    from auditor.tui.plain_text_app import needs_plain, run_plain
 
     url, who = database_url(storage), rater or getpass.getuser()
     if serve:
-        from auditor.tui import serve as browser
+        from auditor.tui import web_server as browser
 
         os.environ[STORAGE_VARIABLE] = url  # not among the words, which everybody on this machine can list
         words = ["review", *([audit] if audit else []), "--rater", who]

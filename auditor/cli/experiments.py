@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli import judges, moral
+from auditor.cli import judge_experiments, semantic_experiments
 from auditor.cli.options import AsJson, PageFile, Storage
-from auditor.cli.pages import form_of, present
+from auditor.cli.page_output import form_of, present
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -24,8 +24,8 @@ def group() -> None:
     """Would another choice give another result?"""
 
 
-judges.register(app)
-moral.register(app)
+judge_experiments.register(app)
+semantic_experiments.register(app)
 
 
 @app.command("nonresponse")
@@ -136,7 +136,7 @@ def savings(
 
     Example: auditor experiment savings my-audit
     """
-    from auditor.reports.cost.study import page_of, study
+    from auditor.reports.cost.savings_study import page_of, study
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 

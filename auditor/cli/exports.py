@@ -42,7 +42,7 @@ def export_ratings(
     """
     import io
 
-    from auditor.files import write_whole
+    from auditor.atomic_files import write_whole
     from auditor.review.export import write_ratings
     from auditor.run import storage_url
     from auditor.storage import audits
@@ -71,7 +71,7 @@ def export_weights(
 
     Example: auditor export weights moral-alignment >> next-audit.toml
     """
-    from auditor.review.weights import learnt_weights, weights_json, weights_toml
+    from auditor.review.judge_weights import learnt_weights, weights_json, weights_toml
     from auditor.run import storage_url
     from auditor.storage import audits
     from auditor.storage.database import open_database
@@ -253,7 +253,7 @@ def export_plots(
 
     Example: auditor export plots moral-alignment --format svg -o figures
     """
-    from auditor.reports.pages.plots import write_plots
+    from auditor.reports.pages.plot_export import write_plots
     from auditor.run import open_audit
 
     made = open_audit(audit, storage=storage).report()

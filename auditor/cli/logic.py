@@ -11,7 +11,7 @@ from auditor.cli.options import AsJson, Storage
 from auditor.cli.output import command, put_json, say, table
 
 if TYPE_CHECKING:
-    from auditor.logic.rank import Ranked
+    from auditor.logic.ranking import Ranked
     from auditor.logic.repair import Flip, Mended, Outcome
 
 logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
@@ -52,10 +52,10 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
+    from auditor.atomic_files import write_whole
     from auditor.errors import UsageError
-    from auditor.files import write_whole
     from auditor.logic.repair import flips, mend, outcomes, send_to_review, training_rows
-    from auditor.logic.training import data_card, write_training
+    from auditor.logic.training_data import data_card, write_training
     from auditor.run import storage_url
     from auditor.storage.database import open_database
 
@@ -105,7 +105,7 @@ def convert(
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
     from auditor.errors import UsageError
-    from auditor.imports.published import PEOPLE, read_published, write_published
+    from auditor.imports.published_datasets import PEOPLE, read_published, write_published
 
     if wanted not in ("items", "comparisons"):
         raise UsageError(f"'{wanted}' is nothing that can be made.", "Known are items and comparisons.")
@@ -139,7 +139,7 @@ def rank(
     """
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
-    from auditor.logic.rank import RankingWanted, rank_items
+    from auditor.logic.ranking import RankingWanted, rank_items
 
     wanted = RankingWanted(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from auditor.atomic_files import writing
 from auditor.errors import AuditorError
-from auditor.files import writing
 from auditor.redaction import redact
-from auditor.text import plain_json, visible
+from auditor.text_safety import plain_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ from auditor.domain import Answer
 
 
 class RunProgress:
-    """Watches a run; implements `auditor.agents.context.Progress`.
+    """Watches a run; implements `auditor.agents.run_context.Progress`.
 
     The total grows as stages are planned: how many reviews there will be is known only when the traces are there.
     """

@@ -30,8 +30,8 @@ def init(
 
     Example: auditor init my-audit.toml
     """
+    from auditor.atomic_files import write_whole
     from auditor.errors import UsageError
-    from auditor.files import write_whole
 
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
@@ -88,7 +88,7 @@ def doctor(
     Example: auditor doctor examples/quickstart.toml
     """
     from auditor.cli.audit_checks import check_all, is_audit
-    from auditor.cli.proof import verify
+    from auditor.cli.verification import verify
 
     if roles:
         from auditor.storage.roles import roles_sql
@@ -97,7 +97,7 @@ def doctor(
         return
     if upgrade:
         from auditor.run import storage_url
-        from auditor.run.upgrading import upgrade_storage
+        from auditor.run.storage_upgrade import upgrade_storage
 
         say(str(upgrade_storage(storage_url(storage)) or "The database has this version's tables."))
     if config is not None and is_audit(config, storage):

@@ -70,7 +70,7 @@ def import_file(
     """
     from auditor.errors import UsageError
     from auditor.surveys import write_survey
-    from auditor.surveys.importing import import_survey
+    from auditor.surveys.importer import import_survey
 
     target = out or Path(f"{name or file.stem + '.survey'}.csv")
     if target.exists() and file.exists() and target.samefile(file):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.config.audit import AuditConfig
-from auditor.config.loading import MAX_CONFIG_BYTES, PATHS, load_config, require_name, resolve_key
+from auditor.config.loader import MAX_CONFIG_BYTES, PATHS, load_config, require_name, resolve_key
 from auditor.config.probes import DirectProbe, LogicProbe, LogprobProbe, Probes, ReviewProbe
 from auditor.config.sections import (
     EMBEDDED,

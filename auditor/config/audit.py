@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from auditor.config.phrasing import check_language
-from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
-from auditor.config.rules import (
+from auditor.config.base import Section
+from auditor.config.cross_table_rules import (
     is_same_model,
     require_comparable_items,
     require_different,
@@ -24,7 +23,8 @@ from auditor.config.rules import (
     require_unique,
     require_usable_weights,
 )
-from auditor.config.section import Section
+from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
+from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
     EMBEDDED,
     NAME,

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from auditor.config.phrasing import Rephrasing
-from auditor.config.section import Section
-from auditor.config.values import check_base_url, check_json
-from auditor.domain.families import family_of
+from auditor.config.base import Section
+from auditor.config.rephrasing import Rephrasing
+from auditor.config.value_checks import check_base_url, check_json
+from auditor.domain.model_families import family_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from auditor.config.section import Section
+from auditor.config.base import Section
 
 BUILT_IN = "built-in"
 Foundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]

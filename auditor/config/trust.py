@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
-from auditor.config.bindings import Binding, binding_to, host_of, parse_binding
-from auditor.config.providers import refusal
-from auditor.config.signing import SIGNED, provider_of, signed_by
-from auditor.config.values import check_base_url
+from auditor.config.credential_bindings import Binding, binding_to, host_of, parse_binding
+from auditor.config.signed_providers import SIGNED, provider_of, signed_by
+from auditor.config.supported_providers import refusal
+from auditor.config.value_checks import check_base_url
 from auditor.errors import ConfigError
 from auditor.input_files import read_text
 

@@ -6,9 +6,7 @@ Everything here is frozen data without behaviour beyond small derivations; score
 
 from __future__ import annotations
 
-from auditor.domain.calls import Answer, Attempt, Body, Call, Message, total_cost
-from auditor.domain.comparisons import Choice, Comparison, Item, ItemSet, Relation
-from auditor.domain.findings import (
+from auditor.domain.audit_records import (
     CellScore,
     Conflict,
     Contest,
@@ -20,7 +18,10 @@ from auditor.domain.findings import (
     Trial,
     Verdict,
 )
-from auditor.domain.identity import canonical_hash, canonical_json, derive_seed, model_of_side, side_by_method
+from auditor.domain.calls import Answer, Attempt, Body, Call, Message, total_cost
+from auditor.domain.comparisons import Choice, Comparison, Item, ItemSet, Relation
+from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
+from auditor.domain.identifiers import canonical_hash, canonical_json, derive_seed, model_of_side, side_by_method
 from auditor.domain.tasks import LETTERS, AnswerKind, Task, TaskItem, lettered
 from auditor.domain.terms import (
     ENGLISH,
@@ -39,7 +40,6 @@ from auditor.domain.terms import (
     Purpose,
     Ruling,
 )
-from auditor.domain.truth import Grouping, Phrasing, Region, Survey, SurveyCell
 
 __all__ = [
     "ENGLISH",

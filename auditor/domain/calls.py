@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from auditor.domain.identity import canonical_hash
+from auditor.domain.identifiers import canonical_hash
 from auditor.domain.terms import Cell, Measure, Outcome, Purpose
 
 

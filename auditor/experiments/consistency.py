@@ -13,20 +13,20 @@ from auditor import bootstrap
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.correlation import pearson
 from auditor.metrics.resampling import bootstrap_mean, paired_difference
-from auditor.reports.estimates import estimate, unmeasured
-from auditor.reports.semantic.trials import (
+from auditor.reports.estimate_conversion import estimate, unmeasured
+from auditor.reports.semantic.experiment_schema import (
     AccuracyRow,
     RuleRow,
     TemperatureRow,
 )
 from auditor.run import ask_models, storage_url
-from auditor.storage import audits, moral
+from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database, run_lock
-from auditor.surveys.tables import read_rows
+from auditor.surveys.row_reader import read_rows
 
 if TYPE_CHECKING:
-    from auditor.agents.context import Context, Progress
-    from auditor.agents.semantic.trials import Known
+    from auditor.agents.run_context import Context, Progress
+    from auditor.agents.semantic.experiments import Known
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ def temperature_trial(
         ConfigError, ModelSetupError, StorageError: what is wrong, and how to mend it.
         Interrupted: a signal stopped it, where `signals` says that one may, as in `run_audit`.
     """
-    from auditor.agents.semantic.trials import by_temperature
+    from auditor.agents.semantic.experiments import by_temperature
 
     found, seed = _run(name, lambda context: by_temperature(context, temperatures), storage, progress, signals)
     rows = []
@@ -77,7 +77,7 @@ def rule_trial(
     Raises:
         As `temperature_trial`.
     """
-    from auditor.agents.semantic.trials import by_rule
+    from auditor.agents.semantic.experiments import by_rule
 
     found, seed = _run(name, by_rule, storage, progress, signals)
     rows = []
@@ -109,7 +109,7 @@ def accuracy_trial(
         ImportFileError: a row that cannot be used.
         Others as `temperature_trial`.
     """
-    from auditor.agents.semantic.trials import by_truth
+    from auditor.agents.semantic.experiments import by_truth
 
     questions = _known(file)
     found, seed = _run(name, lambda context: by_truth(context, questions), storage, progress, signals)
@@ -133,7 +133,7 @@ def accuracy_trial(
 
 
 def _known(file: Path) -> list[Known]:
-    from auditor.agents.semantic.trials import Known
+    from auditor.agents.semantic.experiments import Known
 
     found: dict[str, Known] = {}
     for row in read_rows(file, ("question_id", "question", "choices", "correct"), ("paraphrase",)):
@@ -171,7 +171,7 @@ def _run(
     with open_database(storage_url(storage), create=False) as db:
         audit = audits.get(db, name)
         config = AuditConfig.model_validate_json(audit.config) if audit.config else None
-        if config is None or config.probes.semantic is None or not moral.questions(db, audit.id):
+        if config is None or config.probes.semantic is None or not semantic_results.questions(db, audit.id):
             raise UsageError(
                 f"the audit '{name}' has asked no moral questions.", "Run one with `semantic = {}` under [probes]."
             )

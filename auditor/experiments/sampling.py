@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from auditor.config import AuditConfig, PanelSection, Probes
 from auditor.errors import UsageError
+from auditor.reports.report_source import Source, load
 from auditor.reports.sampling.section import Settings, sample_settings, temperature_rows
-from auditor.reports.source import Source, load
 from auditor.storage import audits
 from auditor.storage.database import Database
 

@@ -14,19 +14,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.atomic_files import make_folder, writing
 from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Verdict, canonical_hash
 from auditor.errors import UsageError
 from auditor.exports.inspect_samples import MARK, SCORE, Record, judge_name, sample_id, sample_of, total
 from auditor.extras import load_extra
-from auditor.files import make_folder, writing
 from auditor.metrics.proportion import proportion
-from auditor.reports.measures import AlignmentRow
-from auditor.reports.source import Source, load
+from auditor.reports.measurement_schema import AlignmentRow
+from auditor.reports.report_source import Source, load
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from auditor.storage.exchanges import exchanges
 from auditor.storage.tables import SCHEMA_VERSION
-from auditor.text import slug
+from auditor.storage.transcripts import exchanges
+from auditor.text_safety import slug
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalScore

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.domain import Cell, Conflict, Trace, Verdict, canonical_hash
 from auditor.models.finish_reasons import Meaning, meaning_of
-from auditor.storage.exchanges import Exchange
+from auditor.storage.transcripts import Exchange
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
+from auditor.atomic_files import writing
 from auditor.errors import UsageError
-from auditor.exports.tracked import Run, digest_of, runs_of, write_artifacts
+from auditor.exports.tracker_runs import Run, digest_of, runs_of, write_artifacts
 from auditor.extras import load_extra
-from auditor.files import writing
-from auditor.reports.model import Report
+from auditor.reports.report_schema import Report
 
 TAG, KIND = "auditor.report", "auditor.kind"
 DEFAULT_URI = "sqlite:///mlflow.db"

@@ -14,16 +14,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.atomic_files import make_folder, write_whole, writing
 from auditor.errors import UsageError
-from auditor.files import make_folder, write_whole, writing
-from auditor.storage import audits, dump
+from auditor.storage import audits, table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.dump import Dump
+from auditor.storage.table_dump import Dump
 from auditor.storage.tables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from auditor.reports.model import Report
+    from auditor.reports.report_schema import Report
 
 Form = Literal["parquet", "jsonl"]
 
@@ -70,9 +70,9 @@ def export_tables(db: Database, name: str, folder: Path, form: Form = "parquet",
         found = Written(folder)
         told = []
         hide = _hider(names)
-        for table in dump.dumps():
+        for table in table_dump.dumps():
             file = f"{table.name}.{form}"
-            rows = (_hidden(batch, hide) for batch in dump.dump_rows(db, audit.id, table.name))
+            rows = (_hidden(batch, hide) for batch in table_dump.dump_rows(db, audit.id, table.name))
             n = (_parquet if form == "parquet" else _jsonl)(temporary / file, table, rows, facts)
             found.rows[table.name] = n
             columns = [c._asdict() for c in table.columns]
@@ -80,7 +80,7 @@ def export_tables(db: Database, name: str, folder: Path, form: Form = "parquet",
         (temporary / CARD).write_text(_card(db, audit, found, form, names), encoding="utf-8")
         found.files = {path.name: _sha256(path) for path in sorted(temporary.iterdir())}
         files = [{"file": f, "sha256": h, "bytes": (temporary / f).stat().st_size} for f, h in found.files.items()]
-        left_out = [{"table": t, "why": why} for t, why in dump.left_out().items()]
+        left_out = [{"table": t, "why": why} for t, why in table_dump.left_out().items()]
         manifest = {**facts, "raters": "named" if names else "pseudonyms", "tables": told, "files": files}
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
         (temporary / MANIFEST).write_text(text + "\n", encoding="utf-8")
@@ -96,7 +96,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.pages.paper import paper_files
+    from auditor.reports.pages.paper_tables import paper_files
 
     make_folder(folder)
     files = paper_files(report)
@@ -178,15 +178,15 @@ def _encodable(text: str) -> str:
 
 
 def _card(db: Database, audit: Audit, found: Written, form: Form, names: bool) -> str:
-    from auditor.reports.pages.markdown_text import escape
-    from auditor.reports.pages.page import markdown_table
+    from auditor.reports.pages.markdown_format import escape
+    from auditor.reports.pages.report_page import markdown_table
 
     survey = audits.survey_of(db, audit)
     config = json.loads(audit.config) if audit.config else None
     models = [[m["name"], m["model"]] for m in config["models"]] if config else []
     asked = sum(cell.score is not None for cell in survey.cells)
     whole = "ran to its end" if audit.stage in audits.WHOLE else f"has not run to its end (stage: {audit.stage})"
-    tables = [[f"{t.name}.{form}", str(found.rows[t.name]), " ".join(t.about.split())] for t in dump.dumps()]
+    tables = [[f"{t.name}.{form}", str(found.rows[t.name]), " ".join(t.about.split())] for t in table_dump.dumps()]
     sections = [
         f"# Data of the audit {escape(audit.name)}",
         "An audit of language models' moral judgement against people's, by auditor "

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
+from auditor.atomic_files import make_folder, writing
 from auditor.errors import UsageError
-from auditor.exports.tracked import Run, digest_of, runs_of, write_artifacts
+from auditor.exports.tracker_runs import Run, digest_of, runs_of, write_artifacts
 from auditor.extras import load_extra
-from auditor.files import make_folder, writing
-from auditor.reports.model import Report
-from auditor.text import slug
+from auditor.reports.report_schema import Report
+from auditor.text_safety import slug
 
 
 class Synced(NamedTuple):

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from auditor.agents.logic.items import items_of, set_id, short_id
+from auditor.agents.logic.item_sets import items_of, set_id, short_id
 from auditor.config import require_name
 from auditor.domain import Choice, Comparison, Item, ItemSet, Outcome, Relation, canonical_hash
 from auditor.errors import ImportFileError, UsageError
 from auditor.run import NO_SURVEY, environment, storage_url
 from auditor.storage import audits, comparisons
 from auditor.storage.database import Database, open_database
-from auditor.surveys.tables import Row, read_rows
+from auditor.surveys.row_reader import Row, read_rows
 
 COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")
 OPTIONAL = ("sample", "paraphrase", "people")

@@ -11,10 +11,10 @@ from auditor.domain import Outcome
 from auditor.errors import AuditorError, ImportFileError
 from auditor.exports.inspect_samples import BETWEEN, MARK, SCORE
 from auditor.extras import load_extra
-from auditor.imports.logs import Keys, Recorded, named, usable_score
+from auditor.imports.recorded_answers import Keys, Recorded, named, usable_score
 from auditor.input_files import require_file
 from auditor.models.finish_reasons import outcome_of
-from auditor.text import visible
+from auditor.text_safety import visible
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.logs import Keys, Recorded, load_json, named, usable_score
+from auditor.imports.recorded_answers import Keys, Recorded, load_json, named, usable_score
 from auditor.input_files import parse_json, read_text
 from auditor.models.finish_reasons import outcome_of
 

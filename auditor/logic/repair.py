@@ -18,7 +18,7 @@ from auditor.domain import Cell, Choice, Conflict, ConflictKind, ItemSet, Messag
 from auditor.errors import UsageError
 from auditor.metrics.logic import Answered, commutativity_over, transitivity_over
 from auditor.metrics.ranking import BradleyTerry, Repair, bradley_terry, comparisons_of, elo, flip_noise, repair
-from auditor.metrics.repairing import mending
+from auditor.metrics.repair_effect import mending
 from auditor.storage import audits, comparisons, results
 from auditor.storage.comparisons import SetAnswers
 from auditor.storage.database import Database

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from auditor.metrics.jackknife import crossed_jackknife as crossed_jackknife
     from auditor.metrics.jackknife import gap_jackknife as gap_jackknife
     from auditor.metrics.jackknife import paired_jackknife as paired_jackknife
-    from auditor.metrics.panels import balanced_panels as balanced_panels
+    from auditor.metrics.max_gap import widest_gap as widest_gap
+    from auditor.metrics.panel_design import balanced_panels as balanced_panels
     from auditor.metrics.preference import commutativity as commutativity
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
     from auditor.metrics.votes import dawid_skene as dawid_skene
     from auditor.metrics.votes import posterior_of_seats as posterior_of_seats
     from auditor.metrics.votes import weighted_majority as weighted_majority
-    from auditor.metrics.widest import widest_gap as widest_gap
 
 _NAMES = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
@@ -83,7 +83,7 @@ _NAMES = {
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
-    "panels": ("balanced_panels",),
+    "panel_design": ("balanced_panels",),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement", "transitivity"),
     "proportion": ("proportion",),
     "ranking": ("bradley_terry", "elo", "repair", "win_loss_rate"),
@@ -104,7 +104,7 @@ _NAMES = {
     ),
     "stopping": ("is_narrow", "is_settled"),
     "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "posterior_of_seats", "weighted_majority"),
-    "widest": ("widest_gap",),
+    "max_gap": ("widest_gap",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._pairs import Floats
+from auditor.metrics._complete_cases import Floats
 
 Level = Literal["nominal", "ordinal", "interval"]
 

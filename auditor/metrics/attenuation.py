@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._pairs import Z_95, Floats, complete, is_constant
+from auditor.metrics._complete_cases import Z_95, Floats, complete, is_constant
 from auditor.metrics.bootstrap import Interval, Statistic
 from auditor.metrics.jackknife import crossed_jackknife
 

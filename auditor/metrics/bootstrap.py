@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics._crossed import Table, table_of, weigh
-from auditor.metrics._pairs import Floats, complete, is_constant
+from auditor.metrics._complete_cases import Floats, complete, is_constant
+from auditor.metrics._two_way_table import Table, table_of, weigh
 
 MIN_CLUSTERS = 5
 """With fewer countries or topics a bootstrap sees too little of how they differ."""

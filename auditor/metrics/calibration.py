@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from auditor.metrics._pairs import Floats, complete, is_constant
+from auditor.metrics._complete_cases import Floats, complete, is_constant
 from auditor.metrics.error import Estimate, bias, mae
 
 MIN_RATINGS = 30

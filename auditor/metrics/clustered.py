@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtrit
 from scipy.stats import rankdata
 
-from auditor.metrics._pairs import Z_95, Floats
+from auditor.metrics._complete_cases import Z_95, Floats
 from auditor.metrics.proportion import wilson
 
 MIN_CLUSTERS = 5

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from auditor.metrics._pairs import Z_95, Floats, complete, is_constant
+from auditor.metrics._complete_cases import Z_95, Floats, complete, is_constant
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from auditor.metrics._pairs import Floats, complete, is_constant
+from auditor.metrics._complete_cases import Floats, complete, is_constant
 
 
 @dataclass(frozen=True, slots=True)

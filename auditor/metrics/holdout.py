@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from auditor.metrics._pairs import Z_95, Floats
+from auditor.metrics._complete_cases import Z_95, Floats
 from auditor.metrics.correlation import pearson
 
 HELD_OUT = 0.2

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
-from auditor.metrics._crossed import Table, table_of
-from auditor.metrics._left_out import crossed, scatter
-from auditor.metrics._pairs import Floats, complete
+from auditor.metrics._complete_cases import Floats, complete
+from auditor.metrics._jackknife_replicates import crossed, scatter
+from auditor.metrics._two_way_table import Table, table_of
 from auditor.metrics.bootstrap import MAE, MIN_CLUSTERS, PEARSON, RMSE, Interval, Statistic
 
 Value = Callable[[Sequence[Floats]], Floats]

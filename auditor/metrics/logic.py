@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics._pairs import Z_95
+from auditor.metrics._complete_cases import Z_95
 from auditor.metrics.preference import (
     acyclic,
     choose_subsets,

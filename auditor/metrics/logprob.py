@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics._pairs import Floats
+from auditor.metrics._complete_cases import Floats
 
 
 def min_max(values: ArrayLike) -> Floats:

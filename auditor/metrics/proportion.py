@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from auditor.metrics._pairs import Z_95
+from auditor.metrics._complete_cases import Z_95
 
 
 @dataclass(frozen=True, slots=True)

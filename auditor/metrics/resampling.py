@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from auditor.metrics._pairs import is_constant
+from auditor.metrics._complete_cases import is_constant
 from auditor.metrics.share import mean_share
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics._pairs import Floats
-from auditor.metrics.panels import balanced_panels
+from auditor.metrics._complete_cases import Floats
+from auditor.metrics.panel_design import balanced_panels
 from auditor.metrics.stopping import is_narrow, next_look, spread_order
 
 Bools = NDArray[np.bool_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._pairs import Floats
+from auditor.metrics._complete_cases import Floats
 
 
 def self_consistency(embeddings: ArrayLike) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._pairs import Floats
+from auditor.metrics._complete_cases import Floats
 from auditor.metrics.correlation import pearson
 
 FIRST_LOOK = 64

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
-from auditor.metrics._crossed import Table, table_of, weigh
-from auditor.metrics._left_out import crossed, left_out, of_differences, scatter
-from auditor.metrics._pairs import Floats, complete
+from auditor.metrics._complete_cases import Floats, complete
+from auditor.metrics._jackknife_replicates import crossed, left_out, of_differences, scatter
+from auditor.metrics._two_way_table import Table, table_of, weigh
 from auditor.metrics.bootstrap import MAX_UNDEFINED, MIN_CLUSTERS, Statistic, holm
 
 SAME = 1e-12

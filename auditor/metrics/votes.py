@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._pairs import Floats
+from auditor.metrics._complete_cases import Floats
 from auditor.metrics.proportion import Proportion, proportion
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from auditor.config import Limits, ModelSection
 from auditor.domain import Call
 from auditor.errors import ConfigError
-from auditor.models.door import TokenPrice, listed_max_output
 from auditor.models.endpoint import price_of
+from auditor.models.litellm_client import TokenPrice, listed_max_output
 from auditor.models.response_body import Usage
 
 BYTES_PER_TOKEN = 3

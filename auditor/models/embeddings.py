@@ -17,7 +17,7 @@ from auditor import bootstrap
 from auditor.errors import ModelSetupError
 from auditor.models import weights
 from auditor.models.catalog import KNOWN
-from auditor.text import cut_middle
+from auditor.text_safety import cut_middle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import EMBEDDED, ModelSection, resolve_key
-from auditor.config.signing import signed_by
+from auditor.config.signed_providers import signed_by
 from auditor.domain import Call
 from auditor.errors import ConfigError
-from auditor.models import door
-from auditor.models.door import TokenPrice
+from auditor.models import litellm_client
+from auditor.models.litellm_client import TokenPrice
 from auditor.models.structured import SCHEMAS, as_tool, response_format, with_choices
 from auditor.redaction import remember
 
@@ -73,21 +73,21 @@ class Endpoint:
 
     def _structured(self, schema: str, max_words: int) -> dict[str, Any]:
         """What asks for a structure: its JSON schema, or a tool; where the provider has neither, the words must do."""
-        supported, asked = door.supported_params(self.model), response_format(SCHEMAS[schema], max_words)
+        supported, asked = litellm_client.supported_params(self.model), response_format(SCHEMAS[schema], max_words)
         if "response_format" in supported:
             return {"response_format": self._format(asked)}
-        return {**as_tool(asked), **door.OWN_TOOLS} if {"tools", "tool_choice"} <= supported else {}
+        return {**as_tool(asked), **litellm_client.OWN_TOOLS} if {"tools", "tool_choice"} <= supported else {}
 
     def _format(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The response format in the dialect of this endpoint."""
         if self.slots is not None:
             return dict(with_choices(asked))
-        refused = door.REFUSED_KEYWORDS.get(self.model.split("/", 1)[0]) if self.server is None else None
-        return dict(door.without_keywords(asked, refused)) if refused else asked
+        refused = litellm_client.REFUSED_KEYWORDS.get(self.model.split("/", 1)[0]) if self.server is None else None
+        return dict(litellm_client.without_keywords(asked, refused)) if refused else asked
 
     def effective(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters that this provider takes; only those of `OPTIONAL_PARAMS` may be left out."""
-        supported = door.supported_params(self.model)
+        supported = litellm_client.supported_params(self.model)
         return {k: v for k, v in params.items() if k not in OPTIONAL_PARAMS or k in supported}
 
 
@@ -108,13 +108,13 @@ def resolve(section: ModelSection) -> Endpoint:
         ConfigError: its key is not in the environment, or a parameter would say who is asked, or as whom.
         ModelSetupError: an embedded model's weights or package are missing.
     """
-    if name := next(filter(door.steers, section.params), None):
+    if name := next(filter(litellm_client.steers, section.params), None):
         raise ConfigError(
             f"model '{section.name}': the parameter '{name}' is no matter of the model's.",
             "Say where a model is with api_base, and name its key with api_key; leave the parameter out.",
         )
     if section.model.startswith(EMBEDDED):
-        from auditor.models.embedded import SLOTS, endpoints
+        from auditor.models.embedded_server import SLOTS, endpoints
 
         name = section.model.removeprefix(EMBEDDED)
         servers = endpoints(name)
@@ -131,7 +131,7 @@ def embedded_slots(model: str) -> int | None:
     """Requests that an embedded model's server takes at once; None for a provider."""
     if not model.startswith(EMBEDDED):
         return None
-    from auditor.models.embedded import SLOTS
+    from auditor.models.embedded_server import SLOTS
 
     return SLOTS
 
@@ -144,4 +144,4 @@ def price_of(section: ModelSection) -> TokenPrice | None:
         kept = price.input if price.cached_input is None else price.cached_input
         return TokenPrice(price.input / 1e6, price.output / 1e6, kept / 1e6)
     # A server of one's own may serve anything under a listed name, so its price is not known.
-    return None if section.api_base else door.listed_price(section.model)
+    return None if section.api_base else litellm_client.listed_price(section.model)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import httpx
 
 from auditor.domain import Outcome
-from auditor.models.door import litellm
+from auditor.models.litellm_client import litellm
 from auditor.models.transport import Redirected, Unacceptable, Unreadable, Wire
 from auditor.redaction import redact
 

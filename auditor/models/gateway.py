@@ -20,13 +20,13 @@ from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Attempt, Call, Measure, Outcome, total_cost
 from auditor.errors import AuditorError, Interrupted, ModelSetupError
 from auditor.models.budget import Budget, charge_estimate, require_prices, size
-from auditor.models.door import TokenPrice
+from auditor.models.dispatch import Sender, Sending
 from auditor.models.endpoint import embedded_slots, price_of
 from auditor.models.failures import Failure
 from auditor.models.limiter import START, Limiter, Rate, pause
-from auditor.models.requests import failed
+from auditor.models.litellm_client import TokenPrice
+from auditor.models.provider_request import failed
 from auditor.models.retries import Suspension, pause_notice, wait_before_retry, why_no_retry, with_reason
-from auditor.models.sending import Sender, Sending
 
 UNREACHABLE_AFTER = 2
 OnLimit = Callable[[str, int, int, str], None]

@@ -11,7 +11,7 @@ from auditor.models.finish_reasons import OUTCOMES, Meaning, worst_of
 from auditor.models.response_body import MAX_REASON_CHARS, Usage, joined_text, native_reason
 from auditor.models.structured import parses_in_full
 from auditor.redaction import redact
-from auditor.text import map_strings
+from auditor.text_safety import map_strings
 
 T = TypeVar("T")
 Body = Mapping[str, Any] | None

@@ -13,21 +13,21 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.reports.agreement.baselines import baselines, ceiling, gain
 from auditor.reports.agreement.languages import languages
-from auditor.reports.agreement.methods import methods
+from auditor.reports.agreement.method_differences import methods
 from auditor.reports.agreement.nonresponse import nonresponse
 from auditor.reports.agreement.section import alignment, by_country, by_topic, regions
 from auditor.reports.agreement.tiers import tiers
 from auditor.reports.conflicts.section import conflicts
 from auditor.reports.cost.savings import savings
 from auditor.reports.cost.section import cost
-from auditor.reports.coverage.losses import refusals, repairs
+from auditor.reports.coverage.model_versions import served
+from auditor.reports.coverage.refusals import refusals, repairs
 from auditor.reports.coverage.section import coverage
-from auditor.reports.coverage.served import served
 from auditor.reports.logic.section import logic
-from auditor.reports.model import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
 from auditor.reports.panel.section import panel, peer_agreement, self_consistency
+from auditor.reports.report_schema import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
+from auditor.reports.report_source import Source, load
 from auditor.reports.semantic.section import semantic
-from auditor.reports.source import Source, load
 from auditor.reports.task.section import task
 from auditor.storage import audits
 from auditor.storage.database import Database

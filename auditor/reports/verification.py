@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from auditor.domain import Outcome
 from auditor.reports.coverage.section import Tally, Unit, tallies
-from auditor.reports.source import load
-from auditor.storage import chain
-from auditor.storage import tallies as stored
+from auditor.reports.report_source import load
+from auditor.storage import count_queries as stored
+from auditor.storage import hash_chain
 from auditor.storage.database import Database
 
 CANCELLED = Outcome.OVER_BUDGET.value
@@ -54,7 +54,7 @@ class Verification:
 
     balances: Sequence[Balance]
     unfounded: int
-    records: chain.Checked
+    records: hash_chain.Checked
 
     @property
     def holds(self) -> bool:
@@ -69,7 +69,7 @@ def verify(db: Database, audit: str) -> Verification:
     """
     source = load(db, audit)
     balances = [_balance(tally, model) for tally in tallies(source) for model in source.models]
-    return Verification(balances, stored.unfounded(db, source.audit.id), chain.check(db))
+    return Verification(balances, stored.unfounded(db, source.audit.id), hash_chain.check(db))
 
 
 def _balance(tally: Tally, model: str) -> Balance:

@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, TextIO
 
-from auditor.review.people import of_scores_now
+from auditor.review.rater_agreement import of_scores_now
 from auditor.storage import rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.rating_log import Entry
-from auditor.text import defused
+from auditor.text_safety import defused
 
 COLUMNS = (
     "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",

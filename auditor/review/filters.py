@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError, did_you_mean
-from auditor.review.words import storable
-from auditor.storage.standing import QueueFilter, Sort, Standing
+from auditor.review.word_comparison import storable
+from auditor.storage.conflict_status import QueueFilter, Sort, Standing
 
 E = TypeVar("E", bound=StrEnum)
 

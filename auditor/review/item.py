@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.domain import Decision, SurveyCell, Verdict
+from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.storage.evidence import Sample
-from auditor.storage.standing import ConflictKey, QueueRow
 
 
 @dataclass(frozen=True, slots=True)

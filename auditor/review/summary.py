@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration
 from auditor.metrics.proportion import Proportion
-from auditor.review.people import RaterAgreement, rater_agreement, said_blind
-from auditor.review.teaching import LEAST_SIDES, JudgeLesson, judge_lessons, judge_weights, lessons
+from auditor.review.judge_calibration import LEAST_SIDES, JudgeLesson, judge_lessons, judge_weights, lessons
+from auditor.review.rater_agreement import RaterAgreement, rater_agreement, said_blind
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from auditor.run.asking import NO_ENCODER, ask_models, encoder_of, moral_encoder_of
+from auditor.run.audit_handle import AuditHandle, open_audit, storage_url
+from auditor.run.audit_runner import resume_after_review, run_audit
 from auditor.run.fingerprints import environment, fingerprint
-from auditor.run.handle import AuditHandle, open_audit, storage_url
-from auditor.run.planning import NO_SURVEY, planned_cells, planned_survey
-from auditor.run.running import resume_after_review, run_audit
+from auditor.run.model_access import NO_ENCODER, ask_models, encoder_of, moral_encoder_of
+from auditor.run.survey_plan import NO_SURVEY, planned_cells, planned_survey
 
 __all__ = [
     "NO_ENCODER",

@@ -11,14 +11,14 @@ from auditor.config import EMBEDDED, REPLAY, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
 from auditor.domain import Measure
 from auditor.errors import ConfigError
-from auditor.run.keys import require_keys, secret_variables
+from auditor.run.api_keys import require_keys, secret_variables
 from auditor.storage.database import Database
 from auditor.storage.engine import require_shared
 
 if TYPE_CHECKING:
     from auditor.domain import Call
-    from auditor.models.sending import Sender
-    from auditor.run.crew import Post
+    from auditor.models.dispatch import Sender
+    from auditor.run.ray_pool import Post
 
 
 def require_engine(config: AuditConfig, url: str) -> None:
@@ -50,10 +50,10 @@ async def sending(
     if config.run.engine == "local":
         yield None
         return
-    from auditor.run import cluster
-    from auditor.run.crew import Crew
+    from auditor.run import ray_cluster
+    from auditor.run.ray_pool import Crew
 
-    with cluster.connected(config.run.ray_address) as where:
+    with ray_cluster.connected(config.run.ray_address) as where:
         crew = Crew(place_of(config), posts_of(config, audit_id, db), note)
         try:
             note(f"Requests go out from workers in the Ray cluster at {where}.")
@@ -83,9 +83,9 @@ def posts_of(
     config: AuditConfig, audit_id: int, db: Database
 ) -> Callable[[str | None, Callable[[], None]], list[Post]]:
     """Makes the places for workers of a kind: several for what is asked over the network, one for a model of a host."""
-    from auditor.run import cluster
-    from auditor.run.crew import Post
-    from auditor.run.worker import Orders, Worker
+    from auditor.run import ray_cluster
+    from auditor.run.ray_pool import Post
+    from auditor.run.ray_worker import Orders, Worker
 
     # Telemetry is sent by this process, and a worker connects to no cluster.
     theirs = config.model_copy(update={"telemetry": None, "run": config.run.model_copy(update={"ray_address": None})})
@@ -93,8 +93,8 @@ def posts_of(
     def make(place: str | None, changed: Callable[[], None]) -> list[Post]:
         asked = _over_the_network(config) if place is None else (place,)
         orders = Orders(theirs, asked, secret_variables(config), db.url, audit_id, metadata.version("auditor"))
-        number = (config.run.workers or cluster.hosts() or 1) if place is None else 1
+        number = (config.run.workers or ray_cluster.hosts() or 1) if place is None else 1
         gpus = 0.0 if place is None else config.run.gpus
-        return [Post(lambda: cluster.hire(Worker, gpus=gpus), orders, changed) for _ in range(number)]
+        return [Post(lambda: ray_cluster.hire(Worker, gpus=gpus), orders, changed) for _ in range(number)]
 
     return make

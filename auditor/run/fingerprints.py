@@ -22,7 +22,7 @@ def fingerprint(config: AuditConfig) -> str:
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
-    from auditor.agents.calls import review_prompt
+    from auditor.agents.call_builders import review_prompt
     from auditor.prompts import load_prompt
 
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
@@ -47,7 +47,7 @@ def fingerprint(config: AuditConfig) -> str:
 def _weighed(config: AuditConfig) -> list[object]:
     """What decides the log-probabilities, beside the config."""
     from auditor.prompts import load_prompt
-    from auditor.prompts.contrasts import load_contrasts
+    from auditor.prompts.sentence_pairs import load_contrasts
 
     return (
         [load_contrasts().model_dump(mode="json"), load_prompt("logprob.choice").user] if config.probes.logprob else []
@@ -57,7 +57,7 @@ def _weighed(config: AuditConfig) -> list[object]:
 def _compared(config: AuditConfig, folders: list[str]) -> list[object]:
     """What decides the comparisons, beside the config: their words, and the file of items where there is one."""
     from auditor.prompts import load_prompt
-    from auditor.prompts.comparing import load_comparing
+    from auditor.prompts.comparison_wording import load_comparing
 
     probe = config.probes.logic
     if probe is None:

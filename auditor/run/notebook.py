@@ -7,16 +7,16 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.errors import UsageError, did_you_mean
-from auditor.storage import audits, dump
+from auditor.storage import audits, table_dump
 from auditor.storage.database import Database
-from auditor.text import visible
+from auditor.text_safety import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from auditor.reports.measures import Estimate
-    from auditor.reports.model import Report
-    from auditor.reports.source import Source
+    from auditor.reports.measurement_schema import Estimate
+    from auditor.reports.report_schema import Report
+    from auditor.reports.report_source import Source
 
 Library = Literal["pandas", "polars"]
 
@@ -46,7 +46,7 @@ def frame(db: Database, audit_name: str, table: str, library: Library = "pandas"
         UsageError: there is no such table, or polars is not installed.
         StorageError: there is no such audit.
     """
-    stored = {d.name: d for d in dump.dumps()}
+    stored = {d.name: d for d in table_dump.dumps()}
     name = next((n for n in (table, table.removesuffix("s")) if n in stored), None)
     if table not in MEASURED and name is None:
         hint = did_you_mean(table, [*stored, *MEASURED], f"Known: {', '.join(sorted([*stored, *MEASURED]))}.")
@@ -58,7 +58,7 @@ def frame(db: Database, audit_name: str, table: str, library: Library = "pandas"
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _make(library, rows, columns, {})
     audit = audits.get(db, audit_name)
-    rows = [row for batch in dump.dump_rows(db, audit.id, name) for row in batch]
+    rows = [row for batch in table_dump.dump_rows(db, audit.id, name) for row in batch]
     kinds = {c.name: c.kind for c in stored[name].columns}
     return _make(library, rows, list(kinds), kinds)
 
@@ -113,9 +113,9 @@ def html_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
 def audit_html(db: Database, name: str) -> str:
     """An audit at a glance: how far it is, and how well each model agrees with people."""
     from auditor.reports.agreement.section import alignment
-    from auditor.reports.pages.numbers import count, interval, number
-    from auditor.reports.pages.words import span
-    from auditor.reports.source import load
+    from auditor.reports.pages.alignment_wording import span
+    from auditor.reports.pages.number_format import count, interval, number
+    from auditor.reports.report_source import load
 
     source = load(db, name)
     if source.survey.task is not None:
@@ -129,7 +129,7 @@ def audit_html(db: Database, name: str) -> str:
 
 
 def _task_html(source: Source) -> str:
-    from auditor.reports.pages.numbers import count
+    from auditor.reports.pages.number_format import count
     from auditor.reports.task.section import task
 
     part = task(source)
@@ -149,6 +149,6 @@ def _task_html(source: Source) -> str:
 
 
 def _figure(estimate: Estimate | None) -> list[str]:
-    from auditor.reports.pages.numbers import NONE, interval, number
+    from auditor.reports.pages.number_format import NONE, interval, number
 
     return [NONE, NONE] if estimate is None else [number(estimate.value), interval(estimate.ci_low, estimate.ci_high)]

@@ -19,10 +19,10 @@ from auditor.config.trust import collector
 from auditor.domain import Answer, Attempt, Call, Measure, Outcome
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import standard_name
-from auditor.storage.fresh import Reading
+from auditor.storage.new_results import Reading
 
 if TYPE_CHECKING:
-    from auditor.agents.context import Asker
+    from auditor.agents.run_context import Asker
 
 PROVIDERS = {
     "azure": "azure.ai.openai",
@@ -123,7 +123,7 @@ def opened(config: AuditConfig) -> Sink | None:
         return None
     load_extra("opentelemetry.sdk.trace", "telemetry")
     load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", "telemetry")
-    from auditor.run.otel import over_http
+    from auditor.run.opentelemetry_sink import over_http
 
     keys = {name: resolve_key(value) for name, value in section.headers.items()}
     return over_http(to, keys, ours=section.endpoint is not None)

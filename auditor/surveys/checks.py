@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from auditor.domain import Survey, SurveyCell
 from auditor.surveys.countries import country_code
-from auditor.surveys.facts import SurveyFacts
 from auditor.surveys.regions import region_of
+from auditor.surveys.survey_facts import SurveyFacts
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,8 +14,8 @@ from typing import Annotated
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from auditor.config.explaining import explain
-from auditor.config.phrasing import Wording
+from auditor.config.rephrasing import Wording
+from auditor.config.validation_messages import explain
 from auditor.errors import SurveyError
 from auditor.input_files import read_toml
 

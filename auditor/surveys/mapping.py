@@ -14,7 +14,7 @@ from typing import Annotated, Self
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from auditor.config.explaining import explain
+from auditor.config.validation_messages import explain
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.surveys.description import DATA, Description, Text

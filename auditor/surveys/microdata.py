@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
+from auditor.surveys.column_reader import Column, Value, read_columns
 from auditor.surveys.countries import country_code, country_name
-from auditor.surveys.files import Column, Value, read_columns
 from auditor.surveys.mapping import BLANK, Mapping, Scale, begins
 
 ANSWERED = -1

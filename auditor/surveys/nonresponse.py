@@ -7,7 +7,7 @@ from pathlib import Path
 from auditor.config import Nonresponse
 from auditor.domain import Survey
 from auditor.errors import SurveyError
-from auditor.surveys.facts import SurveyFacts, Treatment, load_facts, treated
+from auditor.surveys.survey_facts import SurveyFacts, Treatment, load_facts, treated
 
 
 def apply_nonresponse(survey: Survey, choice: Nonresponse, source: str | Path) -> Survey:

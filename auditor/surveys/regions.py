@@ -12,7 +12,7 @@ from auditor.domain import Grouping, Region, Survey
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.surveys.countries import DATA, country_code, country_key, known_codes
-from auditor.surveys.tables import read_rows
+from auditor.surveys.row_reader import read_rows
 
 SUFFIX = ".grouping.toml"
 DEFAULT = "western"

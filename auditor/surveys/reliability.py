@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.surveys.facts import Reliability
 from auditor.surveys.microdata import Microdata
+from auditor.surveys.survey_facts import Reliability
 
 Floats = NDArray[np.float64]
 SPLITS = 100

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from auditor.agents.blinding import author_names, blind, blind_within, without_authors
-from auditor.agents.giveaways import country_words, other_countries, topic_words
-from auditor.agents.languages import country_name, topic_in
+from auditor.agents.identifying_terms import country_words, other_countries, topic_words
+from auditor.agents.localization import country_name, topic_in
 from auditor.domain import LANGUAGES
 from auditor.surveys import load_survey
 

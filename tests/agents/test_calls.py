@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 
-from auditor.agents.calls import blinded, direct_call, fence, label, review_call
-from auditor.agents.eliciting import repair_call
-from auditor.agents.semantic.calls import answer_call, choice_call, pair_call, rule_call
-from auditor.agents.verdicts import shorter_call
+from auditor.agents.call_builders import blinded, direct_call, fence, label, review_call
+from auditor.agents.elicitation import repair_call
+from auditor.agents.semantic.call_builders import answer_call, choice_call, pair_call, rule_call
+from auditor.agents.verdict_parsing import shorter_call
 from auditor.config.probes import ReviewProbe
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Purpose, Task, TaskItem, Trace
 from auditor.surveys import load_survey

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.agents import cleaning
-from auditor.agents.calls import blinded, review_call
-from auditor.agents.cleaning import without_controls
+from auditor.agents import sanitizing
+from auditor.agents.call_builders import blinded, review_call
+from auditor.agents.sanitizing import without_controls
 from auditor.domain import Cell, Outcome, Trace
 from auditor.surveys import load_survey
 from tests.audits import config
@@ -128,10 +128,10 @@ PIECES = (
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
 @settings(max_examples=1500, deadline=None)
 def test_linear_patterns_take_out_what_the_plain_ones_do(text: str) -> None:
-    assert cleaning._without_speakers(text) == TURN.sub("", text)
-    assert cleaning._FENCE.sub("", text) == FENCE.sub("", text)
-    assert cleaning._BLOCKS.sub("", text) == BLOCKS.sub("", text)
-    assert cleaning._without_links(text) == LINKS.sub(r"\1", text)
+    assert sanitizing._without_speakers(text) == TURN.sub("", text)
+    assert sanitizing._FENCE.sub("", text) == FENCE.sub("", text)
+    assert sanitizing._BLOCKS.sub("", text) == BLOCKS.sub("", text)
+    assert sanitizing._without_links(text) == LINKS.sub(r"\1", text)
 
 
 REPEATED = [

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from auditor.agents.contrasts import comparisons, letters_apart, read_contrast
-from auditor.agents.scoring import logprob_scores
+from auditor.agents.cell_scoring import logprob_scores
+from auditor.agents.sentence_pairs import comparisons, letters_apart, read_contrast
 from auditor.config import ModelSection
 from auditor.domain import Answer, Cell, Contrast, Measure, Outcome
 

@@ -9,9 +9,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
-from auditor.agents.driving import resume
-from auditor.agents.memory import checkpointer
-from auditor.agents.state import State
+from auditor.agents.audit_state import State
+from auditor.agents.checkpoints import checkpointer
+from auditor.agents.graph_runner import resume
 from auditor.storage.database import Database, open_database
 
 THREAD = "1/2026-01-01"

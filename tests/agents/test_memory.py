@@ -10,9 +10,9 @@ import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
-from auditor.agents.memory import checkpointer
-from auditor.agents.state import Batch, State
-from auditor.agents.weighing import WeighBatch
+from auditor.agents.audit_state import Batch, State
+from auditor.agents.checkpoints import checkpointer
+from auditor.agents.logprob_scoring import WeighBatch
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config

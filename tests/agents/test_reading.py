@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.agents.reading import read_score, read_trace
-from auditor.agents.verdicts import cut_words, read_verdict
+from auditor.agents.answer_parsing import read_score, read_trace
+from auditor.agents.verdict_parsing import cut_words, read_verdict
 from auditor.domain import Answer, Cell, Outcome, Ruling, Trace
 
 CELL = Cell("Germany", "divorce")

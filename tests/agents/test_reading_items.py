@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.agents.reading_items import problem_of, read_item, read_line
+from auditor.agents.task_answer_parsing import problem_of, read_item, read_line
 from auditor.domain import Answer, AnswerKind, Outcome, Task, TaskItem
 
 CITIES = TaskItem("q", "?", options=("Paris", "Rome", "Oslo"))

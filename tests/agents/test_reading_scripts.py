@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.agents.reading import read_score, read_trace
+from auditor.agents.answer_parsing import read_score, read_trace
 from auditor.domain import Answer, Cell, Outcome
 
 ZEROS = {"ascii": "0", "arabic": "٠", "persian": "۰", "devanagari": "०", "full width": "０"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from auditor.agents.reading import is_refusal, read_score, read_trace, repaired, without_thinking
+from auditor.agents.answer_parsing import is_refusal, read_score, read_trace, repaired, without_thinking
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.prompts.refusals import load_refusals
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from auditor.agents.scoring import cell_score, self_consistencies
+from auditor.agents.cell_scoring import cell_score, self_consistencies
 from auditor.domain import Cell, Outcome, Trace
 
 WORDS = {"yes": (1.0, 0.0), "no": (0.0, 1.0), "half": (0.6, 0.8)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.settling import conflicts_of_methods, settled
+from auditor.agents.conflict_resolution import conflicts_of_methods, settled
 from auditor.config import AuditConfig, PanelSection
 from auditor.domain import (
     Cell,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.verdicts import read_verdict, shorter_call
+from auditor.agents.verdict_parsing import read_verdict, shorter_call
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
 from auditor.models.structured import TraceReview, response_format
 

@@ -13,8 +13,8 @@ import pydantic
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.config.expectations import fields_of, inner
-from auditor.config.explaining import explain
+from auditor.config.type_descriptions import fields_of, inner
+from auditor.config.validation_messages import explain
 
 Path = tuple[Any, ...]
 FOREIGN = re.compile(
@@ -82,10 +82,10 @@ def test_the_walk_sees_the_whole_schema() -> None:
 def _models() -> Iterator[type[pydantic.BaseModel]]:
     schema = AuditConfig.model_json_schema()["$defs"]
     import auditor.config as config
-    from auditor.config import phrasing, semantic
+    from auditor.config import rephrasing, semantic
 
     for name in schema:
-        yield next(getattr(module, name) for module in (config, phrasing, semantic) if hasattr(module, name))
+        yield next(getattr(module, name) for module in (config, rephrasing, semantic) if hasattr(module, name))
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))

@@ -16,12 +16,12 @@ import pytest
 from auditor import bootstrap, run_audit
 from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig, Limits, ModelSection
-from auditor.config.bindings import Binding, binding_to, parse_binding
+from auditor.config.credential_bindings import Binding, binding_to, parse_binding
 from auditor.config.trust import bindings_of, destinations, require_trust, trust, trust_file, trusted_bindings
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
-from auditor.experiments.judges import run_experiment
-from auditor.logic.rank import RankingWanted, rank_items
+from auditor.experiments.judge_tests import run_experiment
+from auditor.logic.ranking import RankingWanted, rank_items
 from auditor.models.gateway import Gateway
 from auditor.run import storage_url
 from auditor.storage.engine import named_servers

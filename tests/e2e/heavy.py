@@ -7,11 +7,11 @@ bootstrap.prepare()
 from instructor.processing import response  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 
-from auditor.agents import driving, rephrasing  # noqa: E402, F401
+from auditor.agents import graph_runner, rephrasing  # noqa: E402, F401
 from auditor.cli import app, progress  # noqa: E402, F401
-from auditor.models import batches, door, gateway  # noqa: E402, F401
+from auditor.models import batches, gateway, litellm_client  # noqa: E402, F401
 from auditor.reports import build  # noqa: E402, F401
-from auditor.reports.pages import summary  # noqa: E402, F401
-from auditor.run import replaying, running, telemetry  # noqa: E402, F401
+from auditor.reports.pages import run_summary  # noqa: E402, F401
+from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
 
-door.litellm()
+litellm_client.litellm()

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from auditor.agents.context import Silent
+from auditor.agents.run_context import Silent
 from auditor.config import AuditConfig, Price
+from auditor.cost_estimation.audit_estimate import estimate
 from auditor.errors import ModelSetupError
-from auditor.estimates.planned import estimate
-from auditor.reports.status import status_of
+from auditor.reports.audit_status import status_of
 from auditor.run import open_audit, planned_cells, planned_survey, run_audit
 from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database

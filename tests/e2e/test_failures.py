@@ -17,7 +17,7 @@ from auditor.domain import Decision, Outcome, Rating
 from auditor.exports.tables import export_paper, export_tables
 from auditor.reports.pages.render import render
 from auditor.review.export import write_ratings
-from auditor.review.weights import learnt_weights, weights_json
+from auditor.review.judge_weights import learnt_weights, weights_json
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

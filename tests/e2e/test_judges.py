@@ -8,10 +8,10 @@ import pytest
 from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
-from auditor.experiments.judges import run_experiment
-from auditor.reports.measures import Estimate
-from auditor.reports.model import Report
-from auditor.reports.panel.parts import FaultRow, GuessRow, JudgeRow, PositionRow, ShiftRow
+from auditor.experiments.judge_tests import run_experiment
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.panel.schema import FaultRow, GuessRow, JudgeRow, PositionRow, ShiftRow
+from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, error

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import canonical_json
-from auditor.reports.model import Report
+from auditor.reports.report_schema import Report
 from auditor.reports.verification import verify
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.agents.calls import blinded
-from auditor.agents.languages import check_languages
+from auditor.agents.call_builders import blinded
+from auditor.agents.localization import check_languages
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
 from auditor.reports.build import build_report
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import planned_survey, run_audit
 from auditor.storage import results
 from auditor.storage.audits import get

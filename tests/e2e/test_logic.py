@@ -12,7 +12,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Choice, Comparison, Outcome, Relation
 from auditor.errors import ConfigError
-from auditor.reports.logic.parts import LogicPart, LogicRow
+from auditor.reports.logic.schema import LogicPart, LogicRow
 from auditor.reports.pages.render import render
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, comparisons

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from auditor.errors import SurveyError
-from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit
 from auditor.surveys import load_facts
 from tests.audits import KEY, KEY_VARIABLE, config

@@ -12,10 +12,10 @@ import pytest
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
-from auditor.experiments.judges import run_experiment
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.status import status_of
+from auditor.experiments.judge_tests import run_experiment
+from auditor.reports.audit_status import status_of
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

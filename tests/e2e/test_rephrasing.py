@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.calls import blinded
+from auditor.agents.call_builders import blinded
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, planned_survey, run_audit
 from tests.audits import config
 from tests.fake_server import FakeServer

@@ -12,13 +12,13 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.config.semantic import SemanticProbe
 from auditor.errors import ConfigError, ImportFileError, UsageError
-from auditor.imports.answers import import_answers
+from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
-from auditor.reports.model import Report
+from auditor.reports.audit_status import status_of
 from auditor.reports.pages.render import render
-from auditor.reports.status import status_of
+from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
-from auditor.storage import audits, moral
+from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from auditor.storage.overview import overviews
 from auditor.tui.home import card
@@ -154,7 +154,7 @@ def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str
         assert row.ok + row.losses["refused"] == row.planned == 40
         assert row.rules_planned == row.ok
     with open_database(storage, create=False) as db:
-        answers = moral.answers(db, audits.get(db, "moral").id)
+        answers = semantic_results.answers(db, audits.get(db, "moral").id)
     assert all((a.text is None) == (a.outcome != "ok") for a in answers)
 
 
@@ -182,7 +182,7 @@ def test_imported_answers_score_as_those_that_were_asked(server: FakeServer, sto
     server.script = script
     run_audit(config(server.url), storage=storage)
     with open_database(storage, create=False) as db:
-        answers = moral.answers(db, audits.get(db, "moral").id)
+        answers = semantic_results.answers(db, audits.get(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
     before = len(server.requests)
@@ -308,7 +308,7 @@ def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
     run_audit(config(server.url, **probe), storage=storage)
     assert len(attempts) == 3  # asked again until there were enough, and no longer
     with open_database(storage, create=False) as db:
-        wordings = moral.wordings(db, audits.get(db, "moral").id)["book"]
+        wordings = semantic_results.wordings(db, audits.get(db, "moral").id)["book"]
     assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == good
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}

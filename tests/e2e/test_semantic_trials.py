@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from auditor.cost_estimation.audit_estimate import estimate
 from auditor.errors import ImportFileError, UsageError
-from auditor.estimates.planned import estimate
 from auditor.experiments.consistency import accuracy_trial, rule_trial, temperature_trial
-from auditor.experiments.judgements import people_trial
+from auditor.experiments.human_judgements import people_trial
 from auditor.models import weights
-from auditor.reports.measures import Estimate
+from auditor.reports.measurement_schema import Estimate
 from auditor.run import NO_SURVEY, open_audit, run_audit
-from auditor.storage import audits, moral
+from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
 from tests.fake_server import FakeServer, Reply, Request, completion
@@ -103,7 +103,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     server.script = script
     run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
     with open_database(storage, create=False) as db:
-        answers = moral.answers(db, audits.get(db, "moral").id)
+        answers = semantic_results.answers(db, audits.get(db, "moral").id)
     said = {(a.model, a.question, a.wording): a.text for a in answers}
     rows: list[list[object]] = [
         [rater, model, question, i, i + 1, "Y" if said[model, question, i] == said[model, question, i + 1] else "N"]
@@ -145,7 +145,7 @@ def test_judgements_that_cannot_be_used_say_where(
 
 
 def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    from auditor.imports.answers import import_answers
+    from auditor.imports.moral_answers import import_answers
 
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     import_answers(file, audit="given", storage=storage)

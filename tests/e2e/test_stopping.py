@@ -10,8 +10,8 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Trace, Verdict
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.status import status_of
+from auditor.reports.audit_status import status_of
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import AuditHandle, planned_survey, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

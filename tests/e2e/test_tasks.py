@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.domain import ConflictKind, Decision, Outcome
 from auditor.errors import UsageError
-from auditor.reports.pages.numbers import count, interval, number
+from auditor.reports.pages.number_format import count, interval, number
 from auditor.reports.pages.render import render
-from auditor.review.desk import Desk
+from auditor.review.session import Desk
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

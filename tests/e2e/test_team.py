@@ -18,11 +18,11 @@ from auditor.errors import StorageError
 from auditor.exports.tables import export_tables
 from auditor.reports.verification import verify
 from auditor.run import open_audit, run_audit
-from auditor.run.upgrading import upgrade_storage
-from auditor.storage import audits, chain, rating_log, reviews
+from auditor.run.storage_upgrade import upgrade_storage
+from auditor.storage import audits, hash_chain, rating_log, review_queue
+from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.roles import GRAPH_SCHEMA, roles_sql
-from auditor.storage.standing import QueueFilter
 from tests.audits import KEY, KEY_VARIABLE
 from tests.e2e.dying import run_until
 from tests.e2e.test_killed import small, timeless
@@ -119,7 +119,7 @@ def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Pos
     hashes, heads = [], []
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
         audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
-        keys = [key for key, _ in reviews.Queue(old, audit.id, "ada").keys(QueueFilter())]
+        keys = [key for key, _ in review_queue.Queue(old, audit.id, "ada").keys(QueueFilter())]
         for key in keys[:5]:
             rating_log.append(old, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, note="ß 😀"))
         copied(old, new)
@@ -128,7 +128,9 @@ def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Pos
             assert found.rows["rating"] == 5
             files = sorted((tmp_path / str(number)).iterdir())
             hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-            heads.append((chain.check(db), [k for k, _ in reviews.Queue(db, audit.id, "ada").keys(QueueFilter())]))
+            heads.append(
+                (hash_chain.check(db), [k for k, _ in review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())])
+            )
     assert hashes[0] == hashes[1]
     assert heads[0] == heads[1]
     assert heads[0][0].links == 5

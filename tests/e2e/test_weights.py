@@ -11,8 +11,8 @@ from auditor.config import AuditConfig
 from auditor.domain import ConflictState, Decision
 from auditor.metrics.conflict import settle
 from auditor.reports.pages.render import render
-from auditor.review.desk import Desk
-from auditor.review.weights import learnt_weights, weights_toml
+from auditor.review.judge_weights import learnt_weights, weights_toml
+from auditor.review.session import Desk
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.estimates.planned import estimate, estimate_of_audit
+from auditor.cost_estimation.audit_estimate import estimate, estimate_of_audit
 from auditor.reports.cost.forecast import Forecast, headline, page_of
 from auditor.run import planned_cells, planned_survey, run_audit
 from auditor.storage.database import open_database

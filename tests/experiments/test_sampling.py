@@ -11,7 +11,7 @@ from auditor.config import AuditConfig
 from auditor.domain import canonical_json
 from auditor.errors import UsageError
 from auditor.experiments.sampling import experiment_samples, experiment_temperature, variant
-from auditor.reports.pages.page import page_html
+from auditor.reports.pages.report_page import page_html
 from auditor.reports.sampling.page import page_of, round_steps
 from auditor.reports.sampling.section import _means, _subsampled
 from auditor.run import run_audit

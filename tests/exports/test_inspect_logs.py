@@ -23,7 +23,7 @@ from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.inspect_samples import Record, sample_of
 from auditor.run import open_audit
 from auditor.storage import audits, results
-from auditor.storage.exchanges import Exchange
+from auditor.storage.transcripts import Exchange
 from tests.made_logs import Made
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")

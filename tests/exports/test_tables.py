@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import export_tables, verify_tables
-from auditor.storage import dump
+from auditor.storage import table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import SCHEMA_VERSION, AnswerRow, RatingRow, TraceRow
@@ -70,7 +70,7 @@ def test_both_forms_hold_the_same(two: tuple[Database, Audit], tmp_path: Path) -
     db, audit = two
     export_tables(db, audit.name, tmp_path / "p")
     export_tables(db, audit.name, tmp_path / "j", "jsonl")
-    for table in dump.dumps():
+    for table in table_dump.dumps():
         rows = [json.loads(line) for line in (tmp_path / "j" / f"{table.name}.jsonl").read_text().splitlines()]
         assert pq.read_table(tmp_path / "p" / f"{table.name}.parquet").to_pylist() == rows
 

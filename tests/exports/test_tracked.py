@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from auditor.errors import UsageError
-from auditor.exports.tracked import runs_of
+from auditor.exports.tracker_runs import runs_of
 from auditor.reports.build import build_report
-from auditor.reports.model import Report
+from auditor.reports.report_schema import Report
 from tests.made_logs import Made
 
 

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from auditor.agents.reading import read_trace
+from auditor.agents.answer_parsing import read_trace
 from auditor.agents.recording import Book, Recording
 from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
 from auditor.domain import Answer, Call, Cell, Measure, Message, Purpose
 from auditor.errors import AuditorError
 from auditor.models.gateway import Gateway
-from auditor.models.likelihood import params_of
+from auditor.models.logprobs import params_of
 from auditor.run import planned_survey
 from auditor.run.batches import batching
-from auditor.storage import audits, chain
+from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AttemptRow
 from tests.audits import KEY_VARIABLE, config
@@ -278,7 +278,7 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
         text="\n".join(str(text) for text in [*shown, *(row["error"] for row in rows)] if text is not None),
         answer=answer,
         score=score,
-        broken=chain.check(db).broken,
+        broken=hash_chain.check(db).broken,
     )
 
 

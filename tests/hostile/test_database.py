@@ -21,11 +21,11 @@ from auditor.domain import Act, Decision
 from auditor.errors import StorageError
 from auditor.reports.verification import verify
 from auditor.run import run_audit
-from auditor.storage import audits, rating_log, reviews
+from auditor.storage import audits, rating_log, review_queue
 from auditor.storage.backup import copy_database
+from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import Saying
-from auditor.storage.standing import QueueFilter
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.commands import Done, auditor
 from tests.e2e.test_run import CALLS, config_file, stored
@@ -140,7 +140,7 @@ def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeSer
     run_audit(config(server.url), storage=url(path))
     with open_database(url(path)) as db:
         audit = audits.get(db, "scripted")
-        key, _ = next(iter(reviews.Queue(db, audit.id, "ada").keys(QueueFilter())))
+        key, _ = next(iter(review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())))
         shutil.move(path, tmp_path / "elsewhere.db")
         with pytest.raises(StorageError, match=r"not saved: the database audits\.db was deleted or moved"):
             rating_log.append(db, audit.id, key, "ada", Saying(Act.DECIDE, decision=Decision.LEFT))
@@ -393,7 +393,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def rate(db: Database, audit: audits.Audit) -> None:
     """Enough ratings that they need room."""
-    key, _ = next(iter(reviews.Queue(db, audit.id, "ada").keys(QueueFilter())))
+    key, _ = next(iter(review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())))
     rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="long " * 2**12))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.domain import Outcome, Ruling
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.recorded import import_traces, import_verdicts
+from auditor.imports.recorded_audits import import_traces, import_verdicts
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

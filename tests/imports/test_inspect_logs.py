@@ -10,8 +10,8 @@ import pytest
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.inspect_logs import inspect_answers
-from auditor.imports.logs import Keys
-from auditor.imports.recorded import import_traces
+from auditor.imports.recorded_answers import Keys
+from auditor.imports.recorded_audits import import_traces
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

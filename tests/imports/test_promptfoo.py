@@ -10,9 +10,9 @@ import pytest
 
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.logs import Form, Keys, recognise
 from auditor.imports.promptfoo import promptfoo_answers
-from auditor.imports.recorded import import_traces
+from auditor.imports.recorded_answers import Form, Keys, recognise
+from auditor.imports.recorded_audits import import_traces
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.logic.items import items_of
+from auditor.agents.logic.item_sets import items_of
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.comparisons import import_comparisons
-from auditor.imports.published import ItemRow, PeopleRow, read_published, write_published
+from auditor.imports.published_datasets import ItemRow, PeopleRow, read_published, write_published
 from auditor.run import open_audit
 
 

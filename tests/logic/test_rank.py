@@ -12,7 +12,7 @@ import pytest
 
 from auditor.config import AuditConfig, load_config
 from auditor.errors import UsageError
-from auditor.logic.rank import RankingWanted, rank_items
+from auditor.logic.ranking import RankingWanted, rank_items
 from auditor.run import run_audit
 from auditor.storage import audits, costs
 from auditor.storage.database import open_database

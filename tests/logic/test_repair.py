@@ -15,14 +15,14 @@ from auditor.domain import Relation
 from auditor.errors import UsageError
 from auditor.imports.comparisons import import_comparisons
 from auditor.logic.repair import flips, mend, outcomes, ratings, send_to_review, training_rows
-from auditor.logic.training import data_card, write_training
+from auditor.logic.training_data import data_card, write_training
 from auditor.metrics.preference import commutativity, negation_invariance, transitivity
 from auditor.run import open_audit
 from auditor.storage import audits, evidence, results
+from auditor.storage.conflict_status import ConflictKey, Standing
 from auditor.storage.database import Database, open_database
-from auditor.storage.reviews import Queue
-from auditor.storage.standing import ConflictKey, Standing
-from auditor.tui.plain import run_plain
+from auditor.storage.review_queue import Queue
+from auditor.tui.plain_text_app import run_plain
 from tests.imports.test_comparisons import written
 
 NAMES = list("abcdefghijkl")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.consistency import Consistency, consistency, weights
+from auditor.metrics.judge_consistency import Consistency, consistency, weights
 from auditor.metrics.logic import Answered
 
 N = 10

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from auditor.metrics.crossed_shares import CELLS, CROSSED, crossed_mean, crossed_share
 from auditor.metrics.proportion import proportion
+from auditor.metrics.two_way_means import CELLS, CROSSED, crossed_mean, crossed_share
 from tests.crossed import World
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from auditor.metrics.agreement import fleiss_kappa
-from auditor.metrics.flips import flips_by_cell
+from auditor.metrics.verdict_flips import flips_by_cell
 
 
 def test_one_verdict_a_cell_is_mcnemars_exact_test() -> None:

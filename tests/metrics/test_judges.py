@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.judges import (
+from auditor.metrics.judge_bias import (
     difference_of_paired_shares,
     difference_of_shares,
     drift,

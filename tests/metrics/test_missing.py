@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.missing import Bounds, gap_bounds, mae_bounds
+from auditor.metrics.missing_bounds import Bounds, gap_bounds, mae_bounds
 
 NAN = float("nan")
 

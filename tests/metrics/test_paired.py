@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from auditor.metrics.bootstrap import MAE, paired_interval
-from auditor.metrics.paired import error_bounds, paired_error
+from auditor.metrics.paired_errors import error_bounds, paired_error
 
 
 def test_is_the_paired_t_test_of_the_absolute_errors() -> None:

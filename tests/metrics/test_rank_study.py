@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from auditor.metrics.rank_study import rank_study
+from auditor.metrics.ranking_methods import rank_study
 
 
 def answers(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 
 from auditor.metrics.logic import Answered
 from auditor.metrics.ranking import repair
-from auditor.metrics.repairing import mending
+from auditor.metrics.repair_effect import mending
 
 N = 5
 TRUTH = (np.arange(N)[:, None] > np.arange(N)[None, :]).astype(float)

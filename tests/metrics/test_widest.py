@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.metrics.bootstrap import MAE, PEARSON, gap_interval
-from auditor.metrics.widest import widest_gap
+from auditor.metrics.max_gap import widest_gap
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.within import no_correlation, within_topics
+from auditor.metrics.within_topic import no_correlation, within_topics
 from tests.crossed import World
 
 

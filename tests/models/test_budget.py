@@ -15,10 +15,10 @@ from auditor.agents.recording import Book, Recording
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
 from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, Charge, charge_estimate, charge_usage
-from auditor.models.door import TokenPrice
+from auditor.models.dispatch import Sending
 from auditor.models.gateway import Gateway
+from auditor.models.litellm_client import TokenPrice
 from auditor.models.response_body import Usage
-from auditor.models.sending import Sending
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY_VARIABLE

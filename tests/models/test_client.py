@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from auditor import bootstrap
-from auditor.models.client import Client
+from auditor.models.http_client import Client
 from auditor.models.transport import Guarded
 from tests.fake_server import FakeServer, Reply, completion
 

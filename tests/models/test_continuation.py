@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
 
 from auditor.models.continuation import Scorer, load_scorer  # noqa: E402
-from auditor.prompts.contrasts import load_contrasts  # noqa: E402
+from auditor.prompts.sentence_pairs import load_contrasts  # noqa: E402
 
 ENDS = [f" {end}" for pair in load_contrasts().ends for end in pair]
 

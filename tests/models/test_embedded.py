@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from auditor.errors import ModelSetupError
-from auditor.models import embedded
-from auditor.models.embedded import EmbeddedServer, cores, endpoint, stop_all
+from auditor.models import embedded_server
+from auditor.models.embedded_server import EmbeddedServer, cores, endpoint, stop_all
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +82,7 @@ def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
     del smollm2
     first = endpoint("embedded/smollm2-135m")
     assert endpoint("smollm2-135m") == first
-    process = embedded._running["smollm2-135m", 0]._process
+    process = embedded_server._running["smollm2-135m", 0]._process
     assert process
     process.kill()
     process.wait()
@@ -90,14 +90,14 @@ def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
     assert second != first
     assert httpx.get(f"{second[0]}/models", headers={"Authorization": f"Bearer {second[1]}"}).status_code == 200
     stop_all()
-    assert not embedded._running
+    assert not embedded_server._running
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{second[0]}/models")
 
 
 BUSY = """
 import sys, threading, time, httpx
-from auditor.models.embedded import endpoint
+from auditor.models.embedded_server import endpoint
 url, key = endpoint("smollm2-135m")
 begun = threading.Semaphore(0)
 def ask():
@@ -168,7 +168,7 @@ def test_a_missing_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_cores_respect_a_containers_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr(embedded, "CPU_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(embedded_server, "CPU_QUOTA", tmp_path / "cpu.max")
     for quota, expected in (("max 100000", 8), ("250000 100000", 2), ("50000 100000", 1), ("9900000 100000", 8)):
         (tmp_path / "cpu.max").write_text(quota + "\n")
         assert cores() == expected

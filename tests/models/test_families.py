@@ -19,15 +19,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from auditor.config import Limits, ModelSection
-from auditor.config.signing import SIGNED, provider_of
+from auditor.config.signed_providers import SIGNED, provider_of
 from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
-from auditor.models import door
-from auditor.models.batches.dialect import Result
-from auditor.models.batches.offline import read
+from auditor.models import litellm_client
+from auditor.models.batches.call_translation import read
+from auditor.models.batches.provider import Result
 from auditor.models.endpoint import Endpoint
 from auditor.models.gateway import Gateway
-from auditor.models.likelihood import params_of
+from auditor.models.logprobs import params_of
 from auditor.models.transport import MAX_BYTES
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import NEVER, FakeServer, Reply, Request, completion
@@ -238,13 +238,13 @@ async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
 async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> None:
     raw = NOT_JSON[name][0] if name in NOT_JSON else json.dumps(NO_ANSWER[name]).encode()
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 50})
-    door.open_client()
+    litellm_client.open_client()
     try:
         reply = await read(
             Endpoint("openai/x", "http://127.0.0.1:9/v1", None), call, Result(call.key, 200, raw), number=1, timeout_s=9
         )
     finally:
-        await door.close_clients()
+        await litellm_client.close_clients()
     assert reply.failure is not None
     assert (reply.answer.outcome, reply.failure.retry, reply.failure.blocks) == (Outcome.SERVER_ERROR, True, False)
     assert [a.http_status for a in reply.answer.attempts] == [200]
@@ -371,6 +371,6 @@ async def test_litellms_own_search_for_secrets_is_off(server: FakeServer) -> Non
     from litellm._logging import redact_secrets
     from litellm.litellm_core_utils import exception_mapping_utils
 
-    door.litellm()
+    litellm_client.litellm()
     assert redact_secrets("Bearer abcdefghijklmnop") == "Bearer abcdefghijklmnop"
     assert vars(exception_mapping_utils)["_ENABLE_SECRET_REDACTION"] is False

@@ -17,10 +17,10 @@ import pytest
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, Interrupted, ModelSetupError
-from auditor.models import door
+from auditor.models import litellm_client
 from auditor.models.gateway import Gateway
-from auditor.models.helper import RETURNED, Returned
-from auditor.models.requests import Reply as Answered
+from auditor.models.helper_process import RETURNED, Returned
+from auditor.models.provider_request import Reply as Answered
 from auditor.storage import ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE
@@ -401,16 +401,16 @@ async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: 
     assert {a.outcome for a in got} == {Outcome.OK}
 
 
-@pytest.mark.parametrize("provider", sorted(door.AT_ONCE))
+@pytest.mark.parametrize("provider", sorted(litellm_client.AT_ONCE))
 async def test_a_request_is_built_without_waiting_for_anybody(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    door.open_client()
+    litellm_client.open_client()
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a server was asked while the event loop stood still")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    request = door.complete(
+    request = litellm_client.complete(
         model=f"{provider}/m",
         messages=[{"role": "user", "content": "hi"}],
         api_key=KEY,
@@ -424,7 +424,7 @@ async def test_a_request_is_built_without_waiting_for_anybody(provider: str, mon
     assert not sending.done() or "stood still" not in str(sending.exception())
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
-    await door.close_clients()
+    await litellm_client.close_clients()
 
 
 async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:

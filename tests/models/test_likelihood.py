@@ -12,7 +12,7 @@ import pytest
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
-from auditor.models.likelihood import measures, params_of
+from auditor.models.logprobs import measures, params_of
 from tests.fake_server import FakeServer, Reply, Request, completion, error
 
 ENDS = (" always justifiable", " never justifiable", " right", " wrong")

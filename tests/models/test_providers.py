@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.providers import GUARDED, UNBOUND, UNGUARDED, refusal
-from auditor.config.signing import SIGNED, provider_of
+from auditor.config.signed_providers import SIGNED, provider_of
+from auditor.config.supported_providers import GUARDED, UNBOUND, UNGUARDED, refusal
 from auditor.config.trust import require_trust
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
-from auditor.models import door
+from auditor.models import litellm_client
 from auditor.models.endpoint import Endpoint
-from auditor.models.requests import request
+from auditor.models.provider_request import request
 from auditor.models.transport import STAND_IN
 from tests.audits import KEY, config
 from tests.fake_server import completion
@@ -62,7 +62,7 @@ def providers() -> set[str]:
     """Every provider that litellm knows."""
     from litellm.types.utils import LlmProviders
 
-    listed = {str(getattr(name, "value", name)) for name in door.litellm().provider_list}
+    listed = {str(getattr(name, "value", name)) for name in litellm_client.litellm().provider_list}
     return listed | {provider.value for provider in LlmProviders}
 
 
@@ -75,7 +75,7 @@ async def test_each_provider_speaks_through_the_guard_or_is_refused(
     connections: list[object], sent: list[httpx.Request]
 ) -> None:
     token, faults = STAND_IN.get(), dict[str, Any]()
-    door.open_client()
+    litellm_client.open_client()
     try:
         for name in sorted(providers() - ELSEWHERE):
             if refusal(name) is not None:
@@ -89,7 +89,7 @@ async def test_each_provider_speaks_through_the_guard_or_is_refused(
             if not seen or connections:
                 faults[name] = (seen, list(connections))
     finally:
-        await door.close_clients()
+        await litellm_client.close_clients()
     assert faults == {}
 
 
@@ -114,11 +114,11 @@ async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
     with pytest.raises(ConfigError, match=f"'{provider}' opens connections past") as refused:
         require_trust(audit_of(f"{provider}/http://evil.example.org/x"))
     assert "openai/MODEL with api_base" in (refused.value.mend or "")
-    door.open_client()
+    litellm_client.open_client()
     try:
         await ask(f"{provider}/x", "https://stand-in.example.org/v1")
     finally:
-        await door.close_clients()
+        await litellm_client.close_clients()
     assert sent == []  # so it could not be allowed
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.record import altered, recorded, redacted_body
+from auditor.models.exchange_record import altered, recorded, redacted_body
 from auditor.models.transport import KEPT_BYTES, Wire
 from auditor.redaction import remember
 from tests.audits import KEY

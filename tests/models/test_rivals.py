@@ -8,7 +8,7 @@ import pytest
 
 from auditor.errors import ModelSetupError
 from auditor.models.embeddings import Encoder, load_encoder
-from auditor.models.rivals import bertscore, bleu, check_rivals, measures, rouge_l
+from auditor.models.text_similarity import bertscore, bleu, check_rivals, measures, rouge_l
 
 TEXTS = ("You should keep a promise that you gave.", "Keeping promises is right.", "Bread is cheap in the market.")
 

@@ -12,9 +12,9 @@ import pytest
 
 from auditor.config import ModelSection
 from auditor.domain import Call, Message, Purpose
-from auditor.models import door, shapes
+from auditor.models import litellm_client, request_cache
 from auditor.models.endpoint import resolve
-from auditor.models.requests import request
+from auditor.models.provider_request import request
 from auditor.models.structured import SCHEMAS, response_format
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion, error
@@ -41,9 +41,9 @@ WORDS = (
 
 @pytest.fixture(autouse=True)
 async def clients() -> AsyncIterator[None]:
-    door.open_client()
+    litellm_client.open_client()
     yield
-    await door.close_clients()
+    await litellm_client.close_clients()
 
 
 def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
         {"top_p": 0.9},
     ]
     seeds: list[dict[str, Any]] = (
-        [{"seed": s} for s in (0, 1, 2**40)] if "seed" in door.supported_params(model) else [{}]
+        [{"seed": s} for s in (0, 1, 2**40)] if "seed" in litellm_client.supported_params(model) else [{}]
     )
     return [
         {**usual, "messages": [dict(m) for m in words], **shape, **seed}
@@ -89,32 +89,32 @@ async def test_what_goes_out_is_what_litellm_makes_by_itself(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     server.script = lambda _: form(model)
-    first = [(await door.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
+    first = [(await litellm_client.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
     by_shape = [seen(r) for r in server.requests]
     server.requests.clear()
-    monkeypatch.setattr(shapes, "sent", lambda *_: None)
-    second = [(await door.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
+    monkeypatch.setattr(request_cache, "sent", lambda *_: None)
+    second = [(await litellm_client.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
     assert by_shape == [seen(r) for r in server.requests]
     assert len(by_shape) == len(asked(server, model))
     assert first == second
-    assert all(str(shapes.MARK) not in str(body) for _, body, _ in by_shape)
+    assert all(str(request_cache.MARK) not in str(body) for _, body, _ in by_shape)
 
 
 @pytest.mark.parametrize("model", KEPT)
 async def test_litellm_makes_each_shape_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     server.script = lambda _: form(model)
-    ask, build, log = door._beneath()
+    ask, build, log = litellm_client._beneath()
     made: list[str] = []
 
     def counting(**asked_for: Any) -> Any:
         made.append(asked_for["model"])
         return build(**asked_for)
 
-    monkeypatch.setattr(door, "_beneath", lambda: (ask, counting, log))
+    monkeypatch.setattr(litellm_client, "_beneath", lambda: (ask, counting, log))
     requests = asked(server, model)
     for one in requests:
-        await door.complete(**one)
-    seeded = 2 if "seed" in door.supported_params(model) else 1
+        await litellm_client.complete(**one)
+    seeded = 2 if "seed" in litellm_client.supported_params(model) else 1
     assert len(made) == 3 * 2 * seeded  # kinds of parameters, of roles, with a seed and without
     assert len(server.requests) == len(requests)
 
@@ -125,9 +125,9 @@ async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pyte
     told = []
     for shaped in (True, False):
         if not shaped:
-            monkeypatch.setattr(shapes, "sent", lambda *_: None)
+            monkeypatch.setattr(request_cache, "sent", lambda *_: None)
         with pytest.raises(Exception, match="here is why") as raised:
-            await door.complete(**asked(server, KEPT[0])[0])
+            await litellm_client.complete(**asked(server, KEPT[0])[0])
         found = raised.value
         headers = {k.lower(): v for k, v in (getattr(found, "litellm_response_headers", None) or {}).items()}
         told.append((type(found), str(found), getattr(found, "status_code", None), headers.get("retry-after")))
@@ -139,8 +139,8 @@ async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> Non
     """A shape that litellm refuses is refused again, in its own words, for each request."""
     refused = {**asked(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
     for _ in range(2):
-        with pytest.raises(door.litellm().UnsupportedParamsError, match="logit_bias"):
-            await door.complete(**refused)
+        with pytest.raises(litellm_client.litellm().UnsupportedParamsError, match="logit_bias"):
+            await litellm_client.complete(**refused)
     assert not server.requests
 
 
@@ -150,7 +150,7 @@ async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
 ) -> None:
     """As words, or beside the parameters: then each request is made anew, and has its own seed."""
     server.script = lambda _: form(KEPT[0])
-    ask, build, log = door._beneath()
+    ask, build, log = litellm_client._beneath()
 
     def elsewhere(**given: Any) -> Any:
         seed = given.pop("seed")
@@ -158,11 +158,11 @@ async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
             **given, user=written.format(seed) if isinstance(written, str) else "x", extra_headers={"x-seed": f"{seed}"}
         )
 
-    monkeypatch.setattr(door, "_beneath", lambda: (ask, elsewhere, log))
+    monkeypatch.setattr(litellm_client, "_beneath", lambda: (ask, elsewhere, log))
     for seed in (1, 2):
-        await door.complete(**{**asked(server, KEPT[0])[0], "seed": seed})
+        await litellm_client.complete(**{**asked(server, KEPT[0])[0], "seed": seed})
     assert [r.headers["x-seed"] for r in server.requests] == ["1", "2"]
-    assert list(shapes._shapes.values()) == [None]
+    assert list(request_cache._shapes.values()) == [None]
 
 
 async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,11 +188,11 @@ async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch
 
 
 async def test_no_more_shapes_are_kept_than_a_run_has(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "MOST", 3)
+    monkeypatch.setattr(request_cache, "MOST", 3)
     server.script = lambda _: form(KEPT[0])
     for tokens in range(1, 9):
-        await door.complete(**{**asked(server, KEPT[0])[0], "max_tokens": tokens})
-        assert len(shapes._shapes) <= 3
+        await litellm_client.complete(**{**asked(server, KEPT[0])[0], "max_tokens": tokens})
+        assert len(request_cache._shapes) <= 3
     assert [r.body["max_tokens"] for r in server.requests] == list(range(1, 9))
-    await door.close_clients()
-    assert not shapes._shapes
+    await litellm_client.close_clients()
+    assert not request_cache._shapes

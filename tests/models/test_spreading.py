@@ -20,12 +20,12 @@ import pytest
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Attempt, Body, Call, Cell, Measure, Message, Outcome, Purpose
 from auditor.errors import AuditorError
-from auditor.models import spreading
+from auditor.models import multiprocess_dispatch
+from auditor.models.dispatch import Sending
 from auditor.models.gateway import Gateway
-from auditor.models.helper import CONFIG, PARCEL, RETURNED, HelperConfig, Parcel, Returned, framed
-from auditor.models.requests import Reply
-from auditor.models.sending import Sending
-from auditor.models.spreading import Spreading, helpers_for
+from auditor.models.helper_process import CONFIG, PARCEL, RETURNED, HelperConfig, Parcel, Returned, framed
+from auditor.models.multiprocess_dispatch import Spreading, helpers_for
+from auditor.models.provider_request import Reply
 from auditor.redaction import remember
 from auditor.run import run_audit
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -76,8 +76,8 @@ async def helped(server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: i
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let helpers begin with the first request."""
-    monkeypatch.setattr(spreading, "LOOK_EVERY_S", 0.0)
-    monkeypatch.setattr(spreading, "BUSY", 0.0)
+    monkeypatch.setattr(multiprocess_dispatch, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(multiprocess_dispatch, "BUSY", 0.0)
 
 
 def timeless(reply: Reply) -> Reply:
@@ -161,13 +161,13 @@ def helper_of(parent: int) -> int:
     for folder in Path("/proc").iterdir():
         with suppress(OSError):  # others end meanwhile
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if b"auditor.models.helper" in words and f" {parent} " in (folder / "stat").read_text():
+            if b"auditor.models.helper_process" in words and f" {parent} " in (folder / "stat").read_text():
                 return int(folder.name)
     raise AssertionError("no process helps")
 
 
 async def test_a_helper_that_hangs_is_given_up(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spreading, "GRACE_S", 0.5)
+    monkeypatch.setattr(multiprocess_dispatch, "GRACE_S", 0.5)
     async with helped(server, monkeypatch) as sender:
         os.kill(helper_of(os.getpid()), signal.SIGSTOP)
         reply = await sender.send(question(1), 1, 0.1)
@@ -198,7 +198,7 @@ async def test_large_answers_do_not_hold_up_the_end(server: FakeServer, monkeypa
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
         await sender.close()
-        assert time.monotonic() - began < spreading.GRACE_S
+        assert time.monotonic() - began < multiprocess_dispatch.GRACE_S
 
 
 async def test_a_helper_that_cannot_begin_is_done_without(
@@ -217,7 +217,7 @@ async def test_a_helper_that_cannot_begin_is_done_without(
 
 
 def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
-    command = [sys.executable, "-m", "auditor.models.helper"]
+    command = [sys.executable, "-m", "auditor.models.helper_process"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -240,9 +240,9 @@ def test_an_audit_from_several_processes_is_that_from_one(
 ) -> None:
     at_once(monkeypatch)
     gone = []
-    kept = spreading.Helper.send
+    kept = multiprocess_dispatch.Helper.send
 
-    async def send(self: spreading.Helper, call: Call, number: int, limit_s: float | None) -> Reply | None:
+    async def send(self: multiprocess_dispatch.Helper, call: Call, number: int, limit_s: float | None) -> Reply | None:
         gone.append(call.key)
         return await kept(self, call, number, limit_s)
 
@@ -252,7 +252,7 @@ def test_an_audit_from_several_processes_is_that_from_one(
         return await original(self, call, number, limit_s)
 
     original = Spreading.send
-    monkeypatch.setattr(spreading.Helper, "send", send)
+    monkeypatch.setattr(multiprocess_dispatch.Helper, "send", send)
     monkeypatch.setattr(Spreading, "send", patient)
     for storage, processes in zip(both, (1, 3), strict=True):
         run_audit(config(server.url, run={"processes": processes}), storage=storage)
@@ -266,14 +266,14 @@ def test_an_audit_from_several_processes_is_that_from_one(
 async def test_helpers_begin_where_the_event_loop_can_do_no_more(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spreading, "LOOK_EVERY_S", 0.5)
+    monkeypatch.setattr(multiprocess_dispatch, "LOOK_EVERY_S", 0.5)
     sender = Spreading([section(server)], 1)
     try:
         await asyncio.sleep(0.6)
         await sender.send(question(1), 1, 60.0)
         assert not sender._running
         monkeypatch.setattr(
-            spreading, "BUSY", 0.05
+            multiprocess_dispatch, "BUSY", 0.05
         )  # a share that a loop which only computes has on a full machine too
         until = time.monotonic() + 0.6
         while time.monotonic() < until:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.models.door import without_keywords
+from auditor.models.litellm_client import without_keywords
 from auditor.models.structured import SCHEMAS, MoralJudgement, TraceReview, read, response_format, with_choices
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")

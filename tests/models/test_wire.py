@@ -11,7 +11,7 @@ import pytest
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
-from auditor.models.likelihood import params_of
+from auditor.models.logprobs import params_of
 from auditor.models.responses import storable
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion

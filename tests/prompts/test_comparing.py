@@ -4,7 +4,7 @@ import pytest
 
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
-from auditor.prompts.comparing import load_comparing
+from auditor.prompts.comparison_wording import load_comparing
 
 CRITERIA = {"acceptability", "preference", "relevance", "temporal", "causal"}
 

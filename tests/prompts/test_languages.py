@@ -4,11 +4,11 @@ import csv
 
 import pytest
 
-from auditor.agents.languages import question
-from auditor.agents.reading import read_score
+from auditor.agents.answer_parsing import read_score
+from auditor.agents.localization import question
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
-from auditor.prompts.languages import country_in, load_words
+from auditor.prompts.survey_translations import country_in, load_words
 from auditor.surveys import country_code, load_survey
 from auditor.surveys.countries import DATA
 from auditor.surveys.languages import native_languages

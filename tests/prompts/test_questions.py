@@ -8,7 +8,7 @@ import pytest
 
 from auditor.domain.semantic import FOUNDATIONS
 from auditor.errors import ConfigError
-from auditor.prompts.questions import built_in_questions, parse_questions
+from auditor.prompts.moral_questions import built_in_questions, parse_questions
 
 QUESTIONS = built_in_questions()
 

@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from auditor.agents.reading import read_score, read_trace
+from auditor.agents.answer_parsing import read_score, read_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.prompts import load_prompt
 from auditor.prompts.loader import PLACEHOLDER

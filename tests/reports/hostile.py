@@ -19,7 +19,7 @@ from auditor.domain import (
     canonical_json,
 )
 from auditor.reports.build import build_report
-from auditor.reports.model import Report
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 

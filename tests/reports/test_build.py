@@ -14,7 +14,7 @@ from auditor.domain import Cell, CellScore, Outcome
 from auditor.errors import StorageError
 from auditor.metrics.proportion import proportion
 from auditor.reports.build import build_report
-from auditor.reports.model import Report
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database

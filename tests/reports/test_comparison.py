@@ -28,9 +28,9 @@ from auditor.domain import (
 from auditor.errors import UsageError
 from auditor.metrics.bootstrap import holm
 from auditor.reports.comparison.compare import compare
-from auditor.reports.comparison.page import page_of
-from auditor.reports.comparison.series import target
-from auditor.reports.pages.page import page_html, page_markdown
+from auditor.reports.comparison.comparison_page import page_of
+from auditor.reports.comparison.series_pairs import target
+from auditor.reports.pages.report_page import page_html, page_markdown
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

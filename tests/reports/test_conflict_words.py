@@ -6,9 +6,9 @@ from typing import Literal
 
 import pytest
 
-from auditor.reports.conflicts import words as conflict_words
-from auditor.reports.estimates import share_of
-from auditor.reports.model import KindRow, Report, VotingPart
+from auditor.reports.conflicts import wording as conflict_words
+from auditor.reports.estimate_conversion import share_of
+from auditor.reports.report_schema import KindRow, Report, VotingPart
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
 

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
+from auditor.reports.audit_status import status_of
 from auditor.reports.build import build_report
 from auditor.reports.conflicts import section as module
-from auditor.reports.cost.words import cost
-from auditor.reports.model import Report
-from auditor.reports.pages.numbers import usd
-from auditor.reports.status import status_of
+from auditor.reports.cost.wording import cost
+from auditor.reports.pages.number_format import usd
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -9,16 +9,16 @@ import pytest
 
 from auditor.config import AuditConfig, CheckSection
 from auditor.domain import Outcome
-from auditor.imports.recorded import import_scores as import_file
-from auditor.imports.recorded import import_traces
+from auditor.imports.recorded_audits import import_scores as import_file
+from auditor.imports.recorded_audits import import_traces
 from auditor.reports.build import build_report
-from auditor.reports.gates.gates import check
-from auditor.reports.model import Report
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.pages.words import signs
+from auditor.reports.gates.gate_check import check
+from auditor.reports.pages.alignment_wording import signs
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.report_schema import Report
 from auditor.reports.verification import verify
-from auditor.storage import audits, results, tallies
+from auditor.storage import audits, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import AnswerRow, AuditRow, TraceRow
@@ -80,7 +80,7 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     row = table_of(AuditRow)
     changed = row.update().values(config=config.model_copy(update={"probes": probes}).model_dump_json())
     db.write(lambda connection: connection.execute(changed))
-    scored = sum(1 for t in tallies.trace_tallies(db, audit.id) if t.outcome == "ok" and t.model == "alder")
+    scored = sum(1 for t in count_queries.trace_tallies(db, audit.id) if t.outcome == "ok" and t.model == "alder")
     report = build_report(db, "few")
     alder = next(r for r in report.coverage.models if r.stage == "review" and r.name == "alder")
     # More verdicts are there than this plan asks for; what is there counts.

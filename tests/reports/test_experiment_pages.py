@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.errors import UsageError
 from auditor.reports.experiments import consistency_pages as consistency
-from auditor.reports.experiments import judges_pages as judges
-from auditor.reports.measures import Estimate
-from auditor.reports.model import Report
-from auditor.reports.pages.page import Page, page_html, page_markdown
-from auditor.reports.panel.parts import FaultRow, PositionRow, SelfRow, ShiftRow
-from auditor.reports.semantic.trials import AccuracyRow, CorrelationRow, PeoplePart, RuleRow, TemperatureRow
+from auditor.reports.experiments import judge_pages as judges
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.report_page import Page, page_html, page_markdown
+from auditor.reports.panel.schema import FaultRow, PositionRow, SelfRow, ShiftRow
+from auditor.reports.report_schema import Report
+from auditor.reports.semantic.experiment_schema import AccuracyRow, CorrelationRow, PeoplePart, RuleRow, TemperatureRow
 from auditor.storage.database import open_database
 from tests.population import populate
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from auditor.config import CheckSection
-from auditor.reports.gates.gates import Verdict, check
-from auditor.reports.model import Report
-from auditor.reports.pages import words
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.pages.paper import paper_files
-from auditor.reports.pages.summary import COLUMNS, summary_rows
+from auditor.reports.gates.gate_check import Verdict, check
+from auditor.reports.pages import alignment_wording
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.pages.paper_tables import paper_files
+from auditor.reports.pages.run_summary import COLUMNS, summary_rows
+from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 
@@ -32,7 +32,7 @@ def few(db: Database) -> Report:
 def test_words_do_not_judge_it(few: Report) -> None:
     [row] = few.alignment
     assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
-    found = words.answer(row)
+    found = alignment_wording.answer(row)
     assert found.kind == "unknown"
     assert "no interval: an interval needs 5 countries and topics" in found.text
     assert row.crossed_p_value is None

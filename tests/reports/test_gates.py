@@ -8,11 +8,11 @@ import pytest
 
 from auditor.config import AuditConfig, CheckSection
 from auditor.errors import UsageError
-from auditor.reports.coverage.served import ServedRow
-from auditor.reports.gates.gates import Verdict, check, thresholds
-from auditor.reports.gates.text import check_markdown, junit
-from auditor.reports.model import Report
-from auditor.reports.pages.words import span
+from auditor.reports.coverage.model_versions import ServedRow
+from auditor.reports.gates.ci_formats import check_markdown, junit
+from auditor.reports.gates.gate_check import Verdict, check, thresholds
+from auditor.reports.pages.alignment_wording import span
+from auditor.reports.report_schema import Report
 from tests.audits import config
 
 

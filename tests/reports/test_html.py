@@ -9,8 +9,8 @@ import pytest
 
 from auditor.domain import Cell, CellScore, Outcome
 from auditor.reports.build import build_report
-from auditor.reports.model import Report
-from auditor.reports.pages.html import render_html
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.population import populate
@@ -219,7 +219,7 @@ def _luminance(colour: str) -> float:
 
 
 def test_names_from_right_to_left_leave_the_figures_beside_them_in_place() -> None:
-    from auditor.reports.pages.html import _told
+    from auditor.reports.pages.html_report import _told
 
     assert _told("valid of نموذج-أ (59%), b (61%)") == "valid of <bdi>نموذج-أ</bdi> (59%), b (61%)"
     assert _told("العالم العربي less أوروبا") == "<bdi>العالم العربي</bdi> less <bdi>أوروبا</bdi>"

@@ -6,10 +6,10 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from auditor.reports.model import Report
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.pages.markdown_text import escape, quote
-from auditor.reports.pages.numbers import number
+from auditor.reports.pages.markdown_format import escape, quote
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.pages.number_format import number
+from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from tests.reports.hostile import EVIL, hostile_report
 

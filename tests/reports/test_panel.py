@@ -12,13 +12,13 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 
 from auditor.domain import Cell, CellScore, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.reports.build import build_report
-from auditor.reports.experiments.judges import drift_rows, holdout_experiment
-from auditor.reports.measures import Estimate
-from auditor.reports.model import Report
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.experiments.judge_experiments import drift_rows, holdout_experiment
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.reports.panel.certificate import certificate
 from auditor.reports.panel.tables import panel_tables
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -108,7 +108,7 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
 
 def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None:
     """r = 0.39 over 20 models has the interval [-0.06, 0.71]."""
-    from auditor.reports.panel.judging import peer_alignment
+    from auditor.reports.panel.judge_statistics import peer_alignment
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=20)

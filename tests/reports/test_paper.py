@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from auditor.reports.model import Report
-from auditor.reports.pages.paper import PaperTable, paper_csv, paper_files, paper_latex, paper_tables, tex
+from auditor.reports.pages.paper_tables import PaperTable, paper_csv, paper_files, paper_latex, paper_tables, tex
+from auditor.reports.report_schema import Report
 
 
 def test_every_table_of_the_paper_is_there(report: Report) -> None:

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, Rating
-from auditor.reports.conflicts.people import settled
+from auditor.reports.conflicts.human_ratings import settled
 from auditor.storage import results
 from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import Standing
 from auditor.storage.database import Database
-from auditor.storage.reviews import Queue
-from auditor.storage.standing import Standing
+from auditor.storage.review_queue import Queue
 from tests.population import populate
 
 CELL = Cell("Egypt", "divorce")

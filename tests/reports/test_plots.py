@@ -11,8 +11,8 @@ import pytest
 import vl_convert
 
 from auditor.errors import UsageError
-from auditor.reports.model import Report
-from auditor.reports.pages.plots import Form, plots, standalone, write_plots
+from auditor.reports.pages.plot_export import Form, plots, standalone, write_plots
+from auditor.reports.report_schema import Report
 
 
 def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_pictures_are_drawn_as_png_and_pdf(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form, magic: bytes
 ) -> None:
     one = dict(plots(report))["agreement"]
-    monkeypatch.setattr("auditor.reports.pages.plots.plots", lambda _: [("agreement", one)])
+    monkeypatch.setattr("auditor.reports.pages.plot_export.plots", lambda _: [("agreement", one)])
     [path] = write_plots(report, tmp_path, form)
     assert path.name == f"agreement.{form}"
     assert path.read_bytes().startswith(magic)

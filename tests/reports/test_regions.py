@@ -9,10 +9,10 @@ import pytest
 
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.build import build_report
-from auditor.reports.model import Report
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.pages.words import signs
+from auditor.reports.pages.alignment_wording import signs
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.surveys import grouped

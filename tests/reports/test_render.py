@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.reports.model import Report
+from auditor.reports.audit_status import status_of
+from auditor.reports.json_schema import schema_text
 from auditor.reports.pages.render import render
-from auditor.reports.pages.summary import summary_columns, summary_rows
-from auditor.reports.schema import schema_text
-from auditor.reports.status import status_of
+from auditor.reports.pages.run_summary import summary_columns, summary_rows
+from auditor.reports.report_schema import Report
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -38,7 +38,7 @@ def test_unknown_form(report: Report) -> None:
 
 
 def test_the_schema_in_docs_is_current() -> None:
-    mend = "run: python -m auditor.reports.schema > docs/report.schema.json"
+    mend = "run: python -m auditor.reports.json_schema > docs/report.schema.json"
     assert SCHEMA.read_text(encoding="utf-8") == schema_text(), mend
 
 

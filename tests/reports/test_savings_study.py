@@ -6,8 +6,8 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.reports.cost.study import page_of, study
-from auditor.reports.pages.page import render_page
+from auditor.reports.cost.savings_study import page_of, study
+from auditor.reports.pages.report_page import render_page
 from auditor.storage import audits
 from auditor.storage.database import Database
 from tests.population import populate

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from auditor.cli.app import app
+from auditor.reports.audit_status import status_of
 from auditor.reports.build import build_report
-from auditor.reports.coverage.served import ServedRow, drifted, remarks
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.status import status_of
+from auditor.reports.coverage.model_versions import ServedRow, drifted, remarks
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database

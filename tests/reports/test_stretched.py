@@ -9,12 +9,12 @@ from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
 from auditor.reports.agreement.tiers import preference
 from auditor.reports.build import build_report
-from auditor.reports.gates.gates import CheckResult, Verdict, check
-from auditor.reports.gates.text import check_markdown, junit
-from auditor.reports.model import Report
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
-from auditor.reports.pages.paper import paper_files
+from auditor.reports.gates.ci_formats import check_markdown, junit
+from auditor.reports.gates.gate_check import CheckResult, Verdict, check
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.pages.paper_tables import paper_files
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

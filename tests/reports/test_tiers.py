@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.reports.agreement.tiers import ALL, TiersPart, preference
-from auditor.reports.pages.html import render_html
+from auditor.reports.pages.html_report import render_html
 from auditor.storage.database import Database
 from tests.population import COUNTRIES, TOPICS
 from tests.reports.conftest import import_scores

@@ -6,8 +6,8 @@ import pytest
 
 from auditor.domain import Cell, CellScore, Measure
 from auditor.reports.build import build_report
-from auditor.reports.model import Report
 from auditor.reports.pages.render import render
+from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

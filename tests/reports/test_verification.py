@@ -13,7 +13,7 @@ from auditor import run_audit
 from auditor.domain import Cell, Decision, Outcome, Rating
 from auditor.reports.verification import verify
 from auditor.run import resume_after_review
-from auditor.storage import audits, chain, results
+from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer, answer, error
@@ -60,8 +60,8 @@ def test_a_whole_audit_adds_up(db: Database) -> None:
     with db.read() as connection:
         answers = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert found.records.links == answers + 1
-    assert chain.has(db, found.records.head)
-    assert not chain.has(db, "ab" * 32)
+    assert hash_chain.has(db, found.records.head)
+    assert not hash_chain.has(db, "ab" * 32)
 
 
 @pytest.mark.parametrize(

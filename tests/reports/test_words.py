@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from auditor.reports.cost import words as cost_words
-from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate
-from auditor.reports.model import Report
-from auditor.reports.pages import words
-from auditor.reports.pages.numbers import count, interval, number, p_value, share, signed, usd
+from auditor.reports.cost import wording as cost_words
+from auditor.reports.measurement_schema import AlignmentRow, CrossedPart, Estimate
+from auditor.reports.pages import alignment_wording
+from auditor.reports.pages.number_format import count, interval, number, p_value, share, signed, usd
+from auditor.reports.report_schema import Report
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 
@@ -68,7 +68,7 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
     ],
 )
 def test_answer(row: AlignmentRow, kind: str, text: str) -> None:
-    found = words.answer(row)
+    found = alignment_wording.answer(row)
     assert found.kind == kind
     assert text in found.text
     assert "None" not in found.text
@@ -76,24 +76,29 @@ def test_answer(row: AlignmentRow, kind: str, text: str) -> None:
 
 def test_headline_counts_each_kind_once() -> None:
     rows = [_row(), _row(), _row(0.1, -0.2, 0.4), _row(None, None, None, reason="x")]
-    assert words.headline(rows) == (
+    assert alignment_wording.headline(rows) == (
         "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that cannot be "
         "told from no relation at all and 1 cannot be judged, since there is no interval over countries and topics."
     )
-    assert words.headline([_row(), _row(0.6)]) == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
     assert (
-        words.headline([_row(-0.5, -0.6, -0.4)])
+        alignment_wording.headline([_row(), _row(0.6)])
+        == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
+    )
+    assert (
+        alignment_wording.headline([_row(-0.5, -0.6, -0.4)])
         == "The one model scored runs against people beyond chance (r = −0.50)."
     )
-    assert words.headline([_row(0.1, -0.2, 0.4)]).startswith("The one model scored shows an agreement that cannot")
-    assert words.headline([]).startswith("No scores")
+    assert alignment_wording.headline([_row(0.1, -0.2, 0.4)]).startswith(
+        "The one model scored shows an agreement that cannot"
+    )
+    assert alignment_wording.headline([]).startswith("No scores")
 
 
 def test_order_names_a_best_model_only_when_its_interval_lies_above_all() -> None:
     best, near, far = _row(0.9, 0.85, 0.95, model="a"), _row(0.8, 0.7, 0.86, model="b"), _row(0.1, 0.0, 0.2, model="c")
-    assert words.order([far, best]) == "The interval of a lies above all others."
-    assert "overlaps those of 1 other," in (words.order([best, near, far]) or "")
-    assert words.order([best]) is None
+    assert alignment_wording.order([far, best]) == "The interval of a lies above all others."
+    assert "overlaps those of 1 other," in (alignment_wording.order([best, near, far]) or "")
+    assert alignment_wording.order([best]) is None
 
 
 def _changed(report: Report, **parts: Any) -> Report:
@@ -111,7 +116,7 @@ def test_signs_of_failure(report: Report) -> None:
         peer_agreement=[poor],
         regions=report.regions.model_copy(update={"gaps": [gap]}),
     )
-    told = " ".join(words.signs(bad))
+    told = " ".join(alignment_wording.signs(bad))
     assert "every figure is provisional" in told
     assert "The variance of the samples is above 0.12 on average for alder (0.20)." in told
     assert "The judges find less than 70% of the reasoning valid of alder (60%)." in told
@@ -127,12 +132,12 @@ def test_few_judges_leave_chance_open_and_a_model_counts_once_a_topic(report: Re
         for method in ("direct", "logprob")
     ]
     panel = report.panel.model_copy(update={"fleiss_kappa": kappa})
-    told = " ".join(words.signs(_changed(report, panel=panel, topics=topics)))
+    told = " ".join(alignment_wording.signs(_changed(report, panel=panel, topics=topics)))
     assert "The judges’ agreement cannot be told from chance (Fleiss’ kappa 0.26" in told
     assert "divorce (2 models)" in told
     below = kappa.model_copy(update={"value": -0.3, "ci_low": -0.5, "ci_high": -0.1})
     worse = _changed(report, panel=report.panel.model_copy(update={"fleiss_kappa": below}))
-    assert "less than chance would give" in " ".join(words.signs(worse))
+    assert "less than chance would give" in " ".join(alignment_wording.signs(worse))
 
 
 def test_no_sign_without_a_figure(report: Report) -> None:
@@ -146,7 +151,7 @@ def test_no_sign_without_a_figure(report: Report) -> None:
         coverage=report.coverage.model_copy(update={"total": []}),
         panel=report.panel.model_copy(update={"fleiss_kappa": none}),
     )
-    assert words.signs(clean) == []
+    assert alignment_wording.signs(clean) == []
 
 
 def test_unknown_cost_is_not_nothing(report: Report) -> None:
@@ -187,5 +192,5 @@ def test_the_corrected_r_stands_beside_the_raw_one(report: Report) -> None:
         assert row.corrected_r.value is not None
         assert abs(row.corrected_r.value) > abs(row.pearson_r)
         assert row.reliability == pytest.approx((row.pearson_r / row.corrected_r.value) ** 2)
-        assert words.corrected(row).startswith(number(row.corrected_r.value))
-    assert words.corrected(_row()) == "no cell has two samples"
+        assert alignment_wording.corrected(row).startswith(number(row.corrected_r.value))
+    assert alignment_wording.corrected(_row()) == "no cell has two samples"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from xml.etree import ElementTree
 
-from auditor.reports.pages.worldmap import error_map, shade, tiles
+from auditor.reports.pages.world_map import error_map, shade, tiles
 from auditor.surveys.countries import known_codes
-from auditor.surveys.loading import load_survey
+from auditor.surveys.loader import load_survey
 from tests.population import COUNTRIES
 
 

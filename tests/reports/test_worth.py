@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.reports.measures import Estimate, GainRow
-from auditor.reports.model import Report
+from auditor.reports.measurement_schema import Estimate, GainRow
 from auditor.reports.pages import sentences
-from auditor.reports.pages.html import render_html
-from auditor.reports.pages.markdown import render_markdown
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores

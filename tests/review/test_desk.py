@@ -8,14 +8,14 @@ import pytest
 
 from auditor.domain import Act, Decision
 from auditor.errors import StorageError
-from auditor.review.afterwards import Afterwards
-from auditor.review.desk import Desk
+from auditor.review.completion import Afterwards
 from auditor.review.item import Item
-from auditor.review.people import said_blind
+from auditor.review.rater_agreement import said_blind
+from auditor.review.session import Desk
 from auditor.storage import rating_log, results
+from auditor.storage.conflict_status import ConflictKey, QueueFilter, Standing
 from auditor.storage.database import Database
 from auditor.storage.rating_log import SHOWN
-from auditor.storage.standing import ConflictKey, QueueFilter, Standing
 from tests.review_case import MODELS, review_case
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Conflict, Decision
-from auditor.review.desk import Desk
 from auditor.review.export import COLUMNS, rating_rows, write_ratings
+from auditor.review.session import Desk
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

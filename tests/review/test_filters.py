@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError
 from auditor.review.filters import format_filter, is_empty, next_sort, parse_filter
-from auditor.storage.standing import QueueFilter, Sort, Standing
+from auditor.storage.conflict_status import QueueFilter, Sort, Standing
 
 
 def test_every_key_is_read() -> None:

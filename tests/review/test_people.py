@@ -9,13 +9,13 @@ import pytest
 
 from auditor.domain import Cell, Decision
 from auditor.metrics.agreement import fleiss_kappa
-from auditor.review.desk import Desk
-from auditor.review.people import Said, consensus, rater_agreement, said_blind
+from auditor.review.judge_calibration import Lesson, judge_lessons, judge_weights, lessons
+from auditor.review.rater_agreement import Said, consensus, rater_agreement, said_blind
+from auditor.review.session import Desk
 from auditor.review.summary import summary_of
-from auditor.review.teaching import Lesson, judge_lessons, judge_weights, lessons
 from auditor.storage import results
+from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
-from auditor.storage.standing import ConflictKey
 from tests.review_case import review_case
 
 L, R, B, N = Decision.LEFT, Decision.RIGHT, Decision.BOTH, Decision.NEITHER

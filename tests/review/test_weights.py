@@ -8,8 +8,8 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Decision
 from auditor.errors import ReviewError
-from auditor.review.desk import Desk
-from auditor.review.weights import learnt_weights, weights_json, weights_toml
+from auditor.review.judge_weights import learnt_weights, weights_json, weights_toml
+from auditor.review.session import Desk
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.review_case import review_case

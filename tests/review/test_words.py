@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.review.words import only_here
+from auditor.review.word_comparison import only_here
 
 
 def words(text: str, other: str) -> list[str]:

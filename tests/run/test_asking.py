@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.asking import ask
-from auditor.agents.context import FEW, Context
+from auditor.agents.call_runner import ask
+from auditor.agents.run_context import FEW, Context
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.spreading import Spreading
+from auditor.models.multiprocess_dispatch import Spreading
 from auditor.run import fingerprint, planned_survey
-from auditor.run.asking import ask_models
+from auditor.run.model_access import ask_models
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config

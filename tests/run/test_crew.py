@@ -16,9 +16,9 @@ from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.run import environment, fingerprint, planned_survey
-from auditor.run.cluster import Gone
-from auditor.run.crew import MOST_DEATHS, Crew, Post
-from auditor.run.worker import Orders, Request, Worker
+from auditor.run.ray_cluster import Gone
+from auditor.run.ray_pool import MOST_DEATHS, Crew, Post
+from auditor.run.ray_worker import Orders, Request, Worker
 from auditor.storage import audits, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY, KEY_VARIABLE, config

@@ -16,8 +16,8 @@ from auditor.cli.audit_checks import check_all
 from auditor.config import AuditConfig
 from auditor.domain import Call, Measure, Purpose
 from auditor.errors import ConfigError, UsageError
-from auditor.run import cluster, planned_survey, run_audit
-from auditor.run.changes import change_note
+from auditor.run import planned_survey, ray_cluster, run_audit
+from auditor.run.config_changes import change_note
 from auditor.run.engines import place_of, posts_of
 from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits
@@ -44,7 +44,7 @@ def hired(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return Near()
 
     for name, stand_in in (("connected", connected), ("hire", hire), ("hosts", lambda: 2)):
-        monkeypatch.setattr(cluster, name, stand_in)
+        monkeypatch.setattr(ray_cluster, name, stand_in)
     return found
 
 

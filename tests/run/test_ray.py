@@ -164,7 +164,7 @@ def test_workers_keep_an_accounts_rate_and_its_pauses_together(
 
 DYING = """
 import asyncio, os, sys
-from auditor.run.cluster import Gone, connected, hire
+from auditor.run.ray_cluster import Gone, connected, hire
 
 class Worker:
     def pid(self): return os.getpid()

@@ -17,7 +17,7 @@ from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpos
 from auditor.errors import ConfigError
 from auditor.run import open_audit, run_audit
 from auditor.run.telemetry import Telling, evaluation, ids_of, is_told
-from auditor.storage.fresh import Reading
+from auditor.storage.new_results import Reading
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer, Reply, Request, answer
 from tests.population import STARTED
@@ -51,7 +51,7 @@ async def told(section: TelemetrySection, *read: Reading) -> tuple[list[Any], li
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from auditor.run.otel import OpenTelemetry
+    from auditor.run.opentelemetry_sink import OpenTelemetry
 
     spans, events = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     telling = Telling(Once(), OpenTelemetry(spans, events, "here"), "audit", section)
@@ -263,7 +263,7 @@ def test_the_environment_may_name_the_collector_but_turns_nothing_on(
 def test_a_collector_that_fails_holds_nothing_up_and_is_said(
     collecting: Collector, server: FakeServer, storage: str
 ) -> None:
-    from auditor.agents.context import Silent
+    from auditor.agents.run_context import Silent
 
     collecting.status = 400
     notes: list[str] = []

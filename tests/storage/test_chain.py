@@ -28,10 +28,10 @@ from auditor.domain import (
     Rating,
     canonical_hash,
 )
-from auditor.storage import chain, ledger, rating_log, results
+from auditor.storage import hash_chain, ledger, rating_log, results
+from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.rating_log import Saying
-from auditor.storage.standing import ConflictKey
 from auditor.storage.tables import LinkRow, RatingRow
 from tests.postgres import Postgres
 from tests.storage.conftest import ENGINES
@@ -98,7 +98,7 @@ def test_any_sequence_of_ratings_verifies(
         audit_id = conflict(db, left, right)
         for rater, step in taken:
             do(db, audit_id, rater, step)
-        checked = chain.check(db)
+        checked = hash_chain.check(db)
         assert (checked.links, checked.broken) == (len(rating_log.entries(db, audit_id)), [])
 
 
@@ -106,7 +106,7 @@ def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
     rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
         results.add_rating(db, make(db).id, rating)
-        assert chain.check(db).broken == []
+        assert hash_chain.check(db).broken == []
 
 
 def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
@@ -119,7 +119,7 @@ def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
             digest = connection.execute(select(table_of(LinkRow).c.digest)).scalar_one()
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
-    assert digest == canonical_hash([chain.START, "rating", content])
+    assert digest == canonical_hash([hash_chain.START, "rating", content])
 
 
 @pytest.mark.parametrize("cost", [0, 0.0, -0.0, 3, 3.0, 0.25, None])
@@ -127,7 +127,7 @@ def test_an_answer_of_any_cost_verifies(storage: str, cost: float | None) -> Non
     call = Call("m", "openai/m", (Message("user", "hi"),), Purpose.DIRECT)
     with open_database(storage) as db:
         asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, "a\0b", cost_usd=cost)))
-        assert chain.check(db).broken == []
+        assert hash_chain.check(db).broken == []
 
 
 # --- what an earlier version wrote --------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ EARLIER: dict[str, Any] = {
 def write_earlier(db: Database, **chained: object) -> None:
     """A rating as an earlier version wrote it: its link is of the row with these columns in another form."""
     row = {"id": 1, "audit_id": make(db).id, **EARLIER}
-    link = {"kind": "rating", "row": "1", "digest": canonical_hash([chain.START, "rating", {**row, **chained}])}
+    link = {"kind": "rating", "row": "1", "digest": canonical_hash([hash_chain.START, "rating", {**row, **chained}])}
     db.write(lambda c: c.execute(insert(table_of(RatingRow)), [row]))
     db.write(lambda c: c.execute(insert(table_of(LinkRow)), [link]))
 
@@ -173,7 +173,7 @@ def write_earlier(db: Database, **chained: object) -> None:
 def test_a_rating_of_an_earlier_version_verifies(storage: str, chained: dict[str, object]) -> None:
     with open_database(storage) as db:
         write_earlier(db, **chained)
-        assert chain.check(db).broken == []
+        assert hash_chain.check(db).broken == []
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_changed_rating_is_reported(storage: str, earlier: dict[str, object], 
     with open_database(storage) as db:
         write_earlier(db, **earlier)
         db.write(lambda c: c.execute(update(table_of(RatingRow)).values(changed)))
-        assert chain.check(db).broken == [chain.Broken("rating", "1", "is not as it was written")]
+        assert hash_chain.check(db).broken == [hash_chain.Broken("rating", "1", "is not as it was written")]
 
 
 @pytest.mark.parametrize("value", ["'three'", "X'33'", "'3.0 s'", "9e999"])
@@ -203,7 +203,7 @@ def test_a_number_that_became_something_else_is_reported(file_storage: str, valu
     with open_database(file_storage) as db:
         write_earlier(db)
         db.write(lambda c: c.execute(text(f"UPDATE rating SET duration_s = {value}")))
-        assert chain.check(db).broken == [chain.Broken("rating", "1", "is not as it was written")]
+        assert hash_chain.check(db).broken == [hash_chain.Broken("rating", "1", "is not as it was written")]
 
 
 @pytest.mark.parametrize(("column", "value"), [("of", "1"), ("of", "'x'"), ("note", "X'00'"), ("score", "NULL")])
@@ -211,11 +211,11 @@ def test_another_column_that_changed_its_type_is_reported(file_storage: str, col
     with open_database(file_storage) as db:
         write_earlier(db)
         db.write(lambda c: c.execute(text(f'UPDATE rating SET "{column}" = {value}')))
-        assert [broken.what for broken in chain.check(db).broken] == ["is not as it was written"]
+        assert [broken.what for broken in hash_chain.check(db).broken] == ["is not as it was written"]
 
 
 def test_a_rating_with_a_number_in_words_was_never_accepted(storage: str) -> None:
     """A link of the text "3.0" is not one of the number 3.0."""
     with open_database(storage) as db:
         write_earlier(db, duration_s="3.0")
-        assert len(chain.check(db).broken) == 1
+        assert len(hash_chain.check(db).broken) == 1

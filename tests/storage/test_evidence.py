@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from auditor.domain import Conflict, ConflictKind, Outcome
-from auditor.review.desk import Desk
+from auditor.review.session import Desk
 from auditor.storage import evidence, results
+from auditor.storage.conflict_status import ConflictKey, QueueFilter
 from auditor.storage.database import Database, open_database
-from auditor.storage.standing import ConflictKey, QueueFilter
 from tests.population import populate
 
 

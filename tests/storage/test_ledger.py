@@ -15,8 +15,8 @@ from sqlalchemy import select
 from auditor.agents.recording import Book
 from auditor.domain import Answer, Attempt, Body, Call, Outcome
 from auditor.errors import StorageError, UnstorableError
-from auditor.models.requests import Reply
-from auditor.storage import chain, ledger
+from auditor.models.provider_request import Reply
+from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, make_storable, open_database, table_of
 from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
 from tests.storage.test_database import make
@@ -86,7 +86,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     with db.read() as connection:
         assert connection.execute(select(table_of(DispatchRow))).all() == []
         assert len(connection.execute(select(table_of(PayloadRow))).all()) == len(calls)
-    checked = chain.check(db)
+    checked = hash_chain.check(db)
     assert (checked.links, checked.broken) == (3, [])
 
 

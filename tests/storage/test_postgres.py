@@ -13,14 +13,14 @@ from sqlalchemy import Connection, insert, text
 
 from auditor.domain import Act, Answer, Call, Decision, Message, Outcome, Purpose, Rating, Trace
 from auditor.errors import EmptyStorageError, NotAllowedError, StorageError, UsageError
-from auditor.reports.status import status_of
+from auditor.reports.audit_status import status_of
 from auditor.run import AuditHandle, resume_after_review
-from auditor.run.upgrading import upgrade_storage
-from auditor.storage import audits, chain, engine, ledger, rating_log, results, reviews
+from auditor.run.storage_upgrade import upgrade_storage
+from auditor.storage import audits, engine, hash_chain, ledger, rating_log, results, review_queue
+from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock, table_of, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, shown
 from auditor.storage.roles import roles_sql
-from auditor.storage.standing import QueueFilter
 from auditor.storage.tables import RatingRow
 from tests.postgres import PASSWORD, Postgres
 from tests.review_case import review_case
@@ -56,7 +56,7 @@ def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
 
 def decide(db: Database) -> None:
     audit = audits.get(db, "moral")
-    key, _ = reviews.Queue(db, audit.id, "ada").keys(QueueFilter())[0]
+    key, _ = review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())[0]
     rating_log.append(db, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, decision=Decision.LEFT))
 
 
@@ -118,7 +118,7 @@ def test_each_role_may_do_its_work_and_no_more(
             work(db)
         assert "docs/team.md" in refused.value.mend
     assert audits.all_audits(db)[0].name == "moral"
-    assert chain.check(db).broken == []
+    assert hash_chain.check(db).broken == []
 
 
 def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
@@ -130,7 +130,7 @@ def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
     ada, robot = team("ada"), team("robot")
     audit = audits.get(ada, "moral")
     audits.set_stage(robot, audit.id, audits.PERSON)
-    for key, _ in reviews.Queue(ada, audit.id, "ada").keys(QueueFilter()):
+    for key, _ in review_queue.Queue(ada, audit.id, "ada").keys(QueueFilter()):
         rating_log.append(ada, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, decision=Decision.LEFT))
     url = ada.engine.url.render_as_string(hide_password=False)
     assert resume_after_review("moral", storage=url) == 0

@@ -15,12 +15,12 @@ from sqlalchemy import text
 
 from auditor.domain import Act, Decision
 from auditor.errors import StorageError
-from auditor.storage import chain, rating_log, results, reviews
+from auditor.storage import hash_chain, rating_log, results, review_queue
 from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import ConflictKey, QueueFilter, Standing
 from auditor.storage.database import Database, open_database
 from auditor.storage.engine import make_engine
 from auditor.storage.rating_log import Saying, stacks
-from auditor.storage.standing import ConflictKey, QueueFilter, Standing
 from tests.review_case import review_case
 
 
@@ -36,7 +36,7 @@ def audit(db: Database) -> Audit:
 
 
 def keys_of(db: Database, audit: Audit) -> list[ConflictKey]:
-    return [key for key, _ in reviews.Queue(db, audit.id, "ada").keys(QueueFilter())]
+    return [key for key, _ in review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())]
 
 
 def say(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
@@ -44,7 +44,7 @@ def say(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater:
 
 
 def standing(db: Database, audit: Audit, key: ConflictKey) -> Standing:
-    return reviews.Queue(db, audit.id, "ada").rows([key])[0].standing
+    return review_queue.Queue(db, audit.id, "ada").rows([key])[0].standing
 
 
 def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audit) -> None:
@@ -167,7 +167,7 @@ import sys, time
 from auditor.domain import Act, Decision
 from auditor.storage import audits, rating_log, reviews
 from auditor.storage.database import open_database
-from auditor.storage.standing import QueueFilter
+from auditor.storage.conflict_status import QueueFilter
 
 with open_database(sys.argv[1], create=False) as db:
     audit = audits.get(db, "moral")
@@ -216,7 +216,7 @@ def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
 
     with open_database(url) as db:
         stored = {rater: rating_log.entries(db, audit.id, rater=rater) for rater in raters}
-        records = chain.check(db)
+        records = hash_chain.check(db)
     assert (records.links, records.broken) == (200, [])
     for rater, ids in zip(raters, said, strict=True):
         assert [e.id for e in stored[rater]] == ids

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from auditor.domain import Act, Conflict, ConflictKind, ConflictState, Decision, Rating
-from auditor.storage import rating_log, results, reviews
+from auditor.storage import rating_log, results, review_queue
 from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow, Sort, Standing
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import Saying
-from auditor.storage.standing import ConflictKey, QueueFilter, QueueRow, Sort, Standing
 from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
 
@@ -62,7 +62,7 @@ def standing(conflict: Conflict, ratings: dict[str, Rating]) -> Standing:
 
 
 def rows(db: Database, audit: Audit, rater: str, wanted: QueueFilter | None = None) -> list[QueueRow]:
-    queue = reviews.Queue(db, audit.id, rater)
+    queue = review_queue.Queue(db, audit.id, rater)
     return queue.rows([key for key, _ in queue.keys(wanted or QueueFilter())])
 
 
@@ -89,7 +89,7 @@ def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audi
         if said:
             top, n = said.most_common(1)[0]
             expected[key] = top if 2 * n > said.total() else None
-    assert reviews.people_say(db, audit.id) == expected
+    assert review_queue.people_say(db, audit.id) == expected
     assert None in expected.values()
     standings = {row.key: row.standing for row in rows(db, audit, "ada")}
     for key, decision in expected.items():
@@ -98,7 +98,7 @@ def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audi
 
 def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
     counted = Counter(row.standing for row in rows(db, audit, "ada"))
-    counts = reviews.Queue(db, audit.id, "ada").counts()
+    counts = review_queue.Queue(db, audit.id, "ada").counts()
     assert {k: n for k, n in counts.items() if n} == counted
     assert len(counted) == 4, "the drawn ratings leave a standing untested"
 
@@ -184,7 +184,7 @@ def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
 
 
 def test_lines_come_in_the_order_asked_and_what_is_gone_is_left_out(db: Database, audit: Audit) -> None:
-    queue = reviews.Queue(db, audit.id, "ada")
+    queue = review_queue.Queue(db, audit.id, "ada")
     keys = [key for key, _ in queue.keys(QueueFilter())]
     gone = ConflictKey("Atlantis", "divorce", "alder", "birch")
     assert [row.key for row in queue.rows([keys[3], gone, keys[1]])] == [keys[3], keys[1]]

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, inspect, select, text
 
 from auditor.domain import Cell, Outcome, Trace, canonical_hash
 from auditor.errors import StorageError
-from auditor.storage import audits, chain, costs, migrations, results, schema, tables
+from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
 from auditor.storage.database import Database, open_database, table_of, upgrade_database
 from auditor.storage.engine import make_engine, reading
 from auditor.storage.schema import VERSION, State
@@ -112,7 +112,7 @@ def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(f
     open_database(new).close()
     engine = make_engine(old, foreign_keys=False)
     written = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok", "created_at": "1"}
-    link = {"kind": "answer", "row": "k", "digest": canonical_hash([chain.START, "answer", written])}
+    link = {"kind": "answer", "row": "k", "digest": canonical_hash([hash_chain.START, "answer", written])}
     audit = {"name": "a", "survey": "{}", "stage": "done", "created_at": "1", "updated_at": "1", "environment": "{}"}
     with engine.begin() as connection:
         migrations.upgrade(connection, "0001")
@@ -126,7 +126,7 @@ def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(f
     assert described(old) == described(new)
     with open_database(old, create=False) as db:
         assert [a.name for a in audits.all_audits(db)] == ["a"]
-        assert chain.check(db) == (1, link["digest"], [])
+        assert hash_chain.check(db) == (1, link["digest"], [])
 
 
 def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(fresh: list[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.storage import results, tallies
+from auditor.storage import count_queries, results
 from auditor.storage.database import Database, open_database
 from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
@@ -29,13 +29,13 @@ AUDIT = 1
 
 def test_traces_and_verdicts_by_outcome(db: Database) -> None:
     expected = Counter((t.model, *t.cell, t.outcome.value) for t in results.traces(db, AUDIT))
-    assert {tuple(row[:4]): row.n for row in tallies.trace_tallies(db, AUDIT)} == expected
+    assert {tuple(row[:4]): row.n for row in count_queries.trace_tallies(db, AUDIT)} == expected
     expected = Counter((v.model, *v.cell, v.outcome.value) for v in results.verdicts(db, AUDIT))
-    assert {tuple(row[:4]): row.n for row in tallies.verdict_tallies(db, AUDIT)} == expected
+    assert {tuple(row[:4]): row.n for row in count_queries.verdict_tallies(db, AUDIT)} == expected
 
 
 def test_judges(db: Database) -> None:
-    rows = tallies.judge_tallies(db, AUDIT)
+    rows = count_queries.judge_tallies(db, AUDIT)
     for row in rows:
         mine = [v for v in results.verdicts(db, AUDIT) if (v.judge, v.model, v.outcome) == row[:3]]
         assert row.n == len(mine)
@@ -55,17 +55,17 @@ def test_how_rulings_split(db: Database) -> None:
         (*trace[:3], sum(v.ruling is Ruling.VALID for v in vs), sum(v.ruling is Ruling.INVALID for v in vs))
         for trace, vs in by_trace.items()
     )
-    assert {tuple(row[:5]): row.n for row in tallies.ruling_tallies(db, AUDIT)} == expected
+    assert {tuple(row[:5]): row.n for row in count_queries.ruling_tallies(db, AUDIT)} == expected
 
 
 def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, countries=5, topics=5)
-        before, peers = tallies.judge_tallies(db, audit.id), tallies.peer_tallies(db, audit.id)
+        before, peers = count_queries.judge_tallies(db, audit.id), count_queries.peer_tallies(db, audit.id)
         asked = [v for v in results.verdicts(db, audit.id) if v.judge == "alder"]
         results.save_verdicts(db, audit.id, [replace(v, always=v.sample > 0) for v in asked])
         kept = [v for v in results.verdicts(db, audit.id) if v.outcome is Outcome.OK]
-        whole, fair = tallies.judge_tallies(db, audit.id), tallies.peer_tallies(db, audit.id)
+        whole, fair = count_queries.judge_tallies(db, audit.id), count_queries.peer_tallies(db, audit.id)
     assert whole == before
     every, some = (Counter((v.model, *v.cell) for v in kept if always or v.always) for always in (True, False))
     assert {row[:3]: row.n for row in peers} == every
@@ -77,4 +77,4 @@ def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_pat
 
 @pytest.mark.parametrize("name", ["trace", "verdict", "ruling"])
 def test_another_audit_has_none_of_it(db: Database, name: str) -> None:
-    assert getattr(tallies, f"{name}_tallies")(db, AUDIT + 1) == []
+    assert getattr(count_queries, f"{name}_tallies")(db, AUDIT + 1) == []

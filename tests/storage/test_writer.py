@@ -18,7 +18,7 @@ from sqlalchemy import Connection, event, insert, select
 
 from auditor.domain import Answer, Attempt, Body, Call, Message, Outcome, Purpose
 from auditor.errors import StorageError
-from auditor.storage import chain, ledger
+from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
 from auditor.storage.writer import MAX_GROUP
@@ -127,7 +127,7 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
         rows = {t: len(connection.execute(select(table_of(t))).all()) for t in (AnswerRow, AttemptRow, PayloadRow)}
         assert set(rows.values()) == {100}
         assert connection.execute(select(table_of(DispatchRow))).all() == []
-    checked = chain.check(file)
+    checked = hash_chain.check(file)
     assert (checked.links, checked.broken) == (100, [])
 
 
@@ -139,7 +139,7 @@ async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -
     gate.set()
     await asyncio.gather(*tasks)
     await ledger.record(db, call, answered(call))
-    checked = chain.check(db)
+    checked = hash_chain.check(db)
     assert (checked.links, checked.broken, ledger.count_attempts(db)) == (1, [], 3)
 
 

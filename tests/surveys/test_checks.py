@@ -13,7 +13,7 @@ import pytest
 
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.surveys import check_survey, checks, load_survey
-from auditor.surveys.facts import CellFacts, Reliability, SurveyFacts
+from auditor.surveys.survey_facts import CellFacts, Reliability, SurveyFacts
 
 NAMES = ("Norway", "Sweden", "Brazil", "Chile", "Japan", "India", "Kenya", "Ghana", "Peru", "Spain")
 

@@ -9,8 +9,8 @@ import pytest
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.surveys import load_facts, load_survey, treated
-from auditor.surveys.facts import TREATMENTS
-from auditor.surveys.importing import import_survey
+from auditor.surveys.importer import import_survey
+from auditor.surveys.survey_facts import TREATMENTS
 from tests.surveys import official
 
 CELL = Cell("Norway", "gambling")

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.errors import AuditorError, ImportFileError, SurveyError
 from auditor.surveys import load_mapping
-from auditor.surveys.importing import import_survey
+from auditor.surveys.importer import import_survey
 from auditor.surveys.mapping import begins
 from tests.surveys import official
 

@@ -12,7 +12,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.domain import Cell
 from auditor.surveys import load_mapping
-from auditor.surveys.importing import Imported, import_survey
+from auditor.surveys.importer import Imported, import_survey
 from tests.surveys import official
 
 EXACT = 1e-9

@@ -10,7 +10,7 @@ from auditor.domain import Cell
 from auditor.errors import SurveyError
 from auditor.run import planned_survey
 from auditor.surveys import apply_nonresponse, load_facts, load_survey, write_survey
-from auditor.surveys.importing import import_survey
+from auditor.surveys.importer import import_survey
 from tests.audits import config
 from tests.surveys import official
 

@@ -9,7 +9,7 @@ import pytest
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.surveys import load_facts, load_survey, write_survey
-from auditor.surveys.importing import import_survey
+from auditor.surveys.importer import import_survey
 from tests.surveys import official
 
 

@@ -14,9 +14,9 @@ from textual.worker import WorkerError
 
 from auditor.storage.rating_log import Entry, entries
 from auditor.tui.app import ReviewApp
-from auditor.tui.chrome import Page
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.queue import QueuePage
+from auditor.tui.screen import Page
 
 S = TypeVar("S", bound=Screen[object])
 

@@ -17,10 +17,10 @@ from auditor.errors import StorageError
 from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
+from auditor.tui.agreement import PeoplePage
 from auditor.tui.app import ReviewApp, collecting_at_rest
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.home import Home
-from auditor.tui.people import PeoplePage
 from auditor.tui.queue import QueuePage
 from auditor.tui.settings import Settings
 from auditor.tui.theme import DARK, LIGHT, THEMES

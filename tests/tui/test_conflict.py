@@ -9,9 +9,9 @@ import pytest
 
 from auditor.domain import Act, Decision
 from auditor.storage import results
+from auditor.storage.conflict_status import Standing
 from auditor.storage.database import Database
 from auditor.storage.rating_log import entries
-from auditor.storage.standing import Standing
 from auditor.tui.settings import Settings
 from tests.review_case import MODELS, review_case
 from tests.tui.conftest import Run

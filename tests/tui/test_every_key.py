@@ -9,15 +9,15 @@ from typing import NamedTuple
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.desk import Desk
+from auditor.review.session import Desk
 from auditor.storage import audits
+from auditor.storage.conflict_status import QueueFilter, Sort
 from auditor.storage.database import Database
-from auditor.storage.standing import QueueFilter, Sort
 from auditor.tui.actions import ACTIONS
+from auditor.tui.agreement import PeoplePage
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.dialogs import Ask, AskScore, ChooseFilter, History, Keys
 from auditor.tui.home import Home
-from auditor.tui.people import PeoplePage
 from auditor.tui.queue import QueuePage
 from auditor.tui.settings import Settings
 from auditor.tui.theme import DARK, LIGHT

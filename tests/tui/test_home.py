@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.desk import Desk
+from auditor.review.session import Desk
 from auditor.storage import audits, ledger, results
+from auditor.storage.conflict_status import Standing
 from auditor.storage.database import Database, run_lock, runner
 from auditor.storage.overview import overviews
-from auditor.storage.standing import Standing
+from auditor.tui.agreement import PeoplePage
 from auditor.tui.home import Home, card
-from auditor.tui.people import PeoplePage
 from auditor.tui.queue import QueuePage
 from tests.population import populate
 from tests.review_case import review_case

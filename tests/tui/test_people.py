@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.desk import Desk
+from auditor.review.session import Desk
 from auditor.storage import audits
+from auditor.storage.conflict_status import QueueFilter, Standing
 from auditor.storage.database import Database
-from auditor.storage.standing import QueueFilter, Standing
 from tests.review_case import review_case
 from tests.tui.conftest import Run
 

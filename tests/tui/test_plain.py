@@ -15,8 +15,8 @@ from auditor.errors import StorageError
 from auditor.storage import rating_log
 from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
-from auditor.tui.plain import needs_plain, run_plain
-from auditor.tui.session import COMMANDS
+from auditor.tui.plain_text_app import needs_plain, run_plain
+from auditor.tui.plain_text_commands import COMMANDS
 from tests.review_case import MODELS, review_case
 
 ONLY_ON_A_SCREEN = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.desk import Desk
 from auditor.review.filters import parse_filter
+from auditor.review.session import Desk
 from auditor.storage import audits, results
+from auditor.storage.conflict_status import QueueFilter, Sort
 from auditor.storage.database import Database
-from auditor.storage.standing import QueueFilter, Sort
+from auditor.tui.agreement import PeoplePage
 from auditor.tui.conflict import ConflictPage
 from auditor.tui.home import Home
-from auditor.tui.people import PeoplePage
 from auditor.tui.queue import QueuePage
 from auditor.tui.queue_table import PAGE, cells, columns, heading
 from auditor.tui.settings import Settings

@@ -16,11 +16,11 @@ from rich.cells import cell_len
 
 import auditor.tui
 from auditor.domain import Cell, Decision, Survey
-from auditor.review.desk import Desk
+from auditor.review.session import Desk
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.tui.paint import content, fit, line, marked, prose
+from auditor.tui.formatting import content, fit, line, marked, prose
 from tests.review_case import HOSTILE, review_case
 from tests.tui.conftest import Run
 

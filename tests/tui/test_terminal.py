@@ -21,9 +21,9 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.storage import audits, rating_log
+from auditor.storage.conflict_status import Standing
 from auditor.storage.database import open_database
-from auditor.storage.reviews import Queue
-from auditor.storage.standing import Standing
+from auditor.storage.review_queue import Queue
 from tests.review_case import review_case
 
 STARTS_EMPTY = True
@@ -146,7 +146,7 @@ def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Pat
 # --- in a browser -----------------------------------------------------------------------------------------------
 
 
-SERVER = "import sys; from auditor.tui.serve import serve; serve(sys.argv[2:], port=int(sys.argv[1]))"
+SERVER = "import sys; from auditor.tui.web_server import serve; serve(sys.argv[2:], port=int(sys.argv[1]))"
 
 
 @pytest.fixture
@@ -214,14 +214,14 @@ async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
 
 def test_it_listens_on_the_loopback_interface_unless_told_otherwise() -> None:
     pytest.importorskip("textual_serve")
-    from auditor.tui.serve import make_server
+    from auditor.tui.web_server import make_server
 
     assert make_server(["true"]).host == "127.0.0.1"
     assert make_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.tui.serve import make_server
+    from auditor.tui.web_server import make_server
 
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
     with pytest.raises(UsageError, match=r"pip install 'auditor\[serve\]'"):

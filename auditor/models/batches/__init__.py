@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from auditor.config import ModelSection
 from auditor.models.batches.anthropic import ANTHROPIC
-from auditor.models.batches.dialect import Dialect
 from auditor.models.batches.openai import OPENAI
+from auditor.models.batches.provider import Dialect
 
 _DIALECTS: dict[str, Dialect] = {
     "openai": OPENAI,

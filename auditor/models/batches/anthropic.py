@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.models.batches.dialect import Result, State, as_body
+from auditor.models.batches.client import TRANSFER_S, NotTaken, Post, path_part
 from auditor.models.batches.openai import NONE_THERE, PAGE, id_of
-from auditor.models.batches.post import TRANSFER_S, NotTaken, Post, path_part
+from auditor.models.batches.provider import Result, State, as_body
 
 STATUS = {
     "invalid_request_error": 400,

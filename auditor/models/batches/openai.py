@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from auditor.models.batches.dialect import Result, State, as_body
-from auditor.models.batches.post import TRANSFER_S, NotTaken, Post, path_part
+from auditor.models.batches.client import TRANSFER_S, NotTaken, Post, path_part
+from auditor.models.batches.provider import Result, State, as_body
 
 ENDPOINT = "/v1/chat/completions"
 TAG = "auditor"

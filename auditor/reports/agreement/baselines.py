@@ -11,14 +11,14 @@ from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.bootstrap import MAE, PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.within import within_topics
-from auditor.reports.coverage.unscored import explained, unscored
-from auditor.reports.estimates import resampled, unmeasured
-from auditor.reports.measures import BaselineRow, CeilingRow, Estimate, GainRow
-from auditor.reports.source import Floats, Source
+from auditor.metrics.within_topic import within_topics
+from auditor.reports.coverage.missing_scores import explained, unscored
+from auditor.reports.estimate_conversion import resampled, unmeasured
+from auditor.reports.measurement_schema import BaselineRow, CeilingRow, Estimate, GainRow
+from auditor.reports.report_source import Floats, Source
 from auditor.surveys.baselines import baselines as baselines_of
 from auditor.surveys.baselines import fitted_baselines
-from auditor.surveys.facts import Reliability, SurveyFacts, load_facts
+from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_facts
 
 FLAT = {
     "scores constant within topics": "the model says the same of a topic in every country",

@@ -11,10 +11,10 @@ from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
 from auditor.metrics.bootstrap import BIAS
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.judges import difference_of_shares
-from auditor.reports.estimates import resampled
-from auditor.reports.measures import Estimate, Part
-from auditor.reports.source import Floats, Source
+from auditor.metrics.judge_bias import difference_of_shares
+from auditor.reports.estimate_conversion import resampled
+from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.report_source import Floats, Source
 from auditor.storage import results
 from auditor.storage.database import Database
 

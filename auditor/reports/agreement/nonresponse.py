@@ -10,13 +10,13 @@ import numpy as np
 from auditor.domain import Survey
 from auditor.errors import AuditorError
 from auditor.reports.agreement.section import alignment
-from auditor.reports.estimates import STRETCHED, is_stretched
-from auditor.reports.measures import BoundsRow, NonresponsePart, TreatmentRow
-from auditor.reports.source import Floats, Source, load, refuse_task
+from auditor.reports.estimate_conversion import STRETCHED, is_stretched
+from auditor.reports.measurement_schema import BoundsRow, NonresponsePart, TreatmentRow
+from auditor.reports.report_source import Floats, Source, load, refuse_task
 from auditor.storage.database import Database
 from auditor.surveys import load_facts, load_survey, select
-from auditor.surveys.facts import TREATMENTS
 from auditor.surveys.nonresponse import complete
+from auditor.surveys.survey_facts import TREATMENTS
 
 AS_AUDITED = "as audited"
 

@@ -13,14 +13,22 @@ from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Interval
 from auditor.metrics.correlation import pearson, spearman
 from auditor.metrics.error import bias, mae, rmse
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
-from auditor.metrics.missing import gap_bounds, mae_bounds
-from auditor.metrics.widest import widest_gap
-from auditor.metrics.within import no_correlation
-from auditor.reports.coverage.unscored import explained, unscored, why_no_r
-from auditor.reports.estimates import STRETCHED, estimate, is_stretched, resampled, unmeasured
-from auditor.reports.measures import AlignmentRow, CrossedPart, Estimate, GapRow, PlaceRow, RegionRow, RegionsPart
-from auditor.reports.pages.numbers import signed
-from auditor.reports.source import Floats, Source
+from auditor.metrics.max_gap import widest_gap
+from auditor.metrics.missing_bounds import gap_bounds, mae_bounds
+from auditor.metrics.within_topic import no_correlation
+from auditor.reports.coverage.missing_scores import explained, unscored, why_no_r
+from auditor.reports.estimate_conversion import STRETCHED, estimate, is_stretched, resampled, unmeasured
+from auditor.reports.measurement_schema import (
+    AlignmentRow,
+    CrossedPart,
+    Estimate,
+    GapRow,
+    PlaceRow,
+    RegionRow,
+    RegionsPart,
+)
+from auditor.reports.pages.number_format import signed
+from auditor.reports.report_source import Floats, Source
 from auditor.surveys.regions import grouping_of
 
 MAX_COVERAGE_GAP = 0.05

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from auditor.metrics.bootstrap import MAE, PEARSON
 from auditor.metrics.tiers import Tiers, model_tiers
-from auditor.reports.estimates import STRETCHED, is_stretched
-from auditor.reports.measures import Part
-from auditor.reports.pages.numbers import number, plural, share
-from auditor.reports.source import Source
+from auditor.reports.estimate_conversion import STRETCHED, is_stretched
+from auditor.reports.measurement_schema import Part
+from auditor.reports.pages.number_format import number, plural, share
+from auditor.reports.report_source import Source
 from auditor.surveys.regions import grouping_of
 
 LEAST_SHARE = 0.8

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from auditor.domain import Cell
 from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.paired import PairedError, error_bounds, paired_error
+from auditor.metrics.paired_errors import PairedError, error_bounds, paired_error
 from auditor.reports.agreement.section import MAX_COVERAGE_GAP
-from auditor.reports.comparison.parts import Change, Comparison, DifferencePart, PairPart, SeriesPart
-from auditor.reports.comparison.series import Pair, Series, Target, pairs_of
-from auditor.reports.comparison.settlements import settlements
-from auditor.reports.comparison.verdicts import LISTED, between_judges, same_judges
-from auditor.reports.estimates import STRETCHED, is_stretched, resampled, unmeasured
-from auditor.reports.measures import Estimate
-from auditor.reports.source import Floats
+from auditor.reports.comparison.resolutions import settlements
+from auditor.reports.comparison.schema import Change, Comparison, DifferencePart, PairPart, SeriesPart
+from auditor.reports.comparison.series_pairs import Pair, Series, Target, pairs_of
+from auditor.reports.comparison.verdict_comparison import LISTED, between_judges, same_judges
+from auditor.reports.estimate_conversion import STRETCHED, is_stretched, resampled, unmeasured
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.report_source import Floats
 from auditor.storage.database import Database
 from auditor.surveys.regions import grouping_of
 

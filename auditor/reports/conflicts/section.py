@@ -9,15 +9,15 @@ from heapq import nsmallest
 from auditor.config import PanelSection
 from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
 from auditor.metrics.conflict import settle
-from auditor.reports.conflicts.methods import between_methods, quartile, threshold_in_use
-from auditor.reports.conflicts.people import Settled, settled
-from auditor.reports.estimates import share_of
-from auditor.reports.model import ConflictRow, ConflictsPart, KindRow, PairRow, Side, VotingPart
-from auditor.reports.source import Source
+from auditor.reports.conflicts.human_ratings import Settled, settled
+from auditor.reports.conflicts.method_conflicts import between_methods, quartile, threshold_in_use
+from auditor.reports.estimate_conversion import share_of
+from auditor.reports.report_schema import ConflictRow, ConflictsPart, KindRow, PairRow, Side, VotingPart
+from auditor.reports.report_source import Source
 from auditor.storage import evidence
+from auditor.storage.conflict_status import ConflictKey, Standing
 from auditor.storage.database import Database
 from auditor.storage.evidence import Sample
-from auditor.storage.standing import ConflictKey, Standing
 
 LISTED = 200
 """Conflicts with their texts; a report must open in seconds."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from auditor.reports.measures import Part
-from auditor.reports.pages.numbers import count, plural, usd
-from auditor.reports.pages.page import Chapter, Grid, Page
+from auditor.reports.measurement_schema import Part
+from auditor.reports.pages.number_format import count, plural, usd
+from auditor.reports.pages.report_page import Chapter, Grid, Page
 
 CAVEAT = (
     "Tokens are estimated: those of prompts from the length of the real prompts (4.6, 4 and 3 bytes of UTF-8 a token "

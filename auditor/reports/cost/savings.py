@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome
-from auditor.reports.measures import Part
-from auditor.reports.pages.numbers import count, share
-from auditor.reports.source import Source
+from auditor.reports.measurement_schema import Part
+from auditor.reports.pages.number_format import count, share
+from auditor.reports.report_source import Source
 from auditor.storage import audits
 
 

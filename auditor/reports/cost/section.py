@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from auditor.reports.cost.parts import CostPart, CostRow
-from auditor.reports.source import Source
+from auditor.reports.cost.schema import CostPart, CostRow
+from auditor.reports.report_source import Source
 from auditor.storage.costs import AttemptTally, CallTally
 
 

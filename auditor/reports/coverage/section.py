@@ -12,14 +12,14 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, Method, Outcome
 from auditor.metrics.votes import least_majority
 from auditor.models.finish_reasons import Meaning, meaning_of
-from auditor.prompts.contrasts import load_contrasts
-from auditor.reports.coverage.parts import CoveragePart, CoverageRow, FinishReasonRow
-from auditor.reports.logic.parts import LogicPart
-from auditor.reports.semantic.parts import SemanticPart
-from auditor.reports.source import Source
-from auditor.seating import Place, reviewed
+from auditor.panel_assignment import Place, reviewed
+from auditor.prompts.sentence_pairs import load_contrasts
+from auditor.reports.coverage.schema import CoveragePart, CoverageRow, FinishReasonRow
+from auditor.reports.logic.schema import LogicPart
+from auditor.reports.report_source import Source
+from auditor.reports.semantic.schema import SemanticPart
 from auditor.storage.costs import CallTally
-from auditor.storage.tallies import OutcomeTally
+from auditor.storage.count_queries import OutcomeTally
 
 OK = Outcome.OK.value
 

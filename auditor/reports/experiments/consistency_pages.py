@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.experiments.common import beyond, figure, figures, page, plot, whose
-from auditor.reports.pages.charts import SHARE
-from auditor.reports.pages.numbers import count, interval, number, p_value, plural, signed
-from auditor.reports.pages.page import Chapter, Grid, Page
-from auditor.reports.semantic.trials import AccuracyRow, CorrelationRow, PeoplePart, RuleRow, TemperatureRow
+from auditor.reports.experiments.page_building import beyond, figure, figures, page, plot, whose
+from auditor.reports.pages.number_format import count, interval, number, p_value, plural, signed
+from auditor.reports.pages.report_page import Chapter, Grid, Page
+from auditor.reports.pages.svg_charts import SHARE
+from auditor.reports.semantic.experiment_schema import AccuracyRow, CorrelationRow, PeoplePart, RuleRow, TemperatureRow
 
 
 def temperature_page(audit: str, rows: Sequence[TemperatureRow]) -> Page:

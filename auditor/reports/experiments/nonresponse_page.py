@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from auditor.reports.experiments.common import page
-from auditor.reports.measures import NonresponsePart
-from auditor.reports.pages.charts import CORRELATION, Mark, interval_plot
-from auditor.reports.pages.marks import note
-from auditor.reports.pages.numbers import count, interval, number, signed
-from auditor.reports.pages.page import Chapter, Grid, Page, Plot
+from auditor.reports.experiments.page_building import page
+from auditor.reports.measurement_schema import NonresponsePart
+from auditor.reports.pages.alignment_wording import span
+from auditor.reports.pages.interval_marks import note
+from auditor.reports.pages.number_format import count, interval, number, signed
+from auditor.reports.pages.report_page import Chapter, Grid, Page, Plot
 from auditor.reports.pages.sentences import nonresponse as sentence
-from auditor.reports.pages.words import span
+from auditor.reports.pages.svg_charts import CORRELATION, Mark, interval_plot
 
 METHOD = (
     "The audit’s own scores come first; “drop” leaves respondents without an answer out, “neutral” counts them as 0, "

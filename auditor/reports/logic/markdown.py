@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.reports.logic import words as said
-from auditor.reports.logic.parts import LogicPart, LogicRow, TransitivityRow
-from auditor.reports.measures import Estimate
-from auditor.reports.pages.numbers import count, interval, number
+from auditor.reports.logic import wording as said
+from auditor.reports.logic.schema import LogicPart, LogicRow, TransitivityRow
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.number_format import count, interval, number
 
 Escape = Callable[[str], str]
 Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from auditor.metrics.rank_study import RankPoint, rank_study
-from auditor.reports.estimates import mean_of
-from auditor.reports.logic.parts import RankingRow
-from auditor.reports.measures import Estimate
-from auditor.reports.pages import charts
-from auditor.reports.pages.charts import Dot
+from auditor.metrics.ranking_methods import RankPoint, rank_study
+from auditor.reports.estimate_conversion import mean_of
+from auditor.reports.logic.schema import RankingRow
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages import svg_charts
+from auditor.reports.pages.svg_charts import Dot
 from auditor.storage.comparisons import SetAnswers
 
 LEAST_ITEMS, MOST_ITEMS = 4, 60
@@ -59,4 +59,4 @@ def ranking_plot(rows: Sequence[RankingRow]) -> Markup:
     shown = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
     dots = [Dot(row.calls, rho, row.method) for row, rho in shown if rho is not None]
     against = "people’s order" if by_people else "the judge’s ranking from all pairs"
-    return charts.calls_plot(dots, f"Spearman’s ρ against {against}", "Calls a set, and what the ranking is worth")
+    return svg_charts.calls_plot(dots, f"Spearman’s ρ against {against}", "Calls a set, and what the ranking is worth")

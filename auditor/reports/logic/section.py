@@ -22,9 +22,10 @@ from auditor.metrics.logic import (
 )
 from auditor.metrics.preference import relation
 from auditor.metrics.ranking import repair
-from auditor.metrics.repairing import mending
-from auditor.reports.estimates import estimate, share_of, unmeasured
-from auditor.reports.logic.parts import (
+from auditor.metrics.repair_effect import mending
+from auditor.reports.estimate_conversion import estimate, share_of, unmeasured
+from auditor.reports.logic.ranking import rankings
+from auditor.reports.logic.schema import (
     ArcRow,
     ContradictionRow,
     CycleRow,
@@ -36,13 +37,12 @@ from auditor.reports.logic.parts import (
     RepairRow,
     TransitivityRow,
 )
-from auditor.reports.logic.ranking import rankings
-from auditor.reports.measures import Estimate
-from auditor.reports.source import Source
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.report_source import Source
 from auditor.storage import comparisons
 from auditor.storage.comparisons import SetAnswers
-from auditor.storage.consistency import judge_consistencies
 from auditor.storage.database import Database
+from auditor.storage.judge_consistency import judge_consistencies
 
 ACCEPTABILITY = "acceptability"
 EXACT_UP_TO = 20

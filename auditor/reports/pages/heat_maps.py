@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.reports.estimates import is_stretched
-from auditor.reports.measures import PlaceRow
-from auditor.reports.model import CellPart
-from auditor.reports.pages.numbers import number, signed
+from auditor.reports.estimate_conversion import is_stretched
+from auditor.reports.measurement_schema import PlaceRow
+from auditor.reports.pages.number_format import number, signed
+from auditor.reports.report_schema import CellPart
 
 OPEN_PLATES = 4
 """Heat maps that are unfolded when there are no more models than this."""

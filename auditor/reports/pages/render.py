@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from auditor.errors import UsageError
-from auditor.reports.model import Report
+from auditor.reports.report_schema import Report
 
 Format = Literal["html", "json", "markdown"]
 
@@ -19,11 +19,11 @@ def render(report: Report, fmt: Format | str) -> str:
     if fmt == "json":
         return report.model_dump_json(indent=2) + "\n"
     if fmt == "html":
-        from auditor.reports.pages.html import render_html
+        from auditor.reports.pages.html_report import render_html
 
         return render_html(report)
     if fmt == "markdown":
-        from auditor.reports.pages.markdown import render_markdown
+        from auditor.reports.pages.markdown_report import render_markdown
 
         return render_markdown(report)
     raise UsageError(f"'{fmt}' is no report format.", "Known are html, json and markdown.")

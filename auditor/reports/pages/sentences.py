@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from auditor.reports.agreement.languages import LanguagesPart, UnevenLanguages
-from auditor.reports.agreement.methods import MethodRow
-from auditor.reports.measures import Estimate, GainRow, GapRow, NonresponsePart
-from auditor.reports.model import Report
-from auditor.reports.pages.numbers import count, interval, number, plural, share, signed, usd
+from auditor.reports.agreement.method_differences import MethodRow
+from auditor.reports.measurement_schema import Estimate, GainRow, GapRow, NonresponsePart
+from auditor.reports.pages.number_format import count, interval, number, plural, share, signed, usd
+from auditor.reports.report_schema import Report
 
 METHODS = (
     "Beside being asked, a model shows what it holds likely: by how much it expects a sentence to end well rather than "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.measures import Estimate
-from auditor.reports.pages.numbers import interval, number, plural, share, signed
-from auditor.reports.panel.parts import JudgeRow, PanelPart
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.number_format import interval, number, plural, share, signed
+from auditor.reports.panel.schema import JudgeRow, PanelPart
 
 FIRM, TENTATIVE = 0.8, 0.667
 """Alpha from which conclusions are firm, or tentative: Krippendorff, Content Analysis, 4th ed. 2019, ch. 12."""

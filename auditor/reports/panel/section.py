@@ -7,17 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from auditor.domain import Method, Outcome
-from auditor.metrics.crossed_shares import crossed_mean, crossed_share
+from auditor.metrics.two_way_means import crossed_mean, crossed_share
 from auditor.reports.coverage.section import reviewable
-from auditor.reports.estimates import clustered
-from auditor.reports.measures import AlignmentRow, ConsistencyRow, Estimate, PeerRow
-from auditor.reports.panel.ballots import table
+from auditor.reports.estimate_conversion import clustered
+from auditor.reports.measurement_schema import AlignmentRow, ConsistencyRow, Estimate, PeerRow
 from auditor.reports.panel.certificate import certificate
-from auditor.reports.panel.judging import agreement_estimate, agreements, judge_rows, peer_alignment, prevalence, votes
-from auditor.reports.panel.parts import PanelPart
-from auditor.reports.panel.trials import fault_rows, guess_rows, position_rows, self_rows, shift_rows
-from auditor.reports.source import Floats, Source
-from auditor.storage.tallies import PeerTally
+from auditor.reports.panel.judge_statistics import (
+    agreement_estimate,
+    agreements,
+    judge_rows,
+    peer_alignment,
+    prevalence,
+    votes,
+)
+from auditor.reports.panel.judge_tests import fault_rows, guess_rows, position_rows, self_rows, shift_rows
+from auditor.reports.panel.schema import PanelPart
+from auditor.reports.panel.verdict_matrix import table
+from auditor.reports.report_source import Floats, Source
+from auditor.storage.count_queries import PeerTally
 
 OK = Outcome.OK.value
 

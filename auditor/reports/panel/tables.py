@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from auditor.reports.measures import Estimate
-from auditor.reports.pages.numbers import count, number
-from auditor.reports.panel.parts import PanelPart
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.number_format import count, number
+from auditor.reports.panel.schema import PanelPart
 
 Figure = str | Estimate
 

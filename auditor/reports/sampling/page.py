@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from auditor.reports.pages.numbers import count, interval, number, share, usd
-from auditor.reports.pages.page import Chapter, Grid, Page, Plot
+from auditor.reports.pages.number_format import count, interval, number, share, usd
+from auditor.reports.pages.report_page import Chapter, Grid, Page, Plot
 from auditor.reports.sampling.section import SettingRow, Settings
-from auditor.text import visible
+from auditor.text_safety import visible
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 760, 340, 60, 46, 16, 150
 COLOURS = 10

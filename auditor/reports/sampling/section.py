@@ -12,9 +12,9 @@ from auditor.domain import Method, Outcome, Purpose, derive_seed
 from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
 from auditor.reports.agreement.section import alignment
-from auditor.reports.estimates import unmeasured
-from auditor.reports.measures import Estimate, Part
-from auditor.reports.source import Floats, Source
+from auditor.reports.estimate_conversion import unmeasured
+from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.report_source import Floats, Source
 from auditor.storage import results
 from auditor.storage.costs import CallTally
 from auditor.storage.database import Database

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.reports.measures import Estimate
-from auditor.reports.pages.numbers import count, number
-from auditor.reports.semantic import words as said
-from auditor.reports.semantic.parts import SaidPart, SemanticPart
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.number_format import count, number
+from auditor.reports.semantic import wording as said
+from auditor.reports.semantic.schema import SaidPart, SemanticPart
 
 Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 

@@ -12,9 +12,11 @@ from auditor.domain import Outcome, Purpose
 from auditor.domain.semantic import FOUNDATIONS, NullScore, PairVerdict, Question, QuestionScore, SemanticFacts
 from auditor.metrics.bootstrap import holm
 from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
-from auditor.reports.estimates import estimate, unmeasured
-from auditor.reports.measures import Estimate
-from auditor.reports.semantic.parts import (
+from auditor.reports.estimate_conversion import estimate, unmeasured
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.report_source import Floats, Source
+from auditor.reports.semantic.least_consistent import worst
+from auditor.reports.semantic.schema import (
     DifferenceRow,
     FoundationRow,
     JudgedRow,
@@ -24,9 +26,7 @@ from auditor.reports.semantic.parts import (
     SemanticModelRow,
     SemanticPart,
 )
-from auditor.reports.semantic.worst import worst
-from auditor.reports.source import Floats, Source
-from auditor.storage import moral
+from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 LANGUAGES = "languages:"
@@ -36,11 +36,11 @@ Tally = tuple[str, bool, str, str | None, int]
 
 def semantic(db: Database, source: Source) -> SemanticPart | None:
     """What the probe `semantic` found; None where nothing has been scored."""
-    facts = moral.facts(db, source.audit.id)
+    facts = semantic_results.facts(db, source.audit.id)
     if facts is None:
         return None
-    questions = moral.questions(db, source.audit.id)
-    scores = moral.scores(db, source.audit.id)
+    questions = semantic_results.questions(db, source.audit.id)
+    scores = semantic_results.scores(db, source.audit.id)
     table = _Table(questions, scores, facts)
     models = [*source.models, *sorted({s.model for s in scores}.difference(source.models))]
     models = [m for m in models if m in table.models]
@@ -102,8 +102,8 @@ def mean_over(values: Floats, seed: int, none: str) -> Estimate:
 
 
 def _models(db: Database, source: Source, models: Sequence[str], table: _Table) -> list[SemanticModelRow]:
-    tallies = moral.outcome_tallies(db, source.audit.id)
-    chance = {(n.model, n.kind): n for n in moral.nulls(db, source.audit.id)}
+    tallies = semantic_results.outcome_tallies(db, source.audit.id)
+    chance = {(n.model, n.kind): n for n in semantic_results.nulls(db, source.audit.id)}
     missing = "no question has two usable answers"
     no_rules = "no question has two usable rules of thumb"
     planned = len(table.questions) * table.facts.wordings if source.config else None
@@ -214,7 +214,7 @@ def _languages(models: Sequence[str], table: _Table, seed: int) -> list[Language
 
 def _judged(db: Database, source: Source, models: Sequence[str]) -> list[JudgedRow]:
     groups: dict[tuple[str, str], list[PairVerdict]] = defaultdict(list)
-    for verdict in moral.verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
+    for verdict in semantic_results.verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
         groups[verdict.model, verdict.judge].append(verdict)
     return [
         _judged_row(model, judge, groups[model, judge], source.seed)
@@ -242,7 +242,7 @@ def _judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], seed: i
 
 def _rejected(db: Database, source: Source) -> dict[str, int]:
     reasons: dict[str, int] = defaultdict(int)
-    for group in moral.wordings(db, source.audit.id).values():
+    for group in semantic_results.wordings(db, source.audit.id).values():
         for wording in group:
             if wording.number is None:
                 reasons[wording.reason or "not told"] += 1

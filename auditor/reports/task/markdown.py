@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from auditor.reports.measures import Estimate
-from auditor.reports.pages.numbers import count
-from auditor.reports.task import words as said
-from auditor.reports.task.parts import TaskModelRow, TaskPart, TellingPart
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.pages.number_format import count
+from auditor.reports.task import wording as said
+from auditor.reports.task.schema import TaskModelRow, TaskPart, TellingPart
 
 Escape = Callable[[str], str]
 Table = Callable[..., str]

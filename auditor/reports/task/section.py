@@ -16,10 +16,10 @@ from auditor.metrics.clustered import clustered_share
 from auditor.metrics.correlation import Correlation, pearson, spearman
 from auditor.metrics.error import bias, mae
 from auditor.metrics.share import mean_share
-from auditor.reports.estimates import estimate, mean_of, share_of, unmeasured
-from auditor.reports.measures import Estimate
-from auditor.reports.source import Source
-from auditor.reports.task.parts import ScorePart, TaskItemPart, TaskModelRow, TaskPart
+from auditor.reports.estimate_conversion import estimate, mean_of, share_of, unmeasured
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.report_source import Source
+from auditor.reports.task.schema import ScorePart, TaskItemPart, TaskModelRow, TaskPart
 from auditor.tasks import commonest, is_right
 
 NO_TRUTH = "no item has a known truth"
@@ -80,7 +80,7 @@ class Answers:
 
 def task(source: Source) -> TaskPart | None:
     """What models answered; None for an audit of a survey."""
-    from auditor.reports.task.telling import telling
+    from auditor.reports.task.peer_validity import telling
 
     found, config = source.survey.task, source.config
     if found is None or config is None:

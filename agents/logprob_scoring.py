@@ -1,0 +1,72 @@
+"""The stage that measures log-probabilities: how each model can be measured, and the comparisons of its cells."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypedDict
+
+from langgraph.runtime import Runtime
+
+from auditor.agents.audit_state import State
+from auditor.agents.call_runner import ask
+from auditor.agents.run_context import Context
+from auditor.agents.sentence_pairs import comparisons, read_contrast
+from auditor.config import ModelSection
+from auditor.domain import Measure, Outcome
+from auditor.models.continuation import check_continuation
+from auditor.models.logprobs import measures
+from auditor.storage import results
+
+STAGE = "weigh"
+
+
+class WeighBatch(TypedDict):
+    """Some cells [start, stop), and what each model's log-probabilities are read from; None where they cannot be."""
+
+    start: int
+    stop: int
+    measures: dict[str, str | None]
+
+
+async def find_measures(context: Context) -> dict[str, str | None]:
+    """What each model's log-probabilities are read from, found by asking about the first cell; recorded as any call."""
+    probe = context.config.probes.logprob
+    if probe is None or not context.cells:
+        return {}
+    chosen: dict[str, str | None] = {}
+    for model in context.config.models:
+        for measure in measures(model, probe.method):
+            if await _works(context, model, measure):
+                chosen[model.name] = measure.value
+                break
+        else:
+            chosen[model.name] = None
+    return chosen
+
+
+async def _works(context: Context, model: ModelSection, measure: Measure) -> bool:
+    """Whether the first question was not answered by saying that this cannot be measured."""
+    if measure is Measure.CONTINUATION:
+        check_continuation(model)
+        return True
+    first = next(c.call for c in comparisons(model, context.cells[0], measure) if c.call)
+    answers = await ask(context, STAGE, [first])
+    answer = answers.get(first.key)
+    return answer is None or answer.outcome is not Outcome.NOT_MEASURABLE
+
+
+async def weigh(state: WeighBatch, runtime: Runtime[Context]) -> State:
+    """Compare the two ends of every sentence on the cells of the batch, for every model."""
+    context = runtime.context
+    cells = context.cells[state["start"] : state["stop"]]
+    chosen = {name: Measure(m) if m else None for name, m in state["measures"].items()}
+    asked = [
+        (comparison, model.name)
+        for model in context.config.models
+        for cell in cells
+        for comparison in comparisons(model, cell, chosen[model.name])
+    ]
+    answers = await ask(context, STAGE, [call for comparison, _ in asked for call in comparison.calls])
+    found = [read_contrast(comparison, name, chosen[name], answers) for comparison, name in asked]
+    await asyncio.to_thread(results.save_contrasts, context.db, context.audit_id, [c for c in found if c])
+    return {}

@@ -1,0 +1,197 @@
+"""Commands that lead from numbers to a decision: compare, check, estimate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import AsJson, PageFile, Storage
+from auditor.cli.output import put_json, say, table
+from auditor.cli.page_output import form_of, present
+
+if TYPE_CHECKING:
+    from auditor.reports.cost.forecast import Forecast
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(compare)
+    app.command()(check)
+    app.command()(estimate)
+
+
+def compare(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="A [B …]", help="Audits, or AUDIT:MODEL for one model of an audit.")
+    ],
+    method: Annotated[list[str] | None, typer.Option("--method", help="Only scores of this method.")] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option("--judge", help="Twice: compare two judges on the same traces.")
+    ] = None,
+    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="All pairs, not only those with the first.")] = False,
+    renamed: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="OLD=NEW", help="A model that has another name in the audits after the first."),
+    ] = None,
+    flips: Annotated[int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")] = 50,
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare models on the cells they share: what got better or worse, where, and whether it is more than chance.
+
+    One audit: all pairs of its models. Several: each against the first, model by model, as before and after fine-tuning
+    or with two prompts; AUDIT:MODEL picks one model, --map says what a model is called afterwards. Two judges: --judge
+    ONE --judge OTHER, in one audit or across two. Verdicts and settlements of conflicts that changed are listed.
+
+    Example: auditor compare before after --map base=tuned -o comparison.html
+    """
+    from auditor.reports.comparison.compare import compare as compare_
+    from auditor.reports.comparison.comparison_page import page_of
+    from auditor.reports.comparison.series_pairs import target
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    form_of(output)
+    with open_database(storage_url(storage), create=False) as db:
+        found = compare_(
+            db,
+            [target(text) for text in targets],
+            methods=method or (),
+            every=all_pairs,
+            judges=judge or (),
+            listed=flips,
+            renamed=dict(map(_names, renamed or ())),
+        )
+    present(found.model_dump(mode="json"), page_of(found), output, as_json)
+
+
+def _names(text: str) -> tuple[str, str]:
+    from auditor.errors import UsageError
+
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"--map takes OLD=NEW, not '{text}'.", "Write the two names with = between them.")
+    return old, new
+
+
+def check(
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    min_pearson: Annotated[float | None, typer.Option(help="Least r of every model.")] = None,
+    max_mae: Annotated[float | None, typer.Option(help="Largest mean error of every model.")] = None,
+    max_region_gap: Annotated[float | None, typer.Option(help="Largest gap of mean error between regions.")] = None,
+    max_topic_mae: Annotated[float | None, typer.Option(help="Largest mean error on any topic.")] = None,
+    min_self_consistency: Annotated[float | None, typer.Option(help="Least cosine of a model's reasoning.")] = None,
+    max_variance: Annotated[float | None, typer.Option(help="Largest variance of a model's samples.")] = None,
+    min_peer_agreement: Annotated[float | None, typer.Option(help="Least share of reasoning found valid.")] = None,
+    min_kappa: Annotated[float | None, typer.Option(help="Least agreement of the judges beyond chance.")] = None,
+    min_accuracy: Annotated[float | None, typer.Option(help="Least share of right answers, for a task.")] = None,
+    max_open_conflicts: Annotated[int | None, typer.Option(help="Conflicts that may be unsettled.")] = None,
+    max_served_models: Annotated[int | None, typer.Option(help="What may have stood behind a model's name.")] = None,
+    max_cost_usd: Annotated[float | None, typer.Option(help="What the audit may have cost.")] = None,
+    min_coverage: Annotated[float | None, typer.Option(help="Least usable share; 0.95 if not set.")] = None,
+    confident: Annotated[
+        bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% interval.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test an audit against thresholds, for continuous integration; asks no model anything.
+
+    Thresholds come from the config's [check] and from options, which go first. An audit that has not run to its end,
+    or of which too little is usable, cannot pass. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
+
+    Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
+    """
+    from auditor.atomic_files import write_whole
+    from auditor.reports.gates.ci_formats import SIGNS, check_markdown
+    from auditor.reports.gates.ci_formats import junit as junit_xml
+    from auditor.reports.gates.gate_check import Verdict
+    from auditor.run import open_audit
+
+    options = {
+        "min_pearson": min_pearson, "max_mae": max_mae, "max_region_gap": max_region_gap,
+        "max_topic_mae": max_topic_mae, "min_self_consistency": min_self_consistency, "max_variance": max_variance,
+        "min_peer_agreement": min_peer_agreement, "min_kappa": min_kappa, "min_accuracy": min_accuracy,
+        "max_open_conflicts": max_open_conflicts, "max_served_models": max_served_models,
+        "max_cost_usd": max_cost_usd, "min_coverage": min_coverage, "confident": confident,
+    }  # fmt: skip
+    changes = {name: value for name, value in options.items() if value is not None}
+    result = open_audit(audit, storage=storage).check(**changes)
+    for path, text in ((junit, junit_xml), (markdown, check_markdown)):
+        if path is not None:
+            write_whole(text(result), path)
+            say(f"Written: {path.resolve()}")
+    if as_json:
+        put_json(result.model_dump(mode="json"))
+    else:
+        table(["", "gate", "of", "found"], [[SIGNS[g.verdict], g.name, g.subject, g.message] for g in result.gates])
+    reasons = {
+        Verdict.PASSED: "everything asked was met",
+        Verdict.FAILED: "a gate failed",
+        Verdict.UNDECIDED: "no verdict: see what is undecided",
+    }
+    say(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
+    raise typer.Exit(result.exit_code)
+
+
+def estimate(
+    config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="The audit's TOML or YAML file.")] = None,
+    compare: Annotated[
+        str | None, typer.Option("--compare", metavar="AUDIT", help="Instead: an audit that was run, and what it cost.")
+    ] = None,
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Calls, tokens and cost of an audit before anything is spent: low, expected and high, by model and stage.
+
+    Asks no model anything and needs no key. Lengths are taken from the real prompts, and from recorded answers where
+    there are enough.
+
+    Example: auditor estimate audit.toml
+    """
+    from auditor import bootstrap
+    from auditor.errors import UsageError
+
+    bootstrap.prepare()
+    form_of(output)
+    if (config is None) == (compare is None):
+        raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
+    from auditor.reports.cost.forecast import page_of
+
+    found = _estimate_of(compare, storage) if compare is not None else _estimate(config or Path(), storage)
+    present(found.model_dump(mode="json"), page_of(found), output, as_json)
+
+
+def _estimate(path: Path, storage: str | None) -> Forecast:
+    from auditor.config import load_config
+    from auditor.cost_estimation.audit_estimate import estimate as estimate_
+    from auditor.errors import EmptyStorageError
+    from auditor.run import planned_cells, planned_survey, storage_url
+    from auditor.storage.database import open_database, sqlite_path
+
+    config = load_config(path)
+    survey = planned_survey(config)
+    url = storage_url(storage, config)
+    file = sqlite_path(url)
+    if file is not None and not file.exists():
+        return estimate_(config, survey, planned_cells(survey))
+    try:
+        with open_database(url, create=False) as db:
+            return estimate_(config, survey, planned_cells(survey), db)
+    except EmptyStorageError:
+        return estimate_(config, survey, planned_cells(survey))
+
+
+def _estimate_of(audit: str, storage: str | None) -> Forecast:
+    from auditor.cost_estimation.audit_estimate import estimate_of_audit
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(storage_url(storage), create=False) as db:
+        return estimate_of_audit(db, audit)

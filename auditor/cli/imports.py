@@ -1,0 +1,228 @@
+"""Commands about data: importing what was measured elsewhere, and, by another module, surveys."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli import experiments, surveys
+from auditor.cli.options import Storage
+from auditor.cli.output import command, say
+
+if TYPE_CHECKING:
+    from auditor.imports.recorded_audits import Imported
+
+import_app = typer.Typer(name="import", help="Bring in what was measured elsewhere.", no_args_is_help=True)
+
+
+class Form(StrEnum):
+    """What a file of recorded answers is."""
+
+    AUTO = "auto"
+    TABLE = "table"
+    INSPECT = "inspect"
+    PROMPTFOO = "promptfoo"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(surveys.app)
+    app.add_typer(experiments.app)
+    app.add_typer(import_app)
+
+
+@import_app.command("scores")
+def import_scores(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,method,score[,sample]")],
+    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    regions: Annotated[
+        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+    ] = "western",
+    storage: Storage = None,
+) -> None:
+    """Make an audit of scores that were measured elsewhere, with no call to any model.
+
+    An empty score is a sample that failed. Several samples of a cell are averaged.
+
+    Example: auditor import scores scores.csv --survey wvs7-sample --audit published
+    """
+    from auditor.imports.recorded_audits import import_scores as import_
+
+    counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
+    say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a score: counted as failed samples.")
+    if counts.not_in_survey:
+        say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
+    say(f"Next: {command('report', audit, storage=storage)}")
+
+
+@import_app.command("traces")
+def import_traces(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
+    ],
+    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    form: Annotated[
+        Form, typer.Option("--from", help="What FILE is; auto tells by its suffix and what is in it.")
+    ] = Form.AUTO,
+    country: Annotated[str, typer.Option("--country", metavar="KEY", help="Key of a log's countries.")] = "country",
+    topic: Annotated[str, typer.Option("--topic", metavar="KEY", help="Key of a log's topics.")] = "topic",
+    score: Annotated[
+        str | None, typer.Option("--score", metavar="KEY", help="A log's score in [-1, 1]; else the text is read.")
+    ] = None,
+    regions: Annotated[
+        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+    ] = "western",
+    storage: Storage = None,
+) -> None:
+    """Make an audit of answers that were recorded elsewhere, with no call to any model.
+
+    A row without a score is read for the line "SCORE = x", or as a refusal; an empty text is a sample that failed.
+    FILE may also be a log of Inspect AI (.eval or .json, or a folder of them, one a model) or promptfoo's results
+    (.json or .jsonl): country and topic are then looked for in each sample's metadata or variables.
+
+    Example: auditor import traces answers.csv --survey wvs7-sample --audit published
+
+    Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
+    """
+    from auditor.imports.recorded_answers import Form as Known
+    from auditor.imports.recorded_answers import Keys
+    from auditor.imports.recorded_audits import import_traces as import_
+
+    keys = Keys(country, topic, score)
+    made = import_(
+        file, survey=survey, audit=audit, storage=storage, regions=regions, form=Known(form.value), keys=keys
+    )
+    _say_traces(audit, made, storage)
+
+
+def _say_traces(audit: str, counts: Imported, storage: str | None) -> None:
+    made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
+    say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a readable score: counted by cause, see the report's coverage.")
+    if counts.not_in_survey:
+        say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
+    for note in counts.notes:
+        say(f"  {note}")
+    then = command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
+    say(f"Next: {command('report', audit, storage=storage)}, or {then}")
+
+
+@import_app.command("verdicts")
+def import_verdicts(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="judge,model,country,topic,verdict[,justification][,sample]")
+    ],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="An audit of imported traces or scores.")],
+    storage: Storage = None,
+) -> None:
+    """Add verdicts that judges gave elsewhere to an audit that was imported.
+
+    A verdict is VALID or INVALID, or empty where the judge gave none.
+
+    Example: auditor import verdicts verdicts.csv --audit published
+    """
+    from auditor.imports.recorded_audits import import_verdicts as import_
+
+    counts = import_(file, audit=audit, storage=storage)
+    say(f"{_plural(counts.rows, 'row')} of {_plural(counts.judges, 'judge')} in audit '{audit}'.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a verdict: counted as not given.")
+    say(f"Next: {command('report', audit, storage=storage)}")
+
+
+@import_app.command("comparisons")
+def import_comparisons(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="judge,context,item_a,item_b,relation,decision")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    people: Annotated[
+        str | None, typer.Option("--people", metavar="JUDGE", help="The judge whose rows are people's decisions.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items", metavar="FILE", help="Texts and people's scores: item,context,text,human.")
+    ] = None,
+    criterion: Annotated[
+        str,
+        typer.Option("--criterion", help="What items were compared by: acceptability, preference, relevance, …"),
+    ] = "preference",
+    storage: Storage = None,
+) -> None:
+    """Measure how logical recorded comparisons are, with no call to any model.
+
+    A row is one question with item_a shown first; relation is standard or negated; decision is A, B, TIE or empty,
+    which is not measured. A column sample (0 is the answer, from 1 on repeats) gives self-agreement.
+
+    Example: auditor import comparisons judged.csv --audit judged --people human
+    """
+    from auditor.imports.comparisons import import_comparisons as import_
+
+    counts = import_(file, audit=audit, storage=storage, people=people, items=items, criterion=criterion)
+    made = f"{_plural(counts.items, 'item')} in {_plural(counts.sets, 'set')}, {_plural(counts.judges, 'judge')}"
+    say(f"{_plural(counts.rows, 'row')}: {made}, audit '{audit}'{', which it replaces' if counts.replaced else ''}.")
+    if counts.empty:
+        say(f"  {_plural(counts.empty, 'row')} without a decision: not measured.")
+    say(f"Next: {command('report', audit, storage=storage)}")
+
+
+@import_app.command("answers")
+def import_answers(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,question_id,paraphrase,answer[,rot]")],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    questions: Annotated[
+        str, typer.Option("--questions", metavar="Q", help="The set that the ids are of: built-in or a file.")
+    ] = "built-in",
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="M", help="Whose answers, where the file does not say.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option("--encoder", metavar="E", help="Sentence encoder.")] = None,
+    variant: Annotated[str, typer.Option("--variant", help="sage or sge.")] = "sage",
+    alpha: Annotated[float, typer.Option("--alpha", help="Power that sharpens the weights of sage.")] = 10.0,
+    rot_weight: Annotated[
+        float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
+    ] = 1.0,
+    rivals: Annotated[
+        str, typer.Option("--rivals", metavar="LIST", help="More measures: bleu,rouge_l,bertscore.")
+    ] = "",
+    storage: Storage = None,
+) -> None:
+    """Score answers to moral questions that were given elsewhere, with no call to any model.
+
+    Also read are the published files of the Moral Consistency Corpus (question_id,paraphrased,model_output[,rot]) and
+    of the Moral Integrity Corpus (Q,A,rot). An empty answer is one that failed.
+
+    Example: auditor import answers answers.csv --audit published
+    """
+    import pydantic
+
+    from auditor.cli.progress import embedding_bar
+    from auditor.config.semantic import SemanticProbe
+    from auditor.config.validation_messages import explain
+    from auditor.errors import UsageError
+    from auditor.imports.moral_answers import import_answers as import_
+
+    chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
+    try:
+        probe = SemanticProbe.model_validate(chosen | {"rivals": [r.strip() for r in rivals.split(",") if r.strip()]})
+    except pydantic.ValidationError as error:
+        raise UsageError(f"the options of this command: {explain(error, chosen, SemanticProbe)}") from None
+    with embedding_bar() as embedded:
+        made = import_(file, audit=audit, probe=probe, model=model, storage=storage, embedded=embedded)
+    what = f"{_plural(made.questions, 'question')} and {_plural(made.models, 'model')} in audit '{audit}'"
+    say(f"{_plural(made.rows, 'row')}: {what}{', which replaces what it held' if made.replaced else ''}.")
+    if made.empty:
+        say(f"  {_plural(made.empty, 'row')} without an answer: counted as failed.")
+    if made.alone:
+        say(f"  {_plural(made.alone, 'question')} of a model with fewer than two answers: not scored.")
+    say(f"Next: {command('report', audit, storage=storage)}")
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

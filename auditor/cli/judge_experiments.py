@@ -1,0 +1,133 @@
+"""Experiments on judges: planted faults, the order of two sides and own traces, drift between runs, a hold-out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import AsJson, PageFile, Storage
+from auditor.cli.output import say
+from auditor.cli.page_output import form_of, present
+
+if TYPE_CHECKING:
+    from auditor.experiments.judge_tests import Experiment
+    from auditor.reports.panel.schema import PanelPart
+
+Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (planted, bias, drift, holdout):
+        app.command()(command)
+
+
+def planted(
+    audit: Audit,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Traces for each kind of fault at most.")] = 30,
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plant known faults in traces, and count which judges notice.
+
+    A Western norm in a trace on another culture, a score that contradicts the reasoning, another country's norms, and a
+    step that does not follow. Each judge's detection rate stands beside its false alarms on the same traces without
+    the fault: a panel that cannot tell them apart repeats a shared bias instead of finding it. Judges are asked, which
+    may cost money; what was asked before is not asked again.
+
+    Example: auditor experiment planted my-audit --sample 40
+    """
+    from auditor.reports.experiments.judge_pages import planted_page
+
+    form_of(output)
+    part = _ask(audit, "planted", sample, storage)
+    present([row.model_dump(mode="json") for row in part.faults], planted_page(audit, part), output, as_json)
+
+
+def bias(
+    audit: Audit,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Conflicts, and traces of each judge, at most.")] = 30,
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask whether judges prefer what is shown first, and whether they are milder with themselves.
+
+    Both sides of conflicts are shown in both orders, and each judge rules on traces of its own; neither counts in any
+    vote. Leniency, verbosity, preference for a family and order effects are in the report without any experiment.
+
+    Example: auditor experiment bias my-audit
+    """
+    from auditor.reports.experiments.judge_pages import bias_page
+
+    form_of(output)
+    part = _ask(audit, "bias", sample, storage)
+    whole = part.model_dump(mode="json")
+    present({name: whole[name] for name in ("positions", "own_traces")}, bias_page(audit, part), output, as_json)
+
+
+def drift(
+    audit: Audit,
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The later run: another audit of the same traces.")],
+    other_storage: Annotated[
+        str | None, typer.Option("--other-storage", metavar="URL", help="Where OTHER is, if not beside AUDIT.")
+    ] = None,
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare each judge's verdicts in two runs on the same traces.
+
+    Within one database equal questions have one recorded answer, so a second run that is to ask anew needs a database
+    of its own.
+
+    Example: auditor experiment drift may june --other-storage sqlite:///june.db
+    """
+    from auditor.reports.experiments.judge_experiments import drift_rows
+    from auditor.reports.experiments.judge_pages import drift_page
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    form_of(output)
+    urls = (storage_url(storage), storage_url(other_storage or storage))
+    with open_database(urls[0], create=False) as db, open_database(urls[1], create=False) as later:
+        rows = drift_rows(db, audit, later, other)
+    present([row.model_dump(mode="json") for row in rows], drift_page(audit, other, rows), output, as_json)
+
+
+def holdout(
+    audit: Audit,
+    splits: Annotated[int, typer.Option("--splits", min=20, help="How often the cells are split.")] = 500,
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask whether peer agreement predicts agreement with people on cells and models that were not seen.
+
+    Cells are split 80 to 20 many times: peer agreement on the larger part against r on the smaller, over models. And
+    each model is left out in turn: what the others' line says of it, against what it is. No model is asked anything.
+
+    Example: auditor experiment holdout my-audit
+    """
+    from auditor.reports.experiments.judge_experiments import holdout_experiment
+    from auditor.reports.experiments.judge_pages import holdout_page
+    from auditor.run import storage_url
+    from auditor.storage.database import open_database
+
+    form_of(output)
+    with open_database(storage_url(storage), create=False) as db:
+        rows = holdout_experiment(db, audit, splits)
+    present([row.model_dump(mode="json") for row in rows], holdout_page(audit, rows), output, as_json)
+
+
+def _ask(audit: str, experiment: Experiment, sample: int, storage: str | None) -> PanelPart:
+    from auditor.cli.progress import RunProgress
+    from auditor.experiments.judge_tests import run_experiment
+    from auditor.run import open_audit
+
+    with RunProgress() as progress:
+        run_experiment(audit, experiment, sample, storage=storage, progress=progress, signals=True)
+    say(f"{progress.asked} calls, {progress.recorded} known already; cost {progress.cost}.")
+    return open_audit(audit, storage=storage).report().panel

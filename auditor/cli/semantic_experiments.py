@@ -1,0 +1,122 @@
+"""Experiments on consistency: temperature, a rule to follow, and what people say of pairs of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.cli.options import AsJson, PageFile, Storage
+from auditor.cli.page_output import form_of, present
+
+Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (temperature, rules, accuracy, judgements):
+        app.command()(command)
+
+
+def temperature(
+    audit: Audit,
+    temperatures: Annotated[
+        str, typer.Option("--temperatures", metavar="LIST", help="Temperatures, each in [0, 2].")
+    ] = "0,0.5,1",
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask whether other words change more than the dice do: the same words several times, against several wordings.
+
+    Models are asked, which may cost money; what was asked before is not asked again.
+
+    Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
+    """
+    from auditor.cli.progress import RunProgress
+    from auditor.experiments.consistency import temperature_trial
+    from auditor.reports.experiments.consistency_pages import temperature_page
+
+    form_of(output)
+    wanted = _temperatures(temperatures)
+    with RunProgress() as progress:
+        rows = temperature_trial(audit, wanted, storage=storage, progress=progress, signals=True)
+    present([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
+
+
+def rules(audit: Audit, output: PageFile = None, storage: Storage = None, as_json: AsJson = False) -> None:
+    """Ask whether a model is more consistent when it is told to follow its own rule of thumb.
+
+    Each question is asked again in all its wordings, with the first rule of thumb that the model gave on it. Models are
+    asked, which may cost money; what was asked before is not asked again.
+
+    Example: auditor experiment rules moral
+    """
+    from auditor.cli.progress import RunProgress
+    from auditor.experiments.consistency import rule_trial
+    from auditor.reports.experiments.consistency_pages import rules_page
+
+    form_of(output)
+    with RunProgress() as progress:
+        rows = rule_trial(audit, storage=storage, progress=progress, signals=True)
+    present([row.model_dump(mode="json") for row in rows], rules_page(audit, rows), output, as_json)
+
+
+def accuracy(
+    audit: Audit,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices by |.")
+    ],
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask whether a model is right where it is consistent, on questions with a known answer in several wordings.
+
+    The models, the encoder and the score are the audit's. Models are asked, which may cost money; what was asked before
+    is not asked again.
+
+    Example: auditor experiment accuracy moral facts.csv
+    """
+    from auditor.cli.progress import RunProgress
+    from auditor.experiments.consistency import accuracy_trial
+    from auditor.reports.experiments.consistency_pages import accuracy_page
+
+    form_of(output)
+    with RunProgress() as progress:
+        rows = accuracy_trial(audit, file, storage=storage, progress=progress, signals=True)
+    present([row.model_dump(mode="json") for row in rows], accuracy_page(audit, rows), output, as_json)
+
+
+def judgements(
+    audit: Audit,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="rater,model,question_id,left,right,judgement")],
+    output: PageFile = None,
+    storage: Storage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare each measure of consistency with what people say of pairs of answers; no model is asked.
+
+    A row says whether the answers to the wordings left and right say the same: Y, N, or NA for cannot say.
+
+    Example: auditor experiment judgements moral people.csv
+    """
+    from auditor.experiments.human_judgements import people_trial
+    from auditor.reports.experiments.consistency_pages import judgements_page
+
+    form_of(output)
+    part = people_trial(audit, file, storage=storage)
+    present(part.model_dump(mode="json"), judgements_page(audit, part), output, as_json)
+
+
+def _temperatures(text: str) -> list[float]:
+    from auditor.errors import UsageError
+
+    try:
+        found = [float(t) for t in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 <= t <= 2 for t in found):
+        raise UsageError(f"--temperatures: '{text}' is no list of numbers in [0, 2].", "Such as 0,0.7,1.4.")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,115 @@
+"""Reading a file of configuration, and the secrets that it names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from auditor.config.audit import AuditConfig
+from auditor.config.probes import Probes
+from auditor.config.sections import ENV_PREFIX, NAME, EmbeddingSection
+from auditor.config.validation_messages import explain
+from auditor.errors import ConfigError, UsageError
+from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
+from auditor.redaction import remember
+from auditor.text_safety import shortened
+
+PATHS = ("review_prompt", "weights", "answers")
+"""Keys of a model that name files."""
+MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
+
+
+def load_config(path: str | Path) -> AuditConfig:
+    """Read and check an audit's configuration.
+
+    Relative paths are taken from the file's own folder and become absolute: an audit is the same wherever its command
+    is given, and its experiments find its files later.
+
+    Args:
+        path: a `.toml`, `.yaml` or `.yml` file.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, or holds a key or value that cannot be used; the message
+            names the file, the key and, for a misspelt key, the nearest known one.
+    """
+    path = Path(path)
+    data = _read(path)
+    try:
+        config = AuditConfig.model_validate(data)
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"{path}: {explain(error, data, AuditConfig)}") from None
+    return _resolve_paths(config, path.parent)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    require_file(path, ConfigError, "`auditor init` writes one to start from.")
+    text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
+    if path.suffix in (".yaml", ".yml"):
+        from auditor.config.strict_yaml import parse_yaml
+
+        return parse_yaml(text, str(path))
+    if path.suffix != ".toml":
+        raise ConfigError(f"{path}: the suffix says neither TOML nor YAML.", "Name it .toml, .yaml or .yml.")
+    return parse_toml(text, str(path), ConfigError)
+
+
+def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
+    def resolved(value: str) -> str:
+        candidate = folder / value
+        return str(candidate.resolve()) if candidate.exists() else value
+
+    paths = {key: resolved(getattr(config.survey, key)) for key in ("source", "regions") if config.survey}
+    survey = config.survey and config.survey.model_copy(update=paths)
+    is_path = os.sep in config.embedding.model
+    encoder = resolved(config.embedding.model) if is_path else config.embedding.model
+    update: dict[str, Any] = {"survey": survey, "embedding": EmbeddingSection(model=encoder)}
+    if config.task:
+        update["task"] = config.task.model_copy(update={"source": resolved(config.task.source)})
+    for key in ("models", "judges"):
+        if isinstance(found := getattr(config, key), list):
+            files = [{name: resolved(path) for name in PATHS if (path := getattr(m, name))} for m in found]
+            update[key] = [m.model_copy(update=paths) for m, paths in zip(found, files, strict=True)]
+    probes = _semantic_paths(config.probes, resolved)
+    if logic := probes.logic:
+        items = logic.model_copy(update={"items": resolved(logic.items)})
+        probes = probes.model_copy(update={"logic": items})
+    update["probes"] = probes
+    return config.model_copy(update=update)
+
+
+def _semantic_paths(probes: Probes, resolved: Callable[[str], str]) -> Probes:
+    probe = probes.semantic
+    if probe is None:
+        return probes
+    paths = {"questions": resolved(probe.questions)}
+    if probe.encoder and os.sep in probe.encoder:
+        paths["encoder"] = resolved(probe.encoder)
+    return probes.model_copy(update={"semantic": probe.model_copy(update=paths)})
+
+
+def require_name(name: str) -> None:
+    """Raise UsageError when a name is none that an audit may have."""
+    if not re.fullmatch(NAME.rstrip("$"), name):  # in Python, unlike in pydantic, `$` matches before a line feed too
+        raise UsageError(
+            f"{shortened(name)!r} cannot name an audit.",
+            "Use letters, digits, dot, dash and underscore, 100 at most, and begin with a letter or a digit.",
+        )
+
+
+def resolve_key(reference: str) -> str:
+    """The secret behind `os.environ/NAME`; resolved at the call, never stored, and removed from texts from then on.
+
+    Raises:
+        ConfigError: the variable is not set or empty.
+    """
+    name = reference.removeprefix(ENV_PREFIX)
+    value = os.environ.get(name, "")
+    if not value:
+        raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
+    remember(value)
+    return value

@@ -1,0 +1,19 @@
+"""The score of an imported row."""
+
+from __future__ import annotations
+
+from auditor.domain import SCORE_MAX, SCORE_MIN
+from auditor.surveys.row_reader import Row
+
+
+def score_of(row: Row) -> float | None:
+    """A row's score in [-1, 1]; None where it is empty.
+
+    Raises:
+        ImportFileError: it is no such number.
+    """
+    value = row.number("score")
+    if value is not None and not SCORE_MIN <= value <= SCORE_MAX:
+        problem = f"'{row.cells['score']}' is no number in [-1, 1]"
+        raise row.wrong("score", problem, "Rescale it, or leave it empty.")
+    return value

@@ -1,0 +1,112 @@
+"""Rows for preference tuning as files: JSONL or Parquet, with a data card that says what they are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from auditor.errors import UsageError
+from auditor.logic.repair import Outcome, TrainingRow
+
+Form = Literal["preference", "chat"]
+
+
+def records(rows: Sequence[TrainingRow], form: Form) -> list[dict[str, Any]]:
+    """The rows as trainers read them.
+
+    `preference` has `prompt`, `chosen` and `rejected` as texts, `chat` as lists of messages; both say beside it where
+    the row comes from.
+    """
+    return [_record(row, form) for row in rows]
+
+
+def _record(row: TrainingRow, form: Form) -> dict[str, Any]:
+    source = {
+        "judge": row.judge,
+        "context": row.context,
+        "item_a": row.item_a,
+        "item_b": row.item_b,
+        "relation": row.relation.value,
+        "flipped": row.flipped,
+    }
+    if form == "preference":
+        prompt = "\n\n".join(message.content for message in row.messages)
+        return {"prompt": prompt, "chosen": row.chosen, "rejected": row.rejected, **source}
+    return {
+        "prompt": [{"role": m.role, "content": m.content} for m in row.messages],
+        "chosen": [{"role": "assistant", "content": row.chosen}],
+        "rejected": [{"role": "assistant", "content": row.rejected}],
+        **source,
+    }
+
+
+def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
+    """Write the rows, as JSONL or Parquet by the file's suffix.
+
+    Raises:
+        UsageError: another suffix, no rows, or the folder does not exist.
+    """
+    from auditor.atomic_files import write_whole, writing
+
+    if not rows:
+        raise UsageError("nothing follows from the comparisons, so there is nothing to write.")
+    if file.suffix not in (".jsonl", ".parquet"):
+        raise UsageError(f"{file}: the suffix says neither JSONL nor Parquet.", "Name it .jsonl or .parquet.")
+    made = records(rows, form)
+    if file.suffix == ".jsonl":
+        write_whole("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in made), file)
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: the folder does not exist.", "Make it first.")
+    part = file.with_name(f".{file.name}.part")
+    try:
+        with writing(file):
+            pq.write_table(pa.Table.from_pylist(made), part)
+            part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def data_card(audit: str, rows: Sequence[TrainingRow], outcomes: Sequence[Outcome], form: Form) -> str:
+    """What the rows are, where they come from, and what they are not good for, as Markdown."""
+    by_judge, relations = Counter(row.judge for row in rows), Counter(row.relation.value for row in rows)
+    table = "\n".join(
+        f"| {o.judge} | {by_judge[o.judge]} | {o.questions} | {o.flipped} | {_change(o.transitivity)} | "
+        f"{_change(o.commutativity)} | {_change(o.people)} |"
+        for o in outcomes
+    )
+    counts = ", ".join(f"{n} {name}" for name, n in relations.items())
+    return f"""# Data card: repaired comparisons of the audit {audit}
+
+{len(rows)} rows for preference tuning, {counts}, in the form `{form}`.
+
+## How they were made
+Models compared pairs of items. Within each set the items were ranked by win-loss rate, and every pair was given the
+answer that follows from the ranking, in both orders and in its negated form (REPAIR of "Aligning with Logic", ICML
+2025). Pairs of equal rate, and pairs that no comparison connects, are left out. `flipped` marks the answers to the
+standard question that the ranking reverses.
+
+| judge | rows | answers | flipped | transitivity (K = 3) | commutativity | agreement with people |
+| --- | --- | --- | --- | --- | --- | --- |
+{table}
+
+Figures are before → after, over all answers to the standard question; a dash is what cannot be measured.
+
+## Columns
+`prompt`, `chosen`, `rejected`: what to train on. `judge`, `context`, `item_a`, `item_b` (shown first and second),
+`relation` (`standard` or `negated`), `flipped`: where the row comes from.
+
+## What they are not
+They make a judge agree with itself, not with people: a consistent error stays, and is taught. Items may be texts of
+others; their licences are theirs. Rows of one set go together: split training from test data by `context`.
+"""
+
+
+def _change(pair: tuple[float | None, float | None]) -> str:
+    return " → ".join("–" if value is None else f"{value:.2f}" for value in pair)

@@ -1,0 +1,244 @@
+"""The one door to litellm: opened on first use, with its look-ups, telemetry and retries off."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from auditor import bootstrap
+from auditor.models import request_cache
+
+# A schema keyword that a provider's strict mode refuses; the others get the bound, since small models need it.
+REFUSED_KEYWORDS = {
+    "openai": {"maxLength", "minLength"},
+    "azure": {"maxLength", "minLength"},
+    "anthropic": {"maxLength", "minLength", "minimum", "maximum"},
+}
+
+
+STEERING = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
+CREDENTIALS = ("aws_", "vertex_", "azure_", "s3_", "use_")
+"""Beginnings of names by which litellm takes accounts, tokens and servers."""
+PLAIN = frozenset({"api_version", "aws_region_name"})
+"""What begins so, or is litellm's own, and may be said: it leads to no other owner's server, and litellm checks it."""
+
+MAX_MAPPED_CHARS = 65_536
+"""Of an error's text that litellm looks into."""
+
+OWN_TOOLS = {"_skip_mcp_handler": True}
+"""Where tools are sent, litellm looks for tools of its proxy among them, for which it wants a package of its own."""
+
+
+@functools.cache
+def litellm() -> ModuleType:
+    """The litellm module, imported with its network look-ups off and its retries and chatter silenced."""
+    bootstrap.prepare()
+    import litellm as module
+
+    bootstrap.quiet()
+    module.suppress_debug_info = True
+    module.telemetry = False
+    module.drop_params = False
+    _stop_redaction()
+    gc.freeze()  # 300,000 objects that stay: to look through them for garbage takes a tenth of a second each time
+    return module
+
+
+def _stop_redaction() -> None:
+    """Turn litellm's search for secrets off where it was imported before `bootstrap.prepare` could set its variable.
+
+    Its time grows with the cube of the text's length: 16 kB of `-----BEGIN PRIVATE KEY-----` block the event loop for
+    14 s. Texts are redacted by `auditor.redaction`.
+    """
+    from litellm import _logging
+    from litellm.litellm_core_utils import exception_mapping_utils
+
+    for module in (_logging, exception_mapping_utils):
+        vars(module)["_ENABLE_SECRET_REDACTION"] = False
+
+
+@functools.cache
+def supported_params(model: str) -> frozenset[str]:
+    """Parameters that the model's provider takes, in OpenAI's names; empty when litellm does not know the provider."""
+    return frozenset(litellm().get_supported_openai_params(model=model) or ())
+
+
+def steers(name: str) -> bool:
+    """Whether a parameter is none of the model's, but says where litellm asks, as whom, or how often."""
+    litellm()
+    from litellm.types.utils import is_litellm_owned_kwarg
+
+    if name in PLAIN:
+        return False
+    return name in STEERING or name.startswith(CREDENTIALS) or bool(is_litellm_owned_kwarg(name))
+
+
+class TokenPrice(NamedTuple):
+    """US dollars per token: of the prompt, of the answer, and of what the provider had kept of earlier prompts."""
+
+    input: float
+    output: float
+    cached: float
+
+    def cost(self, prompt: int, completion: int, cached: int) -> float:
+        """Of one answer, `cached` of whose prompt's tokens had been kept."""
+        return (prompt - cached) * self.input + cached * self.cached + completion * self.output
+
+    def times(self, factor: float) -> TokenPrice:
+        """That many times the price."""
+        return TokenPrice(self.input * factor, self.output * factor, self.cached * factor)
+
+
+@functools.cache
+def listed_price(model: str) -> TokenPrice | None:
+    """From litellm's own list; None when it has none. Kept tokens cost as others do where it tells no price of them."""
+    entry = litellm().model_cost.get(model) or litellm().model_cost.get(model.split("/", 1)[-1])
+    if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
+        return None
+    fresh, kept = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
+    return TokenPrice(float(fresh), float(entry["output_cost_per_token"]), float(fresh if kept is None else kept))
+
+
+@functools.cache
+def listed_max_output(model: str) -> int | None:
+    """The most tokens that one answer of a model may have, from litellm's own list; None when it does not say."""
+    entry = litellm().model_cost.get(model) or litellm().model_cost.get(model.split("/", 1)[-1]) or {}
+    most = entry.get("max_output_tokens") or entry.get("max_tokens")
+    return most if isinstance(most, int) and most > 0 else None
+
+
+def without_keywords(schema: Any, refused: set[str]) -> Any:
+    """A JSON schema without some of its keywords, at every depth."""
+    if isinstance(schema, dict):
+        return {k: without_keywords(v, refused) for k, v in schema.items() if k not in refused}
+    return [without_keywords(v, refused) for v in schema] if isinstance(schema, list) else schema
+
+
+def open_client() -> None:
+    """Give litellm the HTTP clients of this run: guarded ones, whatever provider they are for."""
+    from auditor.models.http_client import Client, lighten
+    from auditor.models.transport import forbid, guard
+
+    module = litellm()
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
+
+    guard(AsyncHTTPHandler)
+    forbid(HTTPHandler)
+    lighten(AsyncHTTPHandler)
+    module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
+    request_cache.forget()
+    transport: Any = AsyncHTTPHandler.create_async_transport()
+    vars(module)["aclient_session"] = Client(transport)
+
+
+AT_ONCE = frozenset(
+    (
+        "openai",
+        "azure",
+        "anthropic",
+        "gemini",
+        "mistral",
+        "openrouter",
+        "groq",
+        "deepseek",
+        "together_ai",
+        "hosted_vllm",
+    )
+)
+"""Providers whose requests litellm builds without waiting for a file, a token or a server, where it is given a key."""
+
+
+async def complete(**request: Any) -> Any:
+    """One chat completion by litellm, without what it does around one that nobody needs here.
+
+    Its public function makes a log record of each call, looks a price up several times over and hands both to
+    callbacks: half of its CPU time. It builds each request in another thread, too, in case that has to wait for
+    something: a third of what is left. What is beneath stays: each provider's translation and the mapping of errors.
+    """
+    ask, build, log = _beneath()
+    if request["model"].split("/", 1)[0] not in AT_ONCE or not request.get("api_key"):
+        return await ask(**request, litellm_logging_obj=log(request))
+    try:
+        under_way = request_cache.sent(litellm(), build, log, request)
+        return await (under_way or build(**request, acompletion=True, litellm_logging_obj=log(request)))
+    except Exception as error:
+        raise _mapped(error, request) from error
+
+
+def _mapped(error: Exception, request: dict[str, Any]) -> Exception:
+    """A provider's error as litellm's own, which tell of its status and headers by the same names."""
+    from litellm.litellm_core_utils import exception_mapping_utils as errors
+
+    _shorten(error)
+    model, provider = request["model"], litellm().get_llm_provider(request["model"])[1]
+    map_error: Callable[..., Exception] = errors.exception_type
+    try:
+        found = map_error(model=model, custom_llm_provider=provider, original_exception=error)
+    except Exception as mapped:  # noqa: BLE001 - it raises most of them, and returns some
+        return mapped
+    return found
+
+
+def _shorten(error: Exception) -> None:
+    """Keep the beginning of an error's text, which litellm searches as a whole some fifty times."""
+    error.args = tuple(arg[:MAX_MAPPED_CHARS] if isinstance(arg, str) else arg for arg in error.args)
+    message = getattr(error, "message", None)
+    if isinstance(message, str) and len(message) > MAX_MAPPED_CHARS:
+        with suppress(AttributeError):  # a property of some classes
+            error.message = message[:MAX_MAPPED_CHARS]  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _beneath() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[str, Any]], Any]]:
+    """litellm's completion, and what builds its request, without their decorators; and the log that they write to."""
+    from litellm.litellm_core_utils.litellm_logging import Logging
+
+    class Forgetful(Logging):
+        """A log that keeps neither prompts nor keys."""
+
+        def pre_call(self, *_: Any, **__: Any) -> None:
+            """Nothing."""
+
+        def post_call(self, *_: Any, **__: Any) -> None:
+            """Nothing."""
+
+        def should_run_prompt_management_hooks(self, *_: Any, **__: Any) -> bool:
+            """No: prompts are ours, and to look for others costs each call the reading of all its parameters."""
+            return False
+
+    def log(request: dict[str, Any]) -> Any:
+        return Forgetful(
+            model=request["model"],
+            messages=request["messages"],
+            stream=False,
+            call_type="acompletion",
+            start_time=datetime.now(),
+            litellm_call_id="",
+            function_id="",
+            litellm_trace_id="-",
+            kwargs={},
+        )
+
+    return inspect.unwrap(litellm().acompletion), inspect.unwrap(litellm().completion), log
+
+
+def client() -> Any:
+    """The guarded HTTP client of this run, for what litellm has no translation of."""
+    return vars(litellm())["aclient_session"]
+
+
+async def close_clients() -> None:
+    """Close litellm's HTTP clients of this event loop, and forget them: it would hand out closed ones."""
+    session = vars(litellm())["aclient_session"]
+    if session is not None:
+        await session.aclose()
+    vars(litellm())["aclient_session"] = None
+    await litellm().close_litellm_async_clients()
+    litellm().in_memory_llm_clients_cache.flush_cache()
+    request_cache.forget()

@@ -1,0 +1,64 @@
+"""Where two methods of measuring one model contradict each other, and the thresholds that say so."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from auditor.domain import Method
+from auditor.metrics.conflict import ROUNDING, auto_threshold, opposite, third_quartile
+from auditor.reports.estimate_conversion import estimate, mean_of, share_of
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.report_schema import MethodConflictRow
+from auditor.reports.report_source import Source
+
+LISTED = 5
+
+
+def quartile(source: Source) -> Estimate:
+    """The third quartile of all differences between two models' direct scores on a cell, as `auto` takes it."""
+    rows = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
+    pairs = [np.abs(source.matrix[i] - source.matrix[j]) for i, j in combinations(rows, 2)]
+    return estimate(third_quartile(np.concatenate(pairs) if pairs else []))
+
+
+def threshold_in_use(source: Source, third: Estimate) -> float | None:
+    """The least difference that is a conflict, as configured or by `auto_threshold`; None where there is no config."""
+    if source.config is None:
+        return None
+    chosen = source.config.conflicts.threshold
+    return auto_threshold(third.value) if chosen == "auto" else chosen
+
+
+def between_methods(source: Source, threshold: float | None) -> list[MethodConflictRow]:
+    """A row for each model and each two methods that it has scores by."""
+    if threshold is None:
+        return []
+    column = {key: i for i, key in enumerate(source.columns)}
+    methods = list(dict.fromkeys(method for method, _ in source.columns))
+    return [
+        _row(source, model, (first, second), (column[first, model], column[second, model]), threshold)
+        for model in source.models
+        for first, second in combinations(methods, 2)
+        if {(first, model), (second, model)} <= column.keys()
+    ]
+
+
+def _row(
+    source: Source, model: str, methods: tuple[str, str], rows: tuple[int, int], threshold: float
+) -> MethodConflictRow:
+    first, second = (source.matrix[i] for i in rows)
+    difference = first - second
+    known = ~np.isnan(difference)
+    apart = known & (np.abs(difference) >= threshold - ROUNDING)
+    order = sorted(np.nonzero(apart)[0].tolist(), key=lambda i: (-abs(difference[i]), i))
+    return MethodConflictRow(
+        model=model,
+        first=methods[0],
+        second=methods[1],
+        conflicts=share_of(int(apart.sum()), int(known.sum())),
+        opposite=int((apart & opposite(first, second)).sum()),
+        difference=mean_of(difference, "no cell has scores by both methods"),
+        largest=[(*source.cells[i], float(first[i]), float(second[i])) for i in order[:LISTED]],
+    )

@@ -1,0 +1,94 @@
+"""What providers say they used for a model's answers, and whether it changed behind one and the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from auditor.reports.measurement_schema import Part
+from auditor.reports.pages.number_format import count, plural
+from auditor.storage.costs import CallTally
+from auditor.text_safety import visible
+
+
+class ServedRow(Part):
+    """Answers of one model that the provider says came from one and the same."""
+
+    name: str
+    served_model: str | None
+    """Null where the provider does not say."""
+    fingerprint: str | None
+    """The provider's name for the configuration behind it."""
+    altered: str | None
+    """Parameters that did not go out as asked: dropped by name, changed as `name=value`. Null where it is not known."""
+    answers: int
+    first_at: str
+    last_at: str
+
+
+def served(tallies: Iterable[CallTally]) -> list[ServedRow]:
+    """Rows by model, the earliest first."""
+    found: dict[tuple[str, str | None, str | None, str | None], list[CallTally]] = {}
+    for tally in tallies:
+        if tally.answers and tally.is_current:
+            key = (tally.name, tally.served_model, tally.fingerprint, tally.altered)
+            found.setdefault(key, []).append(tally)
+    rows = [
+        ServedRow(
+            name=name,
+            served_model=model,
+            fingerprint=fingerprint,
+            altered=altered,
+            answers=sum(t.answers for t in group),
+            first_at=min(t.first_at or "" for t in group),
+            last_at=max(t.last_at or "" for t in group),
+        )
+        for (name, model, fingerprint, altered), group in found.items()
+    ]
+    return sorted(rows, key=lambda r: (r.name, r.first_at, r.served_model or "", r.fingerprint or "", r.altered or ""))
+
+
+def stood_behind(rows: Iterable[ServedRow]) -> dict[str, int]:
+    """By model, how many things served it, as far as providers say; 0 where they say nothing."""
+    seen: dict[str, set[tuple[str | None, str | None]]] = {}
+    for row in rows:
+        said = {(row.served_model, row.fingerprint)} if row.served_model or row.fingerprint else set()
+        seen.setdefault(row.name, set()).update(said)
+    return {name: len(used) for name, used in sorted(seen.items())}
+
+
+def drifted(rows: Iterable[ServedRow]) -> list[str]:
+    """Models that were served by more than one thing, as far as providers say."""
+    return [name for name, n in stood_behind(rows).items() if n > 1]
+
+
+def remarks(rows: Sequence[ServedRow]) -> list[str]:
+    """What a reader must know of it, a sentence each; none where all was as asked for and stayed so."""
+    return [*(_drift(name, rows) for name in drifted(rows)), *_alterations(rows)]
+
+
+def _drift(name: str, rows: Sequence[ServedRow]) -> str:
+    used: dict[str, int] = {}
+    for row in rows:
+        if row.name == name:
+            said = visible(row.served_model or "an unnamed model")
+            said += f" ({visible(row.fingerprint)})" if row.fingerprint else ""
+            used[said] = used.get(said, 0) + row.answers
+    told = ", ".join(f"{model} for {plural(n, 'answer')}" for model, n in used.items())
+    return f"What stands behind {name} changed: the provider says it used {told}. Its figures are a mixture of these."
+
+
+def _alterations(rows: Sequence[ServedRow]) -> list[str]:
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.altered:
+            found[row.name, row.altered] = found.get((row.name, row.altered), 0) + row.answers
+    return [
+        f"Of the requests to {name}, {count(n)} that were answered did not go out as asked: {_altered(what)}."
+        for (name, what), n in sorted(found.items())
+    ]
+
+
+def _altered(what: str) -> str:
+    parts = (part.partition("=") for part in what.split(", "))
+    told = (f"{name} went out as {value}" if value else f"{name} was left out" for name, _, value in parts)
+    return visible("; ".join(told))

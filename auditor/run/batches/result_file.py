@@ -1,0 +1,22 @@
+"""Reading a file of results line by line, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import IO
+
+from auditor.models.batches.provider import Dialect, Result
+from auditor.models.transport import MAX_BYTES
+
+
+def read_lines(file: IO[bytes], dialect: Dialect) -> Iterator[Result | None]:
+    """What each line says; None for one that makes no sense. No more than one answer's size is read at once."""
+    while line := file.readline(MAX_BYTES):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        yield dialect.read(found) if isinstance(found, dict) else None

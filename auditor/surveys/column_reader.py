@@ -1,0 +1,208 @@
+"""A few columns out of a large official file, CSV or SPSS, each as codes with their labels; the rest is never kept."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import ImportFileError
+from auditor.input_files import require_file
+from auditor.surveys.file_signatures import require_other_than
+
+DELIMITERS = (",", ";", "\t")
+BLOCK_BYTES = 4 << 20
+
+
+Value = str | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column by its distinct values.
+
+    Attributes:
+        name: as the file spells it.
+        values: distinct values, text or number; None where the field was empty.
+        labels: what the file itself calls its values; empty for CSV.
+        index: shape (rows,), for each row the position of its value in `values`.
+        row: shape (rows,), the number of each row in the file, from 1.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    labels: Mapping[Value, str]
+    index: NDArray[np.int32]
+    row: NDArray[np.int64]
+
+    def only(self, rows: NDArray[np.bool_]) -> Column:
+        """The column with some of its rows, and only the values that these have."""
+        present, index = np.unique(self.index[rows], return_inverse=True)
+        values = tuple(self.values[i] for i in present)
+        return Column(self.name, values, self.labels, index.astype(np.int32), self.row[rows])
+
+    def first_row(self, place: int) -> int:
+        """Number of the first row that has the value at that place; 0 where none has."""
+        found = self.row[self.index == place]
+        return int(found[0]) if found.size else 0
+
+    def count(self, place: int) -> int:
+        """Rows that have the value at that place."""
+        return int(np.count_nonzero(self.index == place))
+
+
+def read_columns(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
+    """Columns of a `.csv` or `.sav` file.
+
+    Args:
+        wanted: for each column the names it may have, best first, in any case.
+
+    Returns:
+        One column for each of `wanted`.
+
+    Raises:
+        ImportFileError: the file is missing, is not what its suffix says, or lacks a column (the message names it);
+            or it is a `.sav` file and pyreadstat is not installed.
+    """
+    require_file(path, ImportFileError, "Download it from the survey's owner; see the mapping.")
+    readers = {".csv": _read_csv, ".sav": _read_sav, ".zsav": _read_sav}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        mend = "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Give the .csv or .sav file."
+        raise ImportFileError(f"{path}: the suffix '{path.suffix}' says neither CSV nor SPSS.", mend)
+    require_other_than(path, "an SPSS file" if reader is _read_sav else "CSV")
+    columns = reader(path, wanted)
+    if not columns[0].index.size:
+        raise ImportFileError(f"{path}: there is no row under the header.", "Is the file complete?")
+    return columns
+
+
+def _pick(there: Sequence[str], wanted: Sequence[Sequence[str]], path: Path) -> list[str]:
+    """For each wanted column the name that the file has for it."""
+    by_plain = {name.casefold(): name for name in reversed(there)}
+    picked = []
+    for names in wanted:
+        found = next((by_plain[n.casefold()] for n in names if n.casefold() in by_plain), None)
+        if found is None:
+            near = difflib.get_close_matches(names[0].casefold(), by_plain, n=3, cutoff=0.6)
+            hint = f"Is it {' or '.join(by_plain[n] for n in near)}? " if near else ""
+            choice = " or ".join(f"'{n}'" for n in names)
+            raise ImportFileError(
+                f"{path}: has no column {choice} among its {len(there)}.", f"{hint}Is it the right file and mapping?"
+            )
+        picked.append(found)
+    return picked
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
+    import pyarrow as pa
+
+    header, delimiter = _header(path)
+    names = _pick(header, wanted, path)
+    twice = next((n for n in names if header.count(n) > 1), None)
+    if twice is not None:
+        raise ImportFileError(f"{path}: the column '{twice}' is there twice.", "Keep one.")
+    try:
+        return _parse_csv(path, names, delimiter, threads=True)
+    except pa.ArrowInvalid:
+        pass  # only one thread counts rows, and so can say which one is wrong
+    try:
+        return _parse_csv(path, names, delimiter, threads=False)
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0][:200]
+        mend = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
+        raise ImportFileError(f"{path}: is not CSV: {reason}.", mend) from None
+
+
+def _parse_csv(path: Path, names: list[str], delimiter: str, threads: bool) -> list[Column]:
+    import pyarrow as pa
+    from pyarrow import csv as pa_csv
+
+    text = pa.dictionary(pa.int32(), pa.string())
+    table = pa_csv.read_csv(
+        path,
+        read_options=pa_csv.ReadOptions(use_threads=threads, block_size=BLOCK_BYTES),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+        # Text stays text: a country "NA" is Namibia.
+        convert_options=pa_csv.ConvertOptions(
+            include_columns=list(dict.fromkeys(names)),
+            column_types=dict.fromkeys(names, text),
+            strings_can_be_null=False,
+        ),
+    )
+    return [_from_arrow(name, table.column(name)) for name in names]
+
+
+def _from_arrow(name: str, chunked: Any) -> Column:
+    # Unified, all chunks share one dictionary.
+    unified = chunked.unify_dictionaries()
+    if not unified.num_chunks:
+        return _column(name, [], np.empty(0, np.int32), {})
+    raw = unified.chunk(0).dictionary.to_pylist()
+    index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks])
+    return _column(name, raw, index, {})
+
+
+def _column(name: str, texts: Sequence[str], index: NDArray[np.int32], labels: Mapping[Value, str]) -> Column:
+    """A column of text; values that differ only in the space around them are one."""
+    values: list[Value] = [text.strip() or None for text in texts]
+    places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+    merged = np.array([places[v] for v in values], np.int32)
+    return Column(name, tuple(places), labels, merged[index], np.arange(1, index.size + 1))
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    try:
+        # Only the header is decoded: what other columns hold is not our business.
+        with open(path, "rb") as file:
+            line = file.readline(1 << 20).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as UTF-8, if it is CSV.") from None
+    if "\0" in line:
+        raise ImportFileError(f"{path}: is no text file.", "Is it really a CSV file?")
+    delimiter = max(DELIMITERS, key=line.count)
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])], delimiter
+    except csv.Error as error:
+        raise ImportFileError(f"{path}: line 1 is no header of CSV: {error}.", "Is it really a CSV file?") from None
+
+
+# --- SPSS -------------------------------------------------------------------------------------------------------
+
+
+def _read_sav(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
+    try:
+        import pyreadstat
+    except ImportError:
+        mend = "Run: pip install pyreadstat; or export the file as CSV."
+        raise ImportFileError(f"{path}: SPSS files are read by pyreadstat, which is not installed.", mend) from None
+    try:
+        _, meta = pyreadstat.read_sav(str(path), metadataonly=True)
+        names = _pick(meta.column_names, wanted, path)
+        # Codes of nonresponse are often declared missing; they must arrive as what they are.
+        data, _ = pyreadstat.read_sav(
+            str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",
+            disable_datetime_conversion=True,
+        )  # fmt: skip
+    except (pyreadstat.ReadstatError, UnicodeDecodeError) as error:
+        raise ImportFileError(f"{path}: is not an SPSS file: {error}.", "Does its suffix say what it is?") from None
+    return [_from_sav(name, data[name], meta) for name in names]
+
+
+def _from_sav(name: str, data: list[Any], meta: Any) -> Column:
+    labels: dict[Value, str] = meta.variable_value_labels.get(name, {})
+    if meta.readstat_variable_types[name] == "string":
+        return _column(name, data, np.arange(len(data), dtype=np.int32), labels)
+    distinct, inverse = np.unique(np.array(data, float), return_inverse=True)
+    numbers = tuple(None if math.isnan(v) else float(v) for v in distinct)
+    return Column(name, numbers, labels, inverse.astype(np.int32), np.arange(1, len(data) + 1))

@@ -1,0 +1,130 @@
+"""Surveys by name or path, as tidy files: one row a cell, an empty score where the question was not asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+import math
+from pathlib import Path
+
+from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
+from auditor.errors import ImportFileError, SurveyError
+from auditor.surveys.countries import country_code
+from auditor.surveys.description import DATA, SUFFIX, read_description, topic_words
+from auditor.surveys.row_reader import SUFFIXES, Row, read_rows
+
+REQUIRED = ("country", "topic", "score")
+SHARES = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
+OPTIONAL = ("n", "standard_error", *SHARES)
+MAX_CELLS = 100_000
+OFFICIAL = "A survey has one row a country and topic; `auditor surveys import` makes one of an official file."
+
+
+def builtin_surveys() -> tuple[str, ...]:
+    """Names of the surveys that come with the package; `load_survey` takes each."""
+    return tuple(sorted(p.name.removesuffix(SUFFIX) for p in DATA.glob(f"*{SUFFIX}")))
+
+
+def load_survey(source: str | Path) -> Survey:
+    """Read a survey.
+
+    Args:
+        source: name of a built-in survey, or path of a `.csv`, `.jsonl` or `.parquet` file with the columns
+            `country,topic,score[,n,standard_error,nonresponse,acceptable,not_a_moral_issue,unacceptable]`: score in
+            [-1, 1] or empty where the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` beside
+            `NAME.csv` may say title, source, wording, scale and words.
+
+    Returns:
+        The survey, its cells in the order of the file.
+
+    Raises:
+        SurveyError: there is no such survey, it has no score at all, or its description cannot be used.
+        ImportFileError: the file cannot be used; the message names line and column.
+    """
+    path = locate(str(source))
+    description = read_description(path)
+    cells = [_cell(row) for row in itertools.islice(read_rows(path, REQUIRED, OPTIONAL, OFFICIAL), MAX_CELLS + 1)]
+    if len(cells) > MAX_CELLS:
+        raise SurveyError(f"{path}: has more than {MAX_CELLS:,} rows, which no survey has cells.", OFFICIAL)
+    if not cells:
+        raise SurveyError(f"{path}: the survey is empty: no row under the header.", "Add a row for each cell.")
+    if all(cell.score is None for cell in cells):
+        raise SurveyError(f"{path}: not one cell has a score.", "Fill the column 'score'.")
+    survey = Survey(
+        name=path.stem,
+        title=description.title,
+        source=description.source,
+        wording=description.wording,
+        scale=description.scale,
+        cells=tuple(cells),
+    )
+    _check_cells_once(path, survey)
+    words = {topic: topic_words(topic, description) for topic in survey.topics}
+    return dataclasses.replace(survey, words=words)
+
+
+def locate(source: str) -> Path:
+    """The file of figures behind a built-in survey's name, or the path itself.
+
+    Raises:
+        SurveyError: there is neither.
+    """
+    names = builtin_surveys()
+    if source in names:
+        return DATA / f"{source}.csv"
+    path = Path(source)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise SurveyError(f"the survey '{source}' is a folder.", "Name the file in it.")
+    near = difflib.get_close_matches(source, names, n=1, cutoff=0.5)
+    if near:
+        mend = f"Did you mean '{near[0]}'? Or give the path of a {', '.join(SUFFIXES)} file."
+    else:
+        mend = f"Built in are {', '.join(names)}; or give the path of a {', '.join(SUFFIXES)} file."
+    raise SurveyError(f"there is no survey '{source}', neither built in nor a file.", mend)
+
+
+# --- rows into cells --------------------------------------------------------------------------------------------
+
+
+def _cell(row: Row) -> SurveyCell:
+    return SurveyCell(
+        cell=Cell(row.text("country"), row.text("topic")),
+        score=_number(row, "score", SCORE_MIN, SCORE_MAX),
+        n=_count(row, "n"),
+        standard_error=_number(row, "standard_error", 0.0, math.inf),
+        **{share: _number(row, share, 0.0, 1.0) for share in SHARES},
+    )
+
+
+def _number(row: Row, column: str, low: float, high: float) -> float | None:
+    value = row.number(column)
+    if value is not None and not low <= value <= high:
+        scale = "Rescale it" if column == "score" else "Write a share, not a percentage"
+        mend = f"{scale}, or leave it empty where the question was not asked."
+        raise row.wrong(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", mend)
+    return value
+
+
+def _count(row: Row, column: str) -> int | None:
+    value = _number(row, column, 0.0, 1e12)
+    if value is not None and not value.is_integer():
+        raise row.wrong(column, f"{row.cells[column]} is not a whole number", "Mend it.")
+    return None if value is None else int(value)
+
+
+def _check_cells_once(path: Path, survey: Survey) -> None:
+    seen: set[Cell] = set()
+    for cell in (c.cell for c in survey.cells):
+        if cell in seen:
+            raise ImportFileError(f"{path}: the cell {cell.country} × {cell.topic} is there twice.", "Keep one row.")
+        seen.add(cell)
+    spelling: dict[str, str] = {}
+    for country in survey.countries:
+        code = country_code(country)
+        if code is not None and spelling.setdefault(code, country) != country:
+            raise ImportFileError(
+                f"{path}: '{spelling[code]}' and '{country}' are the same country.", "Use one spelling for it."
+            )

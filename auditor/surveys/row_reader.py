@@ -1,0 +1,262 @@
+"""Rows of text out of a CSV, JSONL or Parquet file, each with where it stood; nothing is guessed about types.
+
+Cells are kept as text until their column says what they are, so that `NA` (Namibia) and `NO` (Norway) survive.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence, Set
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auditor.errors import ImportFileError
+from auditor.input_files import SAVE_AS_UTF8, parse_json, require_file
+from auditor.surveys.file_signatures import require_other_than
+from auditor.text_safety import shortened
+
+Check = Callable[[Sequence[str], str], None]
+"""Raises where columns cannot be used; the second argument says where they stand."""
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+MAX_NAME = 40
+"""Letters of a column's name that a message shows: a file that is no table may have one very long line."""
+MAX_DIGITS = 9
+"""Of a sample's number; a database's column holds it on every system."""
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_KINDS: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
+
+
+class Row(NamedTuple):
+    """One row: where it stood, for messages, and its cells as text; an absent value is the empty string."""
+
+    where: str
+    cells: dict[str, str]
+
+    def text(self, column: str) -> str:
+        """A text that must be there.
+
+        Raises:
+            ImportFileError: it is empty.
+        """
+        if not self.cells[column]:
+            raise ImportFileError(f"{self.where}: the column '{column}' is empty.", "Fill it.")
+        return self.cells[column]
+
+    def whole(self, column: str) -> int:
+        """A whole number from 0; 0 where it is empty.
+
+        Raises:
+            ImportFileError: it is no such number.
+        """
+        text = self.cells[column] or "0"
+        if not text.isdecimal() or len(text) > MAX_DIGITS:
+            raise self.wrong(column, f"'{shortened(text)}' is no whole number", "Count from 0.")
+        return int(text)
+
+    def number(self, column: str) -> float | None:
+        """A finite number; None where it is empty.
+
+        Raises:
+            ImportFileError: it is no such number.
+        """
+        text = self.cells[column]
+        if not text:
+            return None
+        try:
+            value = math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            mend = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
+            raise self.wrong(column, f"'{shortened(text)}' is not a number", mend)
+        return value + 0.0  # -0.0 becomes 0.0
+
+    def wrong(self, column: str, problem: str, mend: str) -> ImportFileError:
+        """What is wrong with a cell, to be raised."""
+        return ImportFileError(f"{self.where}, column '{column}': {problem}.", mend)
+
+
+def read_rows(
+    path: Path, required: Sequence[str], optional: Sequence[str] = (), if_missing: str = "Add or rename it."
+) -> Iterator[Row]:
+    """Rows of a tidy file, chosen by its suffix.
+
+    Args:
+        path: a `.csv`, `.jsonl` or `.parquet` file; text is UTF-8, with or without a byte order mark.
+        required: columns that must be there.
+        optional: columns that may be there; others are left out, unless one looks like a misspelt known column.
+        if_missing: what to do where a required column is missing.
+
+    Raises:
+        ImportFileError: unknown suffix, not UTF-8, not what its suffix says, a column that is missing, twice or
+            misspelt, or a row that does not fit the header; the message names file, line and column.
+    """
+    readers = {".csv": _csv_rows, ".jsonl": _jsonl_rows, ".parquet": _parquet_rows}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
+        raise ImportFileError(f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(SUFFIXES)}.")
+    wanted = [*required, *optional]
+    require_file(path, ImportFileError)
+    require_other_than(path, "a Parquet file" if reader is _parquet_rows else "text")
+
+    def check(columns: Sequence[str], where: str) -> None:
+        _check_columns(columns, required, wanted, where, if_missing)
+
+    try:
+        for row in reader(path, wanted, check):
+            _require_storable(row)
+            yield Row(row.where, {key: row.cells.get(key, "") for key in wanted})
+    except UnicodeDecodeError:
+        place = f"line {line}" if (line := _line_not_utf8(path)) else "a text"
+        raise ImportFileError(f"{path}: {place} is not UTF-8.", SAVE_AS_UTF8) from None
+    except OSError as error:
+        fix = "Check that the file is complete and that you may read it."
+        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.", fix) from None
+
+
+def _require_storable(row: Row) -> None:
+    """Refuse what no database can hold; a spreadsheet or a model's answer that was cut may have it."""
+    for column, text in row.cells.items():
+        if not text.isprintable() and (what := _UNSTORABLE.search(text)):
+            name = "a NUL character" if what[0] == "\0" else "half a character (a lone surrogate)"
+            raise row.wrong(column, f"has {name}", "Remove it.")
+
+
+def _line_not_utf8(path: Path) -> int:
+    """Number of the first line that is not UTF-8; 0 where there is none, as in a Parquet file."""
+    if path.suffix.lower() == ".parquet":
+        return 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 0
+
+
+def columns_of(path: Path) -> set[str]:
+    """Names of a file's columns, to tell its form by; empty where it cannot be read, which `read_rows` then says."""
+    if not path.is_file():
+        return set()
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            return set(pq.read_schema(path).names)
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            if path.suffix.lower() == ".jsonl":
+                record = json.loads(file.readline())
+                return set(record) if isinstance(record, dict) else set()
+            return {name.strip() for name in next(csv.reader(file), [])}
+    except (OSError, ValueError, RecursionError, csv.Error):
+        return set()
+
+
+def _check_columns(
+    columns: Sequence[str], required: Sequence[str], wanted: Sequence[str], where: str, if_missing: str
+) -> None:
+    twice = sorted({c for c in columns if columns.count(c) > 1})
+    if twice:
+        raise ImportFileError(f"{where}: the column '{twice[0][:MAX_NAME]}' is there twice.", "Keep one.")
+    missing = [r for r in required if r not in columns]
+    # One column amiss may be misspelt; with several the file is another.
+    if len(missing) < 2:
+        _check_spelling(columns, wanted, where)
+    if missing:
+        more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+        there = ", ".join(c[:MAX_NAME] for c in columns[:10]) or "none"
+        raise ImportFileError(f"{where}: the column '{missing[0]}' is missing; there are: {there}{more}.", if_missing)
+
+
+def _check_spelling(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    absent = [w for w in wanted if w not in columns]
+    for column in (c for c in columns if c not in wanted):
+        near = difflib.get_close_matches(column.lower(), absent, n=1, cutoff=0.8)
+        if near:
+            raise ImportFileError(f"{where}: unknown column '{column}'.", f"Did you mean '{near[0]}'?")
+
+
+def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+                raise ImportFileError(
+                    f"{path}: columns are not separated by commas.", "Save it as comma-separated CSV."
+                )
+            check(header, str(path))
+            for cells in reader:
+                if not cells:
+                    continue
+                where = f"{path}: line {reader.line_num}"
+                if len(cells) != len(header):
+                    problem = f"has {len(cells)} fields where the header has {len(header)}"
+                    raise ImportFileError(f"{where} {problem}.", "Put text that holds a comma in double quotes.")
+                yield Row(where, dict(zip(header, (c.strip() for c in cells), strict=True)))
+        except csv.Error as error:
+            where = f"{path}: line {reader.line_num}"
+            if "field limit" in str(error):
+                problem = f"{where} has a field of more than {csv.field_size_limit():,} characters."
+                raise ImportFileError(problem, "Close its quote, or save long texts as JSONL or Parquet.") from None
+            raise ImportFileError(f"{where} is not CSV: {error}.", "Correct that line.") from None
+
+
+def _jsonl_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+    seen: Set[str] = set()
+    with open(path, encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{path}: line {number}"
+            record = parse_json(line, where, ImportFileError, "Write one object a line.")
+            if not isinstance(record, dict):
+                raise ImportFileError(f"{where} is no JSON object.", 'Write one object a line: {"country": ...}.')
+            if record.keys() != seen:
+                check(list(record), where)
+                seen = record.keys()
+            yield Row(where, {key: _as_text(record[key], where, key) for key in wanted if key in record})
+
+
+def _parquet_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            columns = file.schema_arrow.names
+            check(columns, str(path))
+            for batch in file.iter_batches(columns=[c for c in columns if c in wanted]):
+                for record in batch.to_pylist():
+                    number += 1
+                    where = f"{path}: row {number}"
+                    yield Row(where, {key: _as_text(value, where, key) for key, value in record.items()})
+    except UnicodeDecodeError:
+        raise
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        after = f" after row {number}" if number else ""
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ImportFileError(
+            f"{path}: is not Parquet{after}: {shortened(reason, 200)}.", "Check that the file is complete."
+        ) from None
+
+
+def _as_text(value: Any, where: str, column: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return repr(value)
+    shown = str(value).lower() if isinstance(value, bool) else f"a {_KINDS.get(type(value), 'value')}"
+    raise ImportFileError(
+        f"{where}, column '{column}': {shown} is neither text nor a number.",
+        'Put text in quotes: "NO", not NO.' if isinstance(value, bool) else "Write a plain value.",
+    )

@@ -1,0 +1,179 @@
+"""What only microdata can tell about a survey, and the survey under each treatment of nonresponse.
+
+The facts stand in a JSON file beside the figures: `my.csv` and `my.facts.json`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+
+from auditor.config.validation_messages import explain
+from auditor.domain import Cell, Survey, SurveyCell
+from auditor.errors import SurveyError
+from auditor.input_files import read_json
+from auditor.surveys.loader import locate
+
+SUFFIX = ".facts.json"
+Treatment = Literal["drop", "neutral", "low", "high", "impute"]
+TREATMENTS: tuple[Treatment, ...] = ("drop", "neutral", "low", "high", "impute")
+"""`low` and `high` are the two ends of `bounds`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Agreement of a survey with itself, over random halves of its respondents.
+
+    Attributes:
+        half_r: mean Pearson r between the scores of two halves.
+        reliability: of the whole sample, 2 r / (1 + r) (Spearman 1910, Brown 1910), averaged over splits.
+        low, high: 2.5th and 97.5th percentile of it over the splits.
+        ceiling: sqrt(reliability), the r that a perfect model is expected to reach against this survey.
+        n: cells compared.
+        splits: random splits.
+        reason: why there is no number, where there is none.
+    """
+
+    half_r: float | None
+    reliability: float | None
+    low: float | None
+    high: float | None
+    ceiling: float | None
+    n: int
+    splits: int
+    reason: str = ""
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class CellFacts(_Facts):
+    """A cell under each treatment of nonresponse; None where nobody answered."""
+
+    country: str
+    topic: str
+    kinds: Mapping[str, float]
+    """Weighted share of each kind of nonresponse among all respondents of the country, in [0, 1]."""
+    design_error: float | None
+    """Standard error by Taylor linearisation: see `estimates.Estimate`."""
+    n_effective: float
+    """Kish's effective number of those who answered."""
+    neutral: float | None
+    """Score if all without an answer are 0."""
+    neutral_error: float | None
+    low: float | None
+    """Score if all without an answer are -1."""
+    high: float | None
+    """Score if all without an answer are +1."""
+    imputed: float | None
+    """Score by multiple imputation within the country."""
+    imputed_error: float | None
+    missing_information: float | None
+    """Share of the imputed score's variance that is due to missing answers, in [0, 1]."""
+
+
+class SurveyFacts(_Facts):
+    """What the microdata say beside the scores."""
+
+    respondents: int
+    """Rows used."""
+    left_out: Mapping[str, int]
+    """Rows that could not be used, by reason."""
+    notes: tuple[str, ...]
+    reliability: Reliability
+    """Split-half, over all cells."""
+    reliability_within_topics: Reliability
+    """The same with each topic's mean over countries taken out."""
+    cells: tuple[CellFacts, ...] = Field(repr=False)
+
+    @property
+    def by_cell(self) -> dict[Cell, CellFacts]:
+        """Facts by cell."""
+        return {Cell(c.country, c.topic): c for c in self.cells}
+
+
+def load_facts(source: str | Path) -> SurveyFacts | None:
+    """The facts beside a survey, by the same name or path that `load_survey` takes; None where there are none.
+
+    Raises:
+        SurveyError: there is no such survey, or the file of facts cannot be used.
+    """
+    figures = locate(str(source))
+    path = figures.with_name(figures.stem + SUFFIX)
+    if not path.exists():
+        return None
+    data = read_json(path, SurveyError)
+    try:
+        return SurveyFacts.model_validate(data)
+    except pydantic.ValidationError as error:
+        problem = explain(error, data, SurveyFacts)
+        raise SurveyError(f"{path}: {problem}", "Or import the survey again, or delete the file.") from None
+
+
+def treated(survey: Survey, treatment: Treatment, facts: SurveyFacts | None = None) -> Survey:
+    """A survey with its respondents without an answer treated in one way.
+
+    With facts the scores are those of the microdata. Without them they follow from the shares of answers, or, where
+    there are none, from score and share of nonresponse, the score being taken as the mean of those who answered.
+    `low` and `high` are bounds on each score by itself; a correlation may be lower than under both.
+
+    Args:
+        treatment: `drop` (nobody but who answered), `neutral` (0), `low` (-1), `high` (+1) or `impute`.
+
+    Raises:
+        SurveyError: the survey does not say enough for that treatment; the message names the cell.
+    """
+    by_cell = facts.by_cell if facts is not None else {}
+    cells = tuple(_treat(cell, treatment, by_cell.get(cell.cell)) for cell in survey.cells)
+    return dataclasses.replace(survey, cells=cells)
+
+
+def _treat(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None) -> SurveyCell:
+    if cell.score is None:
+        return cell
+    if facts is None:
+        score = _from_shares(cell, treatment)
+        return cell if score == cell.score else dataclasses.replace(cell, score=score, standard_error=None)
+    if treatment == "drop":
+        return cell
+    by_treatment: dict[str, tuple[float | None, float | None]] = {
+        "neutral": (facts.neutral, facts.neutral_error),
+        "low": (facts.low, None),
+        "high": (facts.high, None),
+        "impute": (facts.imputed, facts.imputed_error),
+    }
+    treated_score, error = by_treatment[treatment]
+    return dataclasses.replace(cell, score=treated_score, standard_error=error)
+
+
+def _from_shares(cell: SurveyCell, treatment: Treatment) -> float:
+    acceptable, neither, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
+    missing: float | None
+    drop: float | None
+    neutral: float | None
+    if acceptable is not None and neither is not None and unacceptable is not None:
+        answered = acceptable + neither + unacceptable
+        neutral = acceptable - unacceptable
+        missing = max(0.0, 1 - answered)  # rounded percentages may add up to a little more than all
+        drop = neutral / answered if answered > 0 else None
+    else:
+        missing, drop = cell.nonresponse, cell.score
+        neutral = None if missing is None or drop is None else drop * (1 - missing)
+    scores: dict[Treatment, float | None] = {"drop": drop}
+    if missing is not None and neutral is not None:
+        scores |= {"neutral": neutral, "low": neutral - missing, "high": neutral + missing}
+    score = scores.get(treatment)
+    if score is None:
+        raise SurveyError(
+            f"{cell.cell.country} × {cell.cell.topic}: the survey does not say enough about nonresponse for "
+            f"'{treatment}'.",
+            "Import the official file with `auditor surveys import`, which keeps what is needed.",
+        )
+    return score

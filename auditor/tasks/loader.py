@@ -1,0 +1,109 @@
+"""Reading a task's items out of a user's file, and checking them before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditor.config import TaskSection
+from auditor.domain import LETTERS, AnswerKind, Survey, SurveyCell, Task, TaskItem, canonical_hash
+from auditor.errors import ConfigError, ImportFileError
+from auditor.surveys.row_reader import Row, read_rows
+from auditor.tasks.answers import canonical, plain_number
+
+REQUIRED, OPTIONAL = ("id", "question"), ("context", "truth", "options")
+BETWEEN = "|"
+"""Between options in a cell."""
+MAX_ID = 120
+
+
+def load_task(section: TaskSection) -> Task:
+    """The items of a file, as the configuration says they are answered.
+
+    Raises:
+        ConfigError: there is no such file.
+        ImportFileError: a row that cannot be used; the message names it.
+    """
+    path = Path(section.source)
+    if not path.is_file():
+        raise ConfigError(f"task.source: there is no file '{section.source}'.", "Name a file with id,question.")
+    rows = list(read_rows(path, REQUIRED, OPTIONAL))
+    if not rows:
+        raise ImportFileError(f"{path}: has no items.", "Is it the right file?")
+    truths = [row.cells["truth"] for row in rows if row.cells["truth"]]
+    task = Task(
+        source=path.name,
+        kind=AnswerKind(section.answer),
+        digest=canonical_hash([row.cells for row in rows]),
+        range=section.range,
+        numbers=_are_numbers(truths)
+        if section.numbers is None and section.answer == "exact"
+        else bool(section.numbers),
+        tolerance=section.tolerance,
+    )
+    for row in rows:
+        item = _item(task, row, section.options)
+        if item.id in task.items:
+            raise ImportFileError(f"{row.where}: the id '{item.id}' is there twice.", "Give each item its own.")
+        task.items[item.id] = item  # type: ignore[index]  # the mapping is this function's until it returns
+    return task
+
+
+def survey_of_task(task: Task) -> Survey:
+    """What an audit of a task is planned on: a cell for each item; only of scores is the truth a score."""
+    cells = tuple(
+        SurveyCell(item.cell, task.scaled(float(item.truth)) if item.truth and task.range else None)
+        for item in task.items.values()
+    )
+    return Survey(name="", title="", source="", wording="", scale=("", ""), cells=cells, task=task)
+
+
+def _are_numbers(truths: Sequence[str]) -> bool:
+    return bool(truths) and all(plain_number(truth) is not None for truth in truths)
+
+
+def _item(task: Task, row: Row, shared: Sequence[str] | None) -> TaskItem:
+    told = {name: row.cells[name] for name in (*REQUIRED, *OPTIONAL)}
+    for name in REQUIRED:
+        row.text(name)
+    if len(told["id"]) > MAX_ID:
+        raise ImportFileError(f"{row.where}: the id has more than {MAX_ID} characters.", "Give it a shorter one.")
+    for name, text in told.items():
+        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise row.wrong(name, "half a character", "Save the file as UTF-8 anew.")
+    item = TaskItem(told["id"], told["question"], told["context"], _options(task, row, shared))
+    if not told["truth"]:
+        return item
+    truth = canonical(task, item, told["truth"])
+    if truth is None:
+        raise ImportFileError(f"{row.where}: the truth '{told['truth'][:80]}' is no answer.", _mend(task, item))
+    return TaskItem(item.id, item.question, item.context, item.options, truth)
+
+
+def _options(task: Task, row: Row, shared: Sequence[str] | None) -> tuple[str, ...]:
+    own = row.cells["options"]
+    if task.kind is not AnswerKind.CHOICE:
+        if own:
+            raise ImportFileError(f"{row.where}: has options, but nothing is chosen.", 'Set task.answer = "choice".')
+        return ()
+    options = tuple(part.strip() for part in own.split(BETWEEN)) if own else tuple(shared or ())
+    if not 2 <= len(options) <= len(LETTERS) or not all(options):
+        told = f"has {len(options)} options, of which none may be empty"
+        mend = f"Give 2 to {len(LETTERS)}, as in yes{BETWEEN}no, here or for all items as task.options."
+        raise ImportFileError(f"{row.where}: {told}.", mend)
+    item = TaskItem(row.cells["id"], "", "", options)
+    for option in options:
+        if canonical(task, item, option) != option:
+            raise ImportFileError(
+                f"{row.where}: the option '{option}' cannot be told from another, or from its letter.",
+                "Word the options so that none is another's letter, and no two differ in case or marks alone.",
+            )
+    return options
+
+
+def _mend(task: Task, item: TaskItem) -> str:
+    if task.kind is AnswerKind.CHOICE:
+        return f"Name one of {', '.join(map(repr, item.options))}, or its letter."
+    if task.kind is AnswerKind.SCORE and task.range:
+        return f"Write a number from {task.range[0]:g} to {task.range[1]:g}, or leave it empty."
+    return "Write a number, or set task.numbers = false." if task.numbers else "Write a few words, or leave it empty."
