@@ -9,7 +9,7 @@ from itertools import combinations
 from auditor.domain import Cell, CellScore, Conflict, ConflictKind
 
 
-def conflicts_of_answers(scores: Iterable[CellScore], models: Sequence[str], cells: Sequence[Cell]) -> list[Conflict]:
+def find_answer_conflicts(scores: Iterable[CellScore], models: Sequence[str], cells: Sequence[Cell]) -> list[Conflict]:
     """Every pair of models whose commonest answers to an item differ; a model without one is in no conflict.
 
     Args:
@@ -26,7 +26,7 @@ def conflicts_of_answers(scores: Iterable[CellScore], models: Sequence[str], cel
     ]
 
 
-def with_answers(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
+def add_answers(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
     """Conflicts of scores with both sides in the units of the task."""
     held = {(s.cell, s.model): s.answer for s in scores}
     return [
@@ -34,7 +34,7 @@ def with_answers(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> 
     ]
 
 
-def speaking(
+def commonest_answer_filter(
     scores: Iterable[CellScore], answers: Mapping[tuple[str, Cell, int], str]
 ) -> Callable[[tuple[str, Cell, int]], bool]:
     """Tells whether a sample, by model, item and number, gives its model's commonest answer.

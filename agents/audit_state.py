@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TypedDict
 
 
-class Batch(TypedDict):
+class CellBatch(TypedDict):
     """Some cells, by their position in the audit's list of cells: [start, stop)."""
 
     start: int
     stop: int
 
 
-class State(TypedDict, total=False):
+class AuditState(TypedDict, total=False):
     """State of one audit's graph.
 
     Keys:

@@ -16,21 +16,21 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from auditor.errors import NotAllowedError, StorageError
 from auditor.storage.database import Database
-from auditor.storage.engine import server_settings
+from auditor.storage.engine import server_connect_args
 from auditor.storage.roles import GRAPH_SCHEMA
 from auditor.storage.sqlite_file import WatchedFile, create_database_file
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-Saver = BaseCheckpointSaver[Any]
-MEND = "Make room on the disk, then give the same command again: nothing recorded is lost."
-MEND_ROLE = "Ask the database's owner for the role of a runner: docs/team.md."
-MEND_SERVER = "Give the same command again when that is mended: nothing recorded is lost."
+Checkpointer = BaseCheckpointSaver[Any]
+HOW_TO_FIX_DISK = "Make room on the disk, then give the same command again: nothing recorded is lost."
+HOW_TO_FIX_ROLE = "Ask the database's owner for the role of a runner: docs/team.md."
+HOW_TO_FIX_SERVER = "Give the same command again when that is mended: nothing recorded is lost."
 
 
 @asynccontextmanager
-async def checkpointer(db: Database) -> AsyncIterator[Saver]:
+async def open_checkpointer(db: Database) -> AsyncIterator[Checkpointer]:
     """A checkpointer beside a database.
 
     Two writers on one SQLite file ask for trouble, so it has a file of its own. A checkpoint is read as plain data:
@@ -40,72 +40,82 @@ async def checkpointer(db: Database) -> AsyncIterator[Saver]:
         StorageError: it cannot be read or written; what is recorded does not depend on it.
     """
     serde = JsonPlusSerializer(allowed_msgpack_modules=None)
-    async with _beside_file(db.path, serde) if db.path is not None else _on_server(db, serde) as saver:
+    async with (
+        _sqlite_checkpointer(db.path, serde) if db.path is not None else _postgres_checkpointer(db, serde) as saver
+    ):
         yield saver
 
 
 @asynccontextmanager
-async def _beside_file(database: Path, serde: JsonPlusSerializer) -> AsyncIterator[Saver]:
+async def _sqlite_checkpointer(database: Path, serde: JsonPlusSerializer) -> AsyncIterator[Checkpointer]:
     path = database.with_name(f"{database.stem}.graph.db")
     create_database_file(path)
     try:
         async with aiosqlite.connect(path) as connection:
-            saver = _WatchedSaver(connection, serde, WatchedFile(path))
+            saver = _WatchedSqliteSaver(connection, serde, WatchedFile(path))
             await saver.setup()
             yield saver
     except sqlite3.Error as error:
-        raise StorageError(f"the graph's memory beside {database} cannot be written: {error}.", MEND) from error
+        raise StorageError(
+            f"the graph's memory beside {database} cannot be written: {error}.", HOW_TO_FIX_DISK
+        ) from error
 
 
-class _WatchedSaver(AsyncSqliteSaver):
+class _WatchedSqliteSaver(AsyncSqliteSaver):
     """Fails after a write to a file that is no longer at its path: SQLite would go on writing to it silently."""
 
-    def __init__(self, connection: aiosqlite.Connection, serde: JsonPlusSerializer, file: WatchedFile) -> None:
+    def __init__(self, connection: aiosqlite.Connection, serde: JsonPlusSerializer, watched_file: WatchedFile) -> None:
         super().__init__(connection, serde=serde)
-        self._file = file
+        self._watched_file = watched_file
 
     async def aput(self, *args: Any, **options: Any) -> RunnableConfig:
         config = await super().aput(*args, **options)
-        self._file.check()
+        self._watched_file.require_unmoved()
         return config
 
     async def aput_writes(self, *args: Any, **options: Any) -> None:
         await super().aput_writes(*args, **options)
-        self._file.check()
+        self._watched_file.require_unmoved()
 
 
 @asynccontextmanager
-async def _on_server(db: Database, serde: JsonPlusSerializer) -> AsyncIterator[Saver]:
+async def _postgres_checkpointer(db: Database, serde: JsonPlusSerializer) -> AsyncIterator[Checkpointer]:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from psycopg import AsyncConnection, Error, errors
     from psycopg.rows import dict_row
 
     try:
-        settings = server_settings(db.engine) | {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        settings = server_connect_args(db.engine) | {
+            "autocommit": True,
+            "prepare_threshold": 0,
+            "row_factory": dict_row,
+        }
         async with await AsyncConnection.connect(**settings) as connection:
             saver = AsyncPostgresSaver(connection, serde=serde)
-            await _prepare(connection, saver)
+            await _create_tables_if_missing(connection, saver)
             yield saver
     except errors.InsufficientPrivilege as error:
-        raise NotAllowedError(f"this user may not use the graph's memory in {db.url}: {error}.", MEND_ROLE) from error
+        raise NotAllowedError(
+            f"this user may not use the graph's memory in {db.url}: {error}.", HOW_TO_FIX_ROLE
+        ) from error
     except Error as error:
-        raise StorageError(f"the graph's memory in {db.url} cannot be used: {error}.", MEND_SERVER) from error
+        raise StorageError(f"the graph's memory in {db.url} cannot be used: {error}.", HOW_TO_FIX_SERVER) from error
 
 
-async def _prepare(connection: AsyncConnection[Any], saver: Any) -> None:
+async def _create_tables_if_missing(connection: AsyncConnection[Any], saver: Any) -> None:
     """Make the graph's tables unless they are there: whoever may use them need not be allowed to make them."""
     await connection.execute(f"SELECT pg_advisory_lock(hashtext('{GRAPH_SCHEMA}'))")
     try:
-        if not await _may_use(connection):
+        if not await _schema_exists(connection):
             await connection.execute(f"CREATE SCHEMA {GRAPH_SCHEMA}")
         await connection.execute(f"SET search_path TO {GRAPH_SCHEMA}")
-        if await _revision(connection) < len(saver.MIGRATIONS) - 1:
+        if await _checkpoint_revision(connection) < len(saver.MIGRATIONS) - 1:
             await saver.setup()
     finally:
         await connection.execute(f"SELECT pg_advisory_unlock(hashtext('{GRAPH_SCHEMA}'))")
 
 
-async def _may_use(connection: AsyncConnection[Any]) -> bool:
+async def _schema_exists(connection: AsyncConnection[Any]) -> bool:
     """Whether the graph's schema is there; one that is closed to this user is refused as such."""
     there = f"SELECT to_regnamespace('{GRAPH_SCHEMA}') IS NOT NULL AS found"
     row = await (await connection.execute(there)).fetchone()
@@ -114,11 +124,13 @@ async def _may_use(connection: AsyncConnection[Any]) -> bool:
     open_ = f"SELECT has_schema_privilege('{GRAPH_SCHEMA}', 'USAGE') AS found"
     row = await (await connection.execute(open_)).fetchone()
     if row is None or not row["found"]:
-        raise NotAllowedError(f"this user may not use the graph's memory in the schema {GRAPH_SCHEMA}.", MEND_ROLE)
+        raise NotAllowedError(
+            f"this user may not use the graph's memory in the schema {GRAPH_SCHEMA}.", HOW_TO_FIX_ROLE
+        )
     return True
 
 
-async def _revision(connection: AsyncConnection[Any]) -> int:
+async def _checkpoint_revision(connection: AsyncConnection[Any]) -> int:
     table = await (await connection.execute("SELECT to_regclass('checkpoint_migrations') AS name")).fetchone()
     if table is None or table["name"] is None:
         return -1
@@ -126,7 +138,7 @@ async def _revision(connection: AsyncConnection[Any]) -> int:
     return -1 if row is None or row["v"] is None else int(row["v"])
 
 
-async def prepare_server(db: Database) -> None:
+async def create_checkpoint_tables(db: Database) -> None:
     """Make the graph's tables on a server, for runners who may not make any."""
-    async with checkpointer(db):
+    async with open_checkpointer(db):
         pass

@@ -22,16 +22,16 @@ from auditor.domain import (
     Outcome,
     Ruling,
     Verdict,
-    side_by_method,
+    method_side_name,
 )
-from auditor.metrics.conflict import auto_threshold, find_conflicts, judge_vote, settle, third_quartile, within_noise
+from auditor.metrics.conflict import auto_threshold, find_conflicts, is_within_noise, judge_vote, settle, third_quartile
 from auditor.metrics.votes import can_still_change, dawid_skene, posterior_of_seats, weighted_majority
 
-HALF = 0.5
-Side = Literal["left", "right"]
+EVEN_PROBABILITY = 0.5
+VoteSide = Literal["left", "right"]
 
 
-def threshold_of(threshold: float | Literal["auto"], scores: NDArray[np.float64]) -> float:
+def effective_threshold(configured: float | Literal["auto"], scores: NDArray[np.float64]) -> float:
     """The threshold in use: as configured, or the third quartile of all differences between two models on a cell.
 
     Args:
@@ -41,13 +41,15 @@ def threshold_of(threshold: float | Literal["auto"], scores: NDArray[np.float64]
     Returns:
         In (0, 2]; see `auto_threshold`.
     """
-    if threshold != "auto":
-        return threshold
+    if configured != "auto":
+        return configured
     left, right = np.triu_indices(scores.shape[1], 1)
     return auto_threshold(third_quartile(scores[:, left] - scores[:, right]).value)
 
 
-def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], threshold: float) -> list[Conflict]:
+def find_cell_conflicts(
+    cell: Cell, names: Sequence[str], scores: NDArray[np.float64], threshold: float
+) -> list[Conflict]:
     """The conflicts on one cell; all still open."""
     return [
         Conflict(
@@ -62,7 +64,7 @@ def conflicts_on(cell: Cell, names: Sequence[str], scores: NDArray[np.float64], 
     ]
 
 
-def conflicts_of_methods(scores: Iterable[CellScore], threshold: float) -> list[Conflict]:
+def find_method_conflicts(scores: Iterable[CellScore], threshold: float) -> list[Conflict]:
     """The cells on which two methods of one model differ by at least the threshold, in order."""
     found: dict[tuple[Cell, str], dict[str, float]] = defaultdict(dict)
     for s in scores:
@@ -71,8 +73,8 @@ def conflicts_of_methods(scores: Iterable[CellScore], threshold: float) -> list[
     return [
         Conflict(
             cell=cell,
-            left=side_by_method(model, first),
-            right=side_by_method(model, second),
+            left=method_side_name(model, first),
+            right=method_side_name(model, second),
             score_left=by[first],
             score_right=by[second],
             kind=ConflictKind.METHODS,
@@ -83,25 +85,28 @@ def conflicts_of_methods(scores: Iterable[CellScore], threshold: float) -> list[
     ]
 
 
-def marked(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
+def mark_within_noise(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
     """The conflicts with a mark on those whose difference is within the noise of the samples behind both scores."""
     of = {(s.model, s.cell): s for s in scores}
     return [
         replace(
             c,
-            within_noise=within_noise(c.difference or 0.0, (left.variance, right.variance), (left.n_ok, right.n_ok)),
+            within_noise=is_within_noise(c.difference or 0.0, (left.variance, right.variance), (left.n_ok, right.n_ok)),
         )
         for c in conflicts
         for left, right in [(of[c.left, c.cell], of[c.right, c.cell])]
     ]
 
 
-Seated = Mapping[tuple[str, Cell], Collection[str]]
+AssignedJudges = Mapping[tuple[str, Cell], Collection[str]]
 """By model and cell, the judges that were given at least one of its traces."""
 
 
-def settled(
-    config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict], seated: Seated | None = None
+def resolve_conflicts(
+    config: AuditConfig,
+    conflicts: Iterable[Conflict],
+    verdicts: Iterable[Verdict],
+    assigned_judges: AssignedJudges | None = None,
 ) -> list[Conflict]:
     """The conflicts with their votes counted.
 
@@ -114,13 +119,14 @@ def settled(
         seated: None where every judge was given every trace.
     """
     said = list(verdicts)
-    sound = Soundness(said) if config.panel.vote == "dawid_skene" else None
+    sound = TraceValidity(said) if config.panel.vote == "dawid_skene" else None
     return [
-        _settle(config, conflict, votes, sound) for conflict, votes in conflict_votes(config, conflicts, said, seated)
+        _resolve_conflict(config, conflict, votes, sound)
+        for conflict, votes in collect_votes(config, conflicts, said, assigned_judges)
     ]
 
 
-class Soundness:
+class TraceValidity:
     """How likely traces are VALID by Dawid and Skene.
 
     How far each judge can be trusted is estimated from all verdicts. What a model's traces are is then asked of a
@@ -133,27 +139,30 @@ class Soundness:
         self._judges = sorted({v.judge for v in given})
         traces = {key: i for i, key in enumerate(sorted({(v.model, v.cell, v.sample) for v in given}))}
         rows = {name: i for i, name in enumerate(self._judges)}
-        self._said = np.full((len(rows), len(traces)), np.nan)
+        self._rulings = np.full((len(rows), len(traces)), np.nan)
         for v in given:
-            self._said[rows[v.judge], traces[v.model, v.cell, v.sample]] = v.ruling is Ruling.VALID
-        self._fitted = dawid_skene(self._said)
-        self._traces: dict[tuple[str, Cell], list[int]] = defaultdict(list)
+            self._rulings[rows[v.judge], traces[v.model, v.cell, v.sample]] = v.ruling is Ruling.VALID
+        self._fit = dawid_skene(self._rulings)
+        self._trace_columns: dict[tuple[str, Cell], list[int]] = defaultdict(list)
         for (model, cell, _), i in traces.items():
-            self._traces[model, cell].append(i)
+            self._trace_columns[model, cell].append(i)
 
-    def of(self, model: str, cell: Cell, seats: Collection[str]) -> float | None:
+    def mean_validity(self, model: str, cell: Cell, voters: Collection[str]) -> float | None:
         """How likely a model's traces on a cell are VALID, on average; None where its judges say nothing, or no fit."""
-        there = self._traces.get((model, cell))
-        if there is None or self._fitted.reason is not None:
+        there = self._trace_columns.get((model, cell))
+        if there is None or self._fit.reason is not None:
             return None
-        seated = [name in seats for name in self._judges]
-        found = posterior_of_seats(self._fitted, self._said[:, there], seated)[:, -1]  # VALID is the larger category
+        seated = [name in voters for name in self._judges]
+        found = posterior_of_seats(self._fit, self._rulings[:, there], seated)[:, -1]  # VALID is the larger category
         return None if np.isnan(found).all() else float(np.nanmean(found))
 
 
-def conflict_votes(
-    config: AuditConfig, conflicts: Iterable[Conflict], verdicts: Iterable[Verdict], seated: Seated | None = None
-) -> Iterator[tuple[Conflict, dict[str, Side | None]]]:
+def collect_votes(
+    config: AuditConfig,
+    conflicts: Iterable[Conflict],
+    verdicts: Iterable[Verdict],
+    assigned_judges: AssignedJudges | None = None,
+) -> Iterator[tuple[Conflict, dict[str, VoteSide | None]]]:
     """Each conflict with the vote of every seat; None where a judge abstains, failed or was not asked."""
     given: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
     for verdict in verdicts:
@@ -165,7 +174,7 @@ def conflict_votes(
     for conflict in conflicts:
         sides = (conflict.left, conflict.right)
         if sides not in panels:
-            panels[sides] = [j.name for j in config.panel_of(*sides)]
+            panels[sides] = [j.name for j in config.shared_judges(*sides)]
         yield (
             conflict,
             {
@@ -174,19 +183,20 @@ def conflict_votes(
                     *given.get((judge, conflict.right, conflict.cell), (0, 0)),
                 )
                 for judge in panels[sides]
-                if seated is None or all(judge in seated.get((side, conflict.cell), ()) for side in sides)
+                if assigned_judges is None
+                or all(judge in assigned_judges.get((side, conflict.cell), ()) for side in sides)
             },
         )
 
 
-def _settle(
+def _resolve_conflict(
     config: AuditConfig,
     conflict: Conflict,
-    votes: Mapping[str, Side | None],
-    sound: Soundness | None,
+    votes: Mapping[str, VoteSide | None],
+    validity: TraceValidity | None,
 ) -> Conflict:
     said = list(votes.values())
-    side = _upheld(config, list(votes), said) if sound is None else _sounder(conflict, sound, votes)
+    side = _winning_side(config, list(votes), said) if validity is None else _more_valid_side(conflict, validity, votes)
     winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
     return replace(
         conflict,
@@ -198,7 +208,7 @@ def _settle(
     )
 
 
-def still_open(config: AuditConfig, judges: Sequence[str], cast: Mapping[str, Side | None]) -> bool:
+def outcome_can_change(config: AuditConfig, judges: Sequence[str], votes: Mapping[str, VoteSide | None]) -> bool:
     """Whether the judges that have not had their turn could change what the panel says by its rule.
 
     Args:
@@ -206,24 +216,29 @@ def still_open(config: AuditConfig, judges: Sequence[str], cast: Mapping[str, Si
         cast: of those that have had their turn, their vote; None is an abstention or a failure.
     """
     weights = config.panel.weights if config.panel.vote == "weighted" else dict.fromkeys(judges, 1.0)
-    left, right = (sum(weights[j] for j, vote in cast.items() if vote == side) for side in ("left", "right"))
-    return can_still_change(left, right, sum(weights[j] for j in cast), sum(weights[j] for j in judges))
+    left, right = (sum(weights[j] for j, vote in votes.items() if vote == side) for side in ("left", "right"))
+    return can_still_change(left, right, sum(weights[j] for j in votes), sum(weights[j] for j in judges))
 
 
-def _sounder(conflict: Conflict, sound: Soundness, seats: Collection[str]) -> Side | None:
-    left, right = (sound.of(name, conflict.cell, seats) for name in (conflict.left, conflict.right))
-    if left is None or right is None or (left > HALF) == (right > HALF) or HALF in (left, right):
+def _more_valid_side(conflict: Conflict, validity: TraceValidity, voters: Collection[str]) -> VoteSide | None:
+    left, right = (validity.mean_validity(name, conflict.cell, voters) for name in (conflict.left, conflict.right))
+    if (
+        left is None
+        or right is None
+        or (left > EVEN_PROBABILITY) == (right > EVEN_PROBABILITY)
+        or EVEN_PROBABILITY in (left, right)
+    ):
         return None
-    return "left" if left > HALF else "right"
+    return "left" if left > EVEN_PROBABILITY else "right"
 
 
-def _upheld(config: AuditConfig, judges: Sequence[str], votes: Sequence[Side | None]) -> Side | None:
+def _winning_side(config: AuditConfig, judges: Sequence[str], votes: Sequence[VoteSide | None]) -> VoteSide | None:
     """The side that the panel upholds by its rule; None leaves the conflict to a person."""
     if config.panel.vote == "majority":
         return settle(votes.count("left"), votes.count("right"), len(judges))
     weights = [config.panel.weights[judge] for judge in judges]
     if not any(weights):  # nobody who may judge this pair counts
         return None
-    sides: tuple[Side, Side] = ("left", "right")
+    sides: tuple[VoteSide, VoteSide] = ("left", "right")
     [won] = weighted_majority([[np.nan if vote is None else sides.index(vote)] for vote in votes], weights)
     return None if np.isnan(won) else sides[int(won)]

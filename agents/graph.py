@@ -9,44 +9,52 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
-from auditor.agents.audit_state import Batch, State
+from auditor.agents.audit_state import AuditState, CellBatch
 from auditor.agents.logic.graph import build_logic_graph
-from auditor.agents.logprob_scoring import WeighBatch, weigh
-from auditor.agents.run_context import Context
+from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
+from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.graph import build_semantic_graph
 
 RECURSION_LIMIT = 500
 """Steps at most; every look at intervals takes two."""
 
-Graph: TypeAlias = CompiledStateGraph[State, Context, State, State]
+AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
 
-def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Graph:
+def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGraph:
     """The audit's graph; with a checkpointer it remembers the stage under the audit's thread id."""
-    graph = StateGraph(State, context_schema=Context)
-    for node in (nodes.plan, nodes.look, nodes.measure, nodes.detect, nodes.resolve, nodes.person, nodes.report):
+    graph = StateGraph(AuditState, context_schema=RunContext)
+    for node in (
+        nodes.plan,
+        nodes.check_precision,
+        nodes.measure,
+        nodes.detect,
+        nodes.resolve,
+        nodes.await_human,
+        nodes.report,
+    ):
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
-        graph.add_node(branch, input_schema=Batch)
+        graph.add_node(branch, input_schema=CellBatch)
     graph.add_node("semantic", build_semantic_graph())
     graph.add_node("logic", build_logic_graph())
-    graph.add_node(weigh, input_schema=WeighBatch)
+    graph.add_node(score_logprobs, input_schema=LogprobBatch)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "weigh", "measure"])
-    graph.add_edge("elicit", "look")
-    graph.add_edge("weigh", "look")
-    graph.add_conditional_edges("look", nodes.route_look, ["elicit", "measure"])
+    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "score_logprobs", "measure"])
+    graph.add_edge("elicit", "check_precision")
+    graph.add_edge("score_logprobs", "check_precision")
+    graph.add_conditional_edges("check_precision", nodes.route_precision_check, ["elicit", "measure"])
     graph.add_edge("measure", "semantic")
     graph.add_edge("semantic", "logic")
     graph.add_conditional_edges("logic", nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")
     graph.add_edge("detect", "resolve")
-    graph.add_conditional_edges("resolve", nodes.route_person, ["person", "report"])
-    graph.add_conditional_edges("person", nodes.route_person, ["person", "report"])
+    graph.add_conditional_edges("resolve", nodes.route_human_review, ["await_human", "report"])
+    graph.add_conditional_edges("await_human", nodes.route_human_review, ["await_human", "report"])
     graph.add_edge("report", END)
     return graph.compile(checkpointer=checkpointer, name="audit")
 
 
-def mermaid() -> str:
+def draw_mermaid() -> str:
     """The graph as Mermaid text."""
     return build_graph().get_graph().draw_mermaid()

@@ -4,55 +4,62 @@ from __future__ import annotations
 
 import functools
 
-from auditor.agents.blinding import COUNTRY, OTHER_COUNTRY, TOPIC
-from auditor.agents.localization import country_name, topic_stems
-from auditor.agents.masking import Word
+from auditor.agents.blinding import COUNTRY_LABEL, OTHER_COUNTRY_LABEL, TOPIC_LABEL
+from auditor.agents.localization import country_name, topic_stem_patterns
+from auditor.agents.masking import IdentifyingTerm
 from auditor.domain import ENGLISH, Survey
-from auditor.prompts.blinding import load_giveaway
-from auditor.surveys.countries import country_code, demonyms
-from auditor.surveys.country_terms import giveaways
+from auditor.prompts.blinding import load_blinding_terms
+from auditor.surveys.countries import country_code, country_name_forms
+from auditor.surveys.country_terms import get_country_terms
 
-LATIN_ENDS = "\u0250"
+LATIN_SCRIPT_END = "\u0250"
 """Above it are scripts whose adjectives of cities have no capital, or that have none at all."""
-SHORT = 4
+MAX_SHORT_NAME_LENGTH = 4
 """Letters up to which the name of a country that a trace is not about needs its capital: Mali is a word elsewhere."""
 
 
 @functools.lru_cache(maxsize=4096)
-def country_words(country: str, language: str, *, other: bool = False) -> tuple[Word, ...]:
+def country_terms(country: str, language: str, *, is_other_country: bool = False) -> tuple[IdentifyingTerm, ...]:
     """A country's names, demonyms, peoples and cities."""
-    label = OTHER_COUNTRY if other else COUNTRY
-    found = [_word(w, label) for w in (country, *demonyms(country))]
+    label = OTHER_COUNTRY_LABEL if is_other_country else COUNTRY_LABEL
+    found = [_build_term(w, label) for w in (country, *country_name_forms(country))]
     for code in dict.fromkeys((language, ENGLISH)):
-        known = giveaways(country, code)
+        known = get_country_terms(country, code)
         found += [
-            _word(w, label, proper=other and len(w) <= SHORT) for w in (country_name(country, code), *known.names)
+            _build_term(w, label, proper=is_other_country and len(w) <= MAX_SHORT_NAME_LENGTH)
+            for w in (country_name(country, code), *known.names)
         ]
-        cities = [w for w in known.cities if len(w) > SHORT or not w[:1].isupper()]
-        found += [_word(w, label, proper=w[:1] < LATIN_ENDS) for w in cities]
+        cities = [w for w in known.cities if len(w) > MAX_SHORT_NAME_LENGTH or not w[:1].isupper()]
+        found += [_build_term(w, label, proper=w[:1] < LATIN_SCRIPT_END) for w in cities]
         found += [
-            _word(w, label, proper=True) for w in load_giveaway(code).countries.get(country_code(country) or "", ())
+            _build_term(w, label, proper=True)
+            for w in load_blinding_terms(code).countries.get(country_code(country) or "", ())
         ]
     return tuple(dict.fromkeys(found))
 
 
 @functools.lru_cache(maxsize=512)
-def other_countries(countries: tuple[str, ...], language: str) -> tuple[Word, ...]:
+def other_country_terms(countries: tuple[str, ...], language: str) -> tuple[IdentifyingTerm, ...]:
     """The words of several countries that a trace is not about."""
-    return tuple(word for country in countries for word in country_words(country, language, other=True))
+    return tuple(word for country in countries for word in country_terms(country, language, is_other_country=True))
 
 
 @functools.lru_cache(maxsize=4096)
-def _topic_words(topic: str, listed: tuple[str, ...], language: str) -> tuple[Word, ...]:
-    words = (topic, *listed, *topic_stems(topic, language), *load_giveaway(language).topics.get(topic, ()))
-    return tuple(dict.fromkeys(_word(w, TOPIC) for w in words if w.strip()))
+def _cached_topic_terms(topic: str, survey_terms: tuple[str, ...], language: str) -> tuple[IdentifyingTerm, ...]:
+    words = (
+        topic,
+        *survey_terms,
+        *topic_stem_patterns(topic, language),
+        *load_blinding_terms(language).topics.get(topic, ()),
+    )
+    return tuple(dict.fromkeys(_build_term(w, TOPIC_LABEL) for w in words if w.strip()))
 
 
-def topic_words(survey: Survey, topic: str, language: str) -> tuple[Word, ...]:
+def topic_terms(survey: Survey, topic: str, language: str) -> tuple[IdentifyingTerm, ...]:
     """A topic's label and the words of its survey, and what they are in the language."""
-    return _topic_words(topic, tuple(survey.words.get(topic, ())), language)
+    return _cached_topic_terms(topic, tuple(survey.words.get(topic, ())), language)
 
 
-def _word(text: str, label: str, *, proper: bool = False) -> Word:
+def _build_term(text: str, label: str, *, proper: bool = False) -> IdentifyingTerm:
     is_code = text.isascii() and text.isupper()
-    return Word(text, label, proper=proper and text[:1].isupper(), exact=is_code)
+    return IdentifyingTerm(text, label, needs_capital=proper and text[:1].isupper(), case_sensitive=is_code)

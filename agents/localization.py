@@ -7,53 +7,53 @@ import re
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, Cell, Survey
 from auditor.errors import ConfigError
-from auditor.prompts import fill, load_prompt
-from auditor.prompts.survey_translations import Question, country_in, load_words
+from auditor.prompts import fill_placeholders, load_prompt
+from auditor.prompts.survey_translations import SurveyQuestionWording, load_translations, translate_country
 from auditor.surveys.countries import country_code
-from auditor.surveys.description import DATA, read_description
+from auditor.surveys.description import DATA_FOLDER, read_description
 from auditor.surveys.languages import native_languages
 
-SHORTEST_NAME, SHORTEST_WORD, SHORTEST_OF_MANY, FEW_WORDS = 4, 5, 7, 2
+MIN_STEMMED_WORD_LENGTH, MIN_WORD_LENGTH, MIN_WORD_LENGTH_IN_LONG_WORDING, MAX_WORDS_IN_SHORT_WORDING = 4, 5, 7, 2
 """Letters of what is also matched with other endings; a long wording's shorter words give little away."""
-BUILT_IN = ("wvs7-sample", "pew2013-sample")
+BUILT_IN_SURVEYS = ("wvs7-sample", "pew2013-sample")
 
 
-def language_of(config: AuditConfig, country: str, sample: int) -> str:
+def language_of_sample(config: AuditConfig, country: str, sample: int) -> str:
     """The language of a sample: the first k samples are in the country's first language, the next k in its second."""
     return config.languages_in(native_languages(country))[sample // config.direct.samples]
 
 
-def samples_of(config: AuditConfig, country: str) -> int:
+def samples_per_cell(config: AuditConfig, country: str) -> int:
     """Samples of a cell by one model, over all languages that the country is asked in."""
-    return config.samples_in(native_languages(country))
+    return config.samples_per_cell(native_languages(country))
 
 
-def question_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
+def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
     """What a direct prompt is filled with, in a language."""
     country, topic = country_name(cell.country, language), topic_wording(survey, cell.topic, language)
-    asked = question(survey, language)
+    asked = localized_question(survey, language)
     return {
         "country": country,
-        "question": fill(asked.wording, {"topic": topic, "country": country}),
+        "question": fill_placeholders(asked.wording, {"topic": topic, "country": country}),
         "never": asked.scale[0],
         "always": asked.scale[1],
     }
 
 
-def question(survey: Survey, language: str) -> Question:
+def localized_question(survey: Survey, language: str) -> SurveyQuestionWording:
     """A survey's question in a language: as the configuration words it, or the survey itself.
 
     Raises:
         ConfigError: the survey asks in words of its own, of which there is no translation.
     """
     if language in survey.phrasings:
-        return Question(wording=survey.phrasings[language].wording, scale=survey.phrasings[language].scale)
+        return SurveyQuestionWording(wording=survey.phrasings[language].wording, scale=survey.phrasings[language].scale)
     if language == ENGLISH:
-        return Question(wording=survey.wording, scale=survey.scale)
-    for name in BUILT_IN:
-        built_in = read_description(DATA / f"{name}.csv")
+        return SurveyQuestionWording(wording=survey.wording, scale=survey.scale)
+    for name in BUILT_IN_SURVEYS:
+        built_in = read_description(DATA_FOLDER / f"{name}.csv")
         if (built_in.wording, built_in.scale) == (survey.wording, survey.scale):
-            return load_words(language).questions[name]
+            return load_translations(language).questions[name]
     raise ConfigError(
         f"the survey '{survey.name}' has a wording or scale of its own, which there is none of in '{language}'.",
         'Give them as survey.rephrase.question and .scale, keep a built-in survey\'s, or set language = "en".',
@@ -63,10 +63,10 @@ def question(survey: Survey, language: str) -> Question:
 def topic_wording(survey: Survey, topic: str, language: str) -> str:
     """A topic in a language: as the configuration words it, or as `topic_in`."""
     phrasing = survey.phrasings.get(language)
-    return (phrasing.topics.get(topic) if phrasing else None) or topic_in(topic, language)
+    return (phrasing.topics.get(topic) if phrasing else None) or translate_topic(topic, language)
 
 
-def topic_in(topic: str, language: str) -> str:
+def translate_topic(topic: str, language: str) -> str:
     """A topic in a language.
 
     Raises:
@@ -74,7 +74,7 @@ def topic_in(topic: str, language: str) -> str:
     """
     if language == ENGLISH:
         return topic
-    found = load_words(language).topics.get(topic)
+    found = load_translations(language).topics.get(topic)
     if found is None:
         raise ConfigError(
             f"the topic '{topic}' has no wording in the language '{language}'.",
@@ -88,24 +88,24 @@ def country_name(country: str, language: str) -> str:
     code = country_code(country)
     if language == ENGLISH or code is None:
         return country
-    return country_in(code, language) or country
+    return translate_country(code, language) or country
 
 
-def topic_stems(topic: str, language: str) -> tuple[str, ...]:
+def topic_stem_patterns(topic: str, language: str) -> tuple[str, ...]:
     """What gives a topic away in a text of that language: its wording, and its longer words with other endings."""
-    wording = load_words(language).topics.get(topic) if language != ENGLISH else None
-    return () if wording is None else (wording, *stems(wording))
+    wording = load_translations(language).topics.get(topic) if language != ENGLISH else None
+    return () if wording is None else (wording, *wording_stem_patterns(wording))
 
 
-def stems(wording: str) -> tuple[str, ...]:
+def wording_stem_patterns(wording: str) -> tuple[str, ...]:
     """The longer words of a topic's wording, with other endings."""
     words = re.findall(r"[^\W\d_]+", wording)
-    least = SHORTEST_WORD if len(words) <= FEW_WORDS else SHORTEST_OF_MANY
-    return tuple(_stem(word, 2) for word in words if len(word) >= least)
+    least = MIN_WORD_LENGTH if len(words) <= MAX_WORDS_IN_SHORT_WORDING else MIN_WORD_LENGTH_IN_LONG_WORDING
+    return tuple(_stem_pattern(word, 2) for word in words if len(word) >= least)
 
 
-def _stem(word: str, cut: int) -> str:
-    return f"{word[:-cut] if len(word) > SHORTEST_NAME else word}*"
+def _stem_pattern(word: str, n_dropped_letters: int) -> str:
+    return f"{word[:-n_dropped_letters] if len(word) > MIN_STEMMED_WORD_LENGTH else word}*"
 
 
 def used_languages(config: AuditConfig, survey: Survey) -> list[str]:
@@ -122,6 +122,6 @@ def check_languages(config: AuditConfig, survey: Survey) -> None:
     """
     for language in used_languages(config, survey) if config.probes.direct else ():
         load_prompt(f"direct.{config.direct.mode}", language)
-        question(survey, language)
+        localized_question(survey, language)
         for topic in survey.topics:
             topic_wording(survey, topic, language)

@@ -7,20 +7,20 @@ from typing import TypedDict
 
 from langgraph.runtime import Runtime
 
-from auditor.agents.audit_state import State
-from auditor.agents.call_runner import ask
-from auditor.agents.run_context import Context
-from auditor.agents.sentence_pairs import comparisons, read_contrast
+from auditor.agents.audit_state import AuditState
+from auditor.agents.call_runner import run_calls
+from auditor.agents.run_context import RunContext
+from auditor.agents.sentence_pairs import build_sentence_pairs, parse_sentence_pair_score
 from auditor.config import ModelSection
-from auditor.domain import Measure, Outcome
-from auditor.models.continuation import check_continuation
-from auditor.models.logprobs import measures
+from auditor.domain import LogprobMeasure, Outcome
+from auditor.models.continuation import check_scoring_weights
+from auditor.models.logprobs import supported_measures
 from auditor.storage import results
 
-STAGE = "weigh"
+STAGE = "logprobs"
 
 
-class WeighBatch(TypedDict):
+class LogprobBatch(TypedDict):
     """Some cells [start, stop), and what each model's log-probabilities are read from; None where they cannot be."""
 
     start: int
@@ -28,15 +28,15 @@ class WeighBatch(TypedDict):
     measures: dict[str, str | None]
 
 
-async def find_measures(context: Context) -> dict[str, str | None]:
+async def find_measures(context: RunContext) -> dict[str, str | None]:
     """What each model's log-probabilities are read from, found by asking about the first cell; recorded as any call."""
     probe = context.config.probes.logprob
     if probe is None or not context.cells:
         return {}
     chosen: dict[str, str | None] = {}
     for model in context.config.models:
-        for measure in measures(model, probe.method):
-            if await _works(context, model, measure):
+        for measure in supported_measures(model, probe.method):
+            if await _is_measurable(context, model, measure):
                 chosen[model.name] = measure.value
                 break
         else:
@@ -44,29 +44,29 @@ async def find_measures(context: Context) -> dict[str, str | None]:
     return chosen
 
 
-async def _works(context: Context, model: ModelSection, measure: Measure) -> bool:
+async def _is_measurable(context: RunContext, model: ModelSection, measure: LogprobMeasure) -> bool:
     """Whether the first question was not answered by saying that this cannot be measured."""
-    if measure is Measure.CONTINUATION:
-        check_continuation(model)
+    if measure is LogprobMeasure.CONTINUATION:
+        check_scoring_weights(model)
         return True
-    first = next(c.call for c in comparisons(model, context.cells[0], measure) if c.call)
-    answers = await ask(context, STAGE, [first])
+    first = next(c.call for c in build_sentence_pairs(model, context.cells[0], measure) if c.call)
+    answers = await run_calls(context, STAGE, [first])
     answer = answers.get(first.key)
     return answer is None or answer.outcome is not Outcome.NOT_MEASURABLE
 
 
-async def weigh(state: WeighBatch, runtime: Runtime[Context]) -> State:
+async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> AuditState:
     """Compare the two ends of every sentence on the cells of the batch, for every model."""
     context = runtime.context
     cells = context.cells[state["start"] : state["stop"]]
-    chosen = {name: Measure(m) if m else None for name, m in state["measures"].items()}
+    chosen = {name: LogprobMeasure(m) if m else None for name, m in state["measures"].items()}
     asked = [
         (comparison, model.name)
         for model in context.config.models
         for cell in cells
-        for comparison in comparisons(model, cell, chosen[model.name])
+        for comparison in build_sentence_pairs(model, cell, chosen[model.name])
     ]
-    answers = await ask(context, STAGE, [call for comparison, _ in asked for call in comparison.calls])
-    found = [read_contrast(comparison, name, chosen[name], answers) for comparison, name in asked]
-    await asyncio.to_thread(results.save_contrasts, context.db, context.audit_id, [c for c in found if c])
+    answers = await run_calls(context, STAGE, [call for comparison, _ in asked for call in comparison.calls])
+    found = [parse_sentence_pair_score(comparison, name, chosen[name], answers) for comparison, name in asked]
+    await asyncio.to_thread(results.save_sentence_pairs, context.db, context.audit_id, [c for c in found if c])
     return {}

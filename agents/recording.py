@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from auditor.agents.run_context import Asker
+from auditor.agents.run_context import ModelClient
 from auditor.domain import Answer, Call
 from auditor.errors import AuditorError
 from auditor.failpoints import failpoint
@@ -14,7 +14,7 @@ from auditor.storage import ledger
 from auditor.storage.database import Database
 
 
-class Answered(Protocol):
+class AnsweredCall(Protocol):
     """What came of a call, with its answer: a data class."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -25,11 +25,11 @@ class Answered(Protocol):
         ...
 
 
-T = TypeVar("T", bound=Answered)
+T = TypeVar("T", bound=AnsweredCall)
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class CallRecorder:
     """Where calls are noted.
 
     Attributes:
@@ -39,9 +39,9 @@ class Book:
 
     db: Database
     audit_id: int
-    run: str
+    run_id: str
 
-    async def keep(self, call: Call, ask: Callable[[Call], Awaitable[T]]) -> T:
+    async def ask_and_record(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
         """What came of a call, recorded: that it was asked before it goes out, and its answer at once.
 
         An answer that the database cannot hold is returned as a failure of this call.
@@ -50,32 +50,32 @@ class Book:
             AuditorError: nothing could be asked, or nothing more can be recorded.
         """
         failpoint("before_dispatch")
-        await ledger.dispatch(self.db, self.run, self.audit_id, call)
+        await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
         try:
-            found = await ask(call)
+            found = await send(call)
         except AuditorError as error:
             if error.answer is None:
-                await ledger.recall(self.db, self.run, call)
+                await ledger.clear_dispatch(self.db, self.run_id, call)
             else:
-                await ledger.record(self.db, call, error.answer, run=self.run, audit_id=self.audit_id)
+                await ledger.record_answer(self.db, call, error.answer, run_id=self.run_id, audit_id=self.audit_id)
             raise
         failpoint("after_response")
-        answer = await ledger.record(self.db, call, found.answer, run=self.run, audit_id=self.audit_id)
+        answer = await ledger.record_answer(self.db, call, found.answer, run_id=self.run_id, audit_id=self.audit_id)
         failpoint("after_record")
         return found if answer is found.answer else replace(found, answer=answer)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _BareAnswer:
     answer: Answer
 
 
-class Recording:
+class RecordingClient:
     """Asks, and records."""
 
-    def __init__(self, asker: Asker, book: Book) -> None:
+    def __init__(self, client: ModelClient, recorder: CallRecorder) -> None:
         """Wrap whoever answers, and does not record it."""
-        self._asker, self._book = asker, book
+        self._client, self._recorder = client, recorder
 
     async def complete(self, call: Call) -> Answer:
         """The answer, once it is recorded.
@@ -84,7 +84,7 @@ class Recording:
             ModelSetupError: the model cannot be used at all.
             StorageError: nothing more can be recorded.
         """
-        return (await self._book.keep(call, self._ask)).answer
+        return (await self._recorder.ask_and_record(call, self._send)).answer
 
-    async def _ask(self, call: Call) -> _Found:
-        return _Found(await self._asker.complete(call))
+    async def _send(self, call: Call) -> _BareAnswer:
+        return _BareAnswer(await self._client.complete(call))

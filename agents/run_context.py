@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Cell, Survey
-from auditor.errors import AuditorError, Interrupted
-from auditor.panel_assignment import Seating, asking_order, seating
+from auditor.errors import AuditorError, RunInterrupted
+from auditor.panel_assignment import PanelAssignment, assign_panels, elicitation_order
 from auditor.storage.database import Database
 
-FEW = 20
+MIN_IN_FLIGHT_FOR_EXTRA_WORKERS = 20
 """Requests in flight up to which the disk keeps nobody waiting for long."""
 
 
-class Asker(Protocol):
+class ModelClient(Protocol):
     """Whoever answers calls: the gateway, or what stands before it."""
 
     async def complete(self, call: Call) -> Answer:
@@ -31,7 +31,7 @@ class Asker(Protocol):
         ...
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """A sentence encoder."""
 
     @property
@@ -44,7 +44,7 @@ class Encoder(Protocol):
         ...
 
 
-class Nobody:
+class OfflineClient:
     """Answers no call: for what must go on without asking anything."""
 
     async def complete(self, call: Call) -> Answer:
@@ -52,51 +52,51 @@ class Nobody:
         raise AssertionError(f"nothing may be asked here, but {call.purpose} was")
 
 
-class Progress(Protocol):
+class ProgressReporter(Protocol):
     """Whoever watches a run."""
 
-    def planned(self, stage: str, calls: int, recorded: int) -> None:
+    def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
         """So many more calls are to be made in a stage, of which so many are in the ledger already."""
         ...
 
-    def answered(self, stage: str, answer: Answer) -> None:
+    def on_answer(self, stage: str, answer: Answer) -> None:
         """A call ended."""
         ...
 
-    def entered(self, stage: str) -> None:
+    def on_stage_entered(self, stage: str) -> None:
         """The graph entered a stage."""
         ...
 
-    def worked(self, stage: str, n: int) -> None:
+    def on_steps_completed(self, stage: str, steps: int) -> None:
         """So many more of a stage's planned steps are done, which were no calls."""
         ...
 
-    def noted(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Something that whoever watches should know, in a sentence."""
         ...
 
 
-class Silent:
+class SilentProgress:
     """Watches nothing."""
 
-    def planned(self, stage: str, calls: int, recorded: int) -> None:
+    def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
         """Nothing."""
 
-    def answered(self, stage: str, answer: Answer) -> None:
+    def on_answer(self, stage: str, answer: Answer) -> None:
         """Nothing."""
 
-    def entered(self, stage: str) -> None:
+    def on_stage_entered(self, stage: str) -> None:
         """Nothing."""
 
-    def worked(self, stage: str, n: int) -> None:
+    def on_steps_completed(self, stage: str, steps: int) -> None:
         """Nothing."""
 
-    def noted(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Nothing."""
 
 
 @dataclass(frozen=True)
-class Context:
+class RunContext:
     """The surroundings of one run.
 
     Attributes:
@@ -115,25 +115,25 @@ class Context:
     audit_id: int
     cells: Sequence[Cell]
     db: Database
-    gateway: Asker
-    encoder: Callable[[], Encoder] | None
-    moral_encoder: Callable[[], Encoder] | None = None
-    progress: Progress = field(default_factory=Silent)
-    stop: threading.Event = field(default_factory=threading.Event)
-    trouble: list[AuditorError] = field(default_factory=list)
-    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    client: ModelClient
+    load_encoder: Callable[[], TextEncoder] | None
+    load_semantic_encoder: Callable[[], TextEncoder] | None = None
+    progress: ProgressReporter = field(default_factory=SilentProgress)
+    stop_event: threading.Event = field(default_factory=threading.Event)
+    fatal_errors: list[AuditorError] = field(default_factory=list)
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @cached_property
-    def asked(self) -> Sequence[Cell]:
+    def cells_in_elicitation_order(self) -> Sequence[Cell]:
         """The cells in the order in which models are asked for direct scores."""
-        return asking_order(self.config, self.survey)
+        return elicitation_order(self.config, self.survey)
 
     @cached_property
-    def seating(self) -> Seating:
+    def panel_assignment(self) -> PanelAssignment:
         """Who sits on the panel of which trace."""
-        return seating(self.config, self.survey)
+        return assign_panels(self.config, self.survey)
 
-    def most_at_once(self, model: str) -> int:
+    def max_concurrent_calls(self, model: str) -> int:
         """Calls to a model that may be under way together: all, where they go out as one batch.
 
         Where many may be in flight, others are under way besides them: noted, and waiting for a turn, or answered, and
@@ -141,8 +141,8 @@ class Context:
         """
         if self.config.batch:
             return sys.maxsize
-        in_flight = self.config.model(model).most_in_flight
-        return in_flight + max(0, in_flight - FEW) // 2
+        in_flight = self.config.model(model).max_concurrency
+        return in_flight + max(0, in_flight - MIN_IN_FLIGHT_FOR_EXTRA_WORKERS) // 2
 
     def raise_if_stopped(self) -> None:
         """End the run where it was told to stop.
@@ -151,7 +151,7 @@ class Context:
             ModelSetupError: a model turned out to be unusable.
             Interrupted: somebody asked for it.
         """
-        if self.trouble:
-            raise self.trouble[0]
-        if self.stop.is_set():
-            raise Interrupted
+        if self.fatal_errors:
+            raise self.fatal_errors[0]
+        if self.stop_event.is_set():
+            raise RunInterrupted

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from auditor.domain import AnswerKind, Cell, Task, TaskItem, lettered
-from auditor.models.structured import ScoredAnswer, TaskAnswer, chosen_of
+from auditor.domain import AnswerKind, Cell, Task, TaskItem, lettered_options
+from auditor.models.structured import ScoredAnswer, TaskAnswer, choice_schema_name
 
 
-def template(task: Task) -> str:
+def task_prompt_name(task: Task) -> str:
     """Name of the prompt that asks for the task's kind of answer, without the mode behind it."""
     kind: str = task.kind.value
     if task.kind is AnswerKind.EXACT:
@@ -14,29 +14,29 @@ def template(task: Task) -> str:
     return f"task.{kind}"
 
 
-def item_fields(task: Task, cell: Cell) -> dict[str, str]:
+def item_prompt_fields(task: Task, cell: Cell) -> dict[str, str]:
     """What that prompt is filled with."""
-    item = task.item_of(cell)
-    fields = {"question": asked(item)}
+    item = task.item_for(cell)
+    fields = {"question": question_with_context(item)}
     if task.kind is AnswerKind.CHOICE:
-        fields["options"] = "\n".join(lettered(item))
+        fields["options"] = "\n".join(lettered_options(item))
     if task.range is not None:
         fields |= {"least": f"{task.range[0]:g}", "most": f"{task.range[1]:g}"}
     return fields
 
 
-def schema_of(task: Task, cell: Cell) -> str:
+def answer_schema_name(task: Task, cell: Cell) -> str:
     """Name of the structure that an item is answered in."""
     if task.kind is AnswerKind.CHOICE:
-        return chosen_of(len(task.item_of(cell).options))
+        return choice_schema_name(len(task.item_for(cell).options))
     return (ScoredAnswer if task.kind is AnswerKind.SCORE else TaskAnswer).__name__
 
 
-def asked(item: TaskItem) -> str:
+def question_with_context(item: TaskItem) -> str:
     """The question, with what stands before it."""
     return f"{item.context}\n\n{item.question}" if item.context else item.question
 
 
-def whole_question(item: TaskItem) -> str:
+def question_with_options(item: TaskItem) -> str:
     """The question with its options, as judges are shown it."""
-    return "\n".join([asked(item), *lettered(item)])
+    return "\n".join([question_with_context(item), *lettered_options(item)])

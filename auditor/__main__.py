@@ -11,11 +11,11 @@ from contextlib import suppress
 from io import StringIO
 from typing import Any
 
-UNEXPECTED = "auditor failed unexpectedly"
+UNEXPECTED_ERROR_PREFIX = "auditor failed unexpectedly"
 """How the line begins that stands for an error in auditor itself. The tests look for it in what a command wrote."""
 DEBUG_VARIABLE = "AUDITOR_DEBUG"
-MAX_MESSAGE = 300
-ENVIRONMENT = frozenset(
+MAX_MESSAGE_LENGTH = 300
+ENVIRONMENT_ERRNOS = frozenset(
     getattr(errno, name)
     for name in (
         *("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO", "EMFILE", "ENFILE", "ENAMETOOLONG", "ELOOP"),
@@ -23,33 +23,33 @@ ENVIRONMENT = frozenset(
     )
 )
 """Failures of files and disks, which no error in a program causes."""
-PLAIN = "auditor.plain"
+ENCODING_ERROR_HANDLER = "auditor.plain"
 """Name under which Python knows `_in_plain_characters`."""
-LOOKALIKES = {"\u202f": " ", "\u2212": "-", "\u2013": "-", "\u2026": "..."}
+ASCII_EQUIVALENTS = {"\u202f": " ", "\u2212": "-", "\u2013": "-", "\u2026": "..."}
 
-_CONVERSION = re.compile(r"Value error, |Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
+_CONVERSION_ERROR = re.compile(r"Value error, |Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
 """How the command-line library, by pydantic, says that an option's value is of another kind."""
 
-unexpected: list[BaseException] = []
+unhandled_errors: list[BaseException] = []
 """What the last-resort handler reported in this process. A test that leaves something here fails."""
 
 
 def main() -> None:
     """Run the command line; never returns."""
-    _open_streams()
+    _ensure_standard_streams()
     is_debugging = "--debug" in sys.argv or os.environ.get(DEBUG_VARIABLE, "0") not in ("", "0")
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]  # taken before or after the command's name
     try:
-        code = _run()
+        code = _run_app()
         sys.stdout.flush()
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - the last resort
-        code = _report(_cause(error), is_debugging=is_debugging)
+        code = _report_error(_root_cause(error), is_debugging=is_debugging)
     sys.exit(code)
 
 
-def _run() -> int:
+def _run_app() -> int:
     from auditor.cli.app import app
 
     _require_working_directory()
@@ -58,37 +58,37 @@ def _run() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _open_streams() -> None:
+def _ensure_standard_streams() -> None:
     """Have three open streams that take any character.
 
     A file that is opened while one of them is closed would get its number, and what is printed would go into that file.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if not _is_open(number):
+        if not _is_descriptor_open(number):
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=PLAIN)
+            stream.reconfigure(errors=ENCODING_ERROR_HANDLER)
 
 
-def _in_plain_characters(error: UnicodeError) -> tuple[str | bytes, int]:
+def _replace_unencodable(error: UnicodeError) -> tuple[str | bytes, int]:
     """What stands for characters that a stream cannot take: spaces, minus signs and dashes stay readable."""
     if isinstance(error, UnicodeEncodeError):
         error.end = error.start + 1
-        if (char := error.object[error.start]) in LOOKALIKES:
-            return LOOKALIKES[char], error.end
+        if (char := error.object[error.start]) in ASCII_EQUIVALENTS:
+            return ASCII_EQUIVALENTS[char], error.end
     return codecs.backslashreplace_errors(error)
 
 
-codecs.register_error(PLAIN, _in_plain_characters)
+codecs.register_error(ENCODING_ERROR_HANDLER, _replace_unencodable)
 
 
-def _is_open(number: int) -> bool:
+def _is_descriptor_open(descriptor: int) -> bool:
     try:
-        os.fstat(number)
+        os.fstat(descriptor)
     except OSError:
         return False
     return True
@@ -111,7 +111,7 @@ def _require_working_directory() -> None:
 # --- errors -----------------------------------------------------------------------------------------------------
 
 
-def _cause(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """What is behind an error: of a group the member that says most, and what the command-line library wrapped."""
     import typer
 
@@ -119,7 +119,7 @@ def _cause(error: BaseException) -> BaseException:
         return error.__cause__
     if not isinstance(error, BaseExceptionGroup):
         return error
-    members = [_cause(member) for member in error.exceptions]
+    members = [_root_cause(member) for member in error.exceptions]
     interrupts: list[BaseException] = [m for m in members if isinstance(m, KeyboardInterrupt)]
     return (interrupts or [m for m in members if not _is_expected(m)] or members)[0]
 
@@ -131,90 +131,93 @@ def _is_expected(error: BaseException) -> bool:
 
 
 def _is_environmental(error: BaseException) -> bool:
-    return isinstance(error, OSError) and error.errno in ENVIRONMENT
+    return isinstance(error, OSError) and error.errno in ENVIRONMENT_ERRNOS
 
 
-def _report(error: BaseException, *, is_debugging: bool) -> int:
+def _report_error(error: BaseException, *, is_debugging: bool) -> int:
     """Say what is wrong in one line, and return the exit code."""
     try:
-        return _say(error, is_debugging=is_debugging)
+        return _print_error(error, is_debugging=is_debugging)
     except OSError:  # standard error is closed or full
-        _abandon(sys.stderr)
+        _discard_stream(sys.stderr)
         return 1
 
 
-def _say(error: BaseException, *, is_debugging: bool) -> int:
-    from auditor.cli.output import complain, say
+def _print_error(error: BaseException, *, is_debugging: bool) -> int:
+    from auditor.cli.output import print_error, print_message
     from auditor.errors import AuditorError
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, BrokenPipeError):  # `auditor … | head`: the reader has what it wanted
-        _abandon(sys.stdout)
+        _discard_stream(sys.stdout)
         return 1
     if is_debugging:
-        _say_traceback(error)
+        _print_traceback(error)
     if isinstance(error, KeyboardInterrupt):
-        say("stopped.")
+        print_message("stopped.")
         return 130
     if isinstance(error, AuditorError):
-        complain(error)
+        print_error(error)
         return error.exit_code
-    if _is_usage(error):
-        return _say_usage(error)
+    if _is_usage_error(error):
+        return _print_usage_error(error)
     if isinstance(error, OSError) and _is_environmental(error):
         where = str(error.filename) if error.filename is not None else "a file or standard output"
-        complain(AuditorError(f"{where}: {error.strerror}.", "Check the name, the permissions and the free space."))
-        _abandon(sys.stdout)
+        print_error(AuditorError(f"{where}: {error.strerror}.", "Check the name, the permissions and the free space."))
+        _discard_stream(sys.stdout)
         return 1
-    unexpected.append(error)
-    say(f"{UNEXPECTED}: {_described(error)}. How to fix: Run it again with --debug, and report what it writes.")
+    unhandled_errors.append(error)
+    print_message(
+        f"{UNEXPECTED_ERROR_PREFIX}: {_describe_error(error)}. How to fix: Run it again with --debug, and report what "
+        "it writes."
+    )
     return 1
 
 
-def _described(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     from auditor.redaction import redact
-    from auditor.text_safety import shortened
+    from auditor.text_safety import truncate_text
 
     try:
         message = redact(" ".join(str(error).split()).rstrip("."))  # before it is cut
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         message = ""
-    return f"{type(error).__name__}: {shortened(message, MAX_MESSAGE)}" if message else type(error).__name__
+    return f"{type(error).__name__}: {truncate_text(message, MAX_MESSAGE_LENGTH)}" if message else type(error).__name__
 
 
-def _say_traceback(error: BaseException) -> None:
+def _print_traceback(error: BaseException) -> None:
     import traceback
 
-    from auditor.cli.output import say
+    from auditor.cli.output import print_message
 
     with suppress(Exception):
-        say("".join(traceback.format_exception(error)).rstrip())
+        print_message("".join(traceback.format_exception(error)).rstrip())
 
 
-def _is_usage(error: BaseException) -> bool:
+def _is_usage_error(error: BaseException) -> bool:
     """Whether it is the command-line library's own: an unknown option, a missing argument."""
     import typer
 
     return isinstance(error, typer.BadParameter.__mro__[2])  # ClickException, which typer does not export
 
 
-def _say_usage(error: Any) -> int:
-    from auditor.cli.output import say
+def _print_usage_error(error: Any) -> int:
+    from auditor.cli.output import print_message
 
     text = StringIO()
     error.show(file=text)
-    say(_CONVERSION.sub(_in_our_words, text.getvalue()).rstrip())
+    print_message(_CONVERSION_ERROR.sub(_reword_conversion_error, text.getvalue()).rstrip())
     return int(error.exit_code)
 
 
-def _in_our_words(match: re.Match[str]) -> str:
+def _reword_conversion_error(match: re.Match[str]) -> str:
     if match[1] is None:
         return ""
     return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"
 
 
-def _abandon(stream: Any) -> None:
+def _discard_stream(stream: Any) -> None:
     """Send what a stream still holds to nowhere: at its end Python would complain that it cannot be written."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

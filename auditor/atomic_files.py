@@ -12,13 +12,13 @@ from pathlib import Path
 from auditor.errors import AuditorError, UsageError
 from auditor.failpoints import failpoint
 
-MAX_NAME_PART = 100
+MAX_TEMPORARY_PREFIX_LENGTH = 100
 """Characters of a file's name in the name of its temporary file; a whole name takes up to 255 bytes."""
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def writing(target: str | Path) -> Iterator[None]:
+def report_write_errors(target: str | Path) -> Iterator[None]:
     """Report an operating system's error while a file or folder is written; every file for the user goes through here.
 
     Raises:
@@ -32,7 +32,7 @@ def writing(target: str | Path) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         message = f"{target}: cannot be written: {reason}."
-        if error.errno in NO_ROOM:
+        if error.errno in DISK_FULL_ERRNOS:
             how_to_fix = "Make room there, then give the same command again; nothing that was there has changed."
             raise AuditorError(message, how_to_fix) from None
         raise UsageError(message, "Name a place that exists and that you may write to.") from None
@@ -44,11 +44,11 @@ def make_folder(folder: Path) -> None:
     Raises:
         AuditorError: as `writing`.
     """
-    with writing(folder):
+    with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def write_whole(content: str | bytes, path: str | Path) -> None:
+def write_atomically(content: str | bytes, path: str | Path) -> None:
     """Write a file, a text as UTF-8, whole or not at all.
 
     Raises:
@@ -57,12 +57,14 @@ def write_whole(content: str | bytes, path: str | Path) -> None:
     path = Path(path)
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a file.", "Name a file in it.")
-    with writing(path):
-        _write_whole(content.encode() if isinstance(content, str) else content, path)
+    with report_write_errors(path):
+        _replace_file(content.encode() if isinstance(content, str) else content, path)
 
 
-def _write_whole(content: bytes, path: Path) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:MAX_NAME_PART]}.", suffix=".part")
+def _replace_file(content: bytes, path: Path) -> None:
+    handle, temporary = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name[:MAX_TEMPORARY_PREFIX_LENGTH]}.", suffix=".part"
+    )
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from auditor.redaction import RedactingFilter
 
-SETTINGS = {
+ENVIRONMENT_SETTINGS = {
     # litellm: prices from its own package instead of a look-up at import, and no `.env` file of anybody's.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_MODE": "PRODUCTION",
@@ -41,8 +41,8 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
-REDIRECTING = ("_API_BASE", "_BASE_URL")
-ALSO_REDIRECTING = (
+REDIRECTING_SUFFIXES = ("_API_BASE", "_BASE_URL")
+REDIRECTING_PREFIXES = (
     "AWS_BEDROCK_RUNTIME_ENDPOINT",
     "AWS_STS_ENDPOINT",
     "AWS_ENDPOINT_URL",
@@ -50,7 +50,7 @@ ALSO_REDIRECTING = (
     "ANTHROPIC_FEDERATION_",  # a token of the machine's own, for which litellm would ask past our rules
 )
 """Beginnings of the names of those that end otherwise."""
-_NOISY = (
+_NOISY_LOGGERS = (
     "LiteLLM",
     "LiteLLM Router",
     "LiteLLM Proxy",
@@ -67,19 +67,19 @@ M_ARENA_MAX = -8
 """glibc's number of the option."""
 
 
-def prepare() -> None:
+def prepare_environment() -> None:
     """Set up this process; call it before litellm, langgraph or transformers are imported.
 
     The values stand over what the user's shell says: a look-up or a trace would carry prompts to third parties, and a
     base URL of the environment would carry the keys; servers are named in the config alone.
     """
-    os.environ.update(SETTINGS)
-    for name in redirecting():
+    os.environ.update(ENVIRONMENT_SETTINGS)
+    for name in redirecting_variables():
         del os.environ[name]
-    _share_one_heap()
+    _use_one_malloc_arena()
 
 
-def _share_one_heap() -> None:
+def _use_one_malloc_arena() -> None:
     """Have all threads take memory from one heap, where the C library is glibc.
 
     By default each thread has its own. Answers are made in one thread and freed in another, which leaves holes in all
@@ -89,35 +89,37 @@ def _share_one_heap() -> None:
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
-def redirecting() -> list[str]:
+def redirecting_variables() -> list[str]:
     """Variables by which litellm would send requests, and keys with them, to another server than the config names."""
-    return sorted(name for name in os.environ if name.endswith(REDIRECTING) or name.startswith(ALSO_REDIRECTING))
+    return sorted(
+        name for name in os.environ if name.endswith(REDIRECTING_SUFFIXES) or name.startswith(REDIRECTING_PREFIXES)
+    )
 
 
-def quiet() -> None:
+def silence_libraries() -> None:
     """Keep other libraries' loggers to errors without secrets: their debug output holds prompts. pydantic warns of odd
     answers."""
     warnings.filterwarnings("ignore", category=UserWarning, module="pydantic")
-    for name in _NOISY:
+    for name in _NOISY_LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(logging.ERROR)
         if not any(isinstance(known, RedactingFilter) for known in logger.filters):
             logger.addFilter(RedactingFilter())
 
 
-SELDOM = (10_000, 20, 100)
+GC_THRESHOLDS = (10_000, 20, 100)
 """Python looks for garbage that holds itself after so many new objects, not after 700."""
 
 
 @contextmanager
-def seldom_collecting() -> Iterator[None]:
+def infrequent_garbage_collection() -> Iterator[None]:
     """Have Python look for garbage that holds itself less often while requests are sent.
 
     They leave next to none behind, but with hundreds in flight it would look through tens of thousands of objects each
     second, and nothing else could be done for 40 ms.
     """
     usual = gc.get_threshold()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from auditor.domain import Answer
 
 
-def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+def did_you_mean(word: str, known: Iterable[str], fallback: str) -> str:
     """The known word that a misspelt one is nearest to, as a question; where none is near, another hint."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"Did you mean '{near[0]}'?" if near else otherwise
+    return f"Did you mean '{near[0]}'?" if near else fallback
 
 
 class AuditorError(Exception):
@@ -30,22 +30,22 @@ class AuditorError(Exception):
     exit_code: ClassVar[int] = 1
     answer: Answer | None = None
 
-    def __init__(self, message: str, mend: str = "") -> None:
+    def __init__(self, message: str, how_to_fix: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.mend = mend
+        self.how_to_fix = how_to_fix
 
     def __str__(self) -> str:
-        return f"{self.message} {self.mend}".rstrip()
+        return f"{self.message} {self.how_to_fix}".rstrip()
 
     def with_answer(self, answer: Answer | None) -> Self:
         """This error, for one call: another may have ended with the same one."""
-        error = type(self)(self.message, self.mend)
+        error = type(self)(self.message, self.how_to_fix)
         error.answer = answer
         return error
 
 
-class Interrupted(AuditorError):
+class RunInterrupted(AuditorError):
     """The run was asked to stop, and did, with everything saved."""
 
     exit_code = 130
@@ -53,9 +53,9 @@ class Interrupted(AuditorError):
     def __init__(
         self,
         message: str = "the run was stopped; everything that arrived is saved.",
-        mend: str = "Give the same command again.",
+        how_to_fix: str = "Give the same command again.",
     ) -> None:
-        super().__init__(message, mend)
+        super().__init__(message, how_to_fix)
 
 
 class UsageError(AuditorError):

@@ -11,31 +11,31 @@ import os
 import signal
 import threading
 
-VARIABLE = "AUDITOR_FAILPOINT"
+ENVIRONMENT_VARIABLE = "AUDITOR_FAILPOINT"
 
 _lock = threading.Lock()
-_hits = 0
+_hit_count = 0
 
 
 def failpoint(name: str) -> None:
     """A place of that name; the process may end here."""
-    wanted, number = _plan()
+    wanted, number = _configured_failpoint()
     if wanted not in (name, "*"):
         return
-    global _hits
+    global _hit_count
     with _lock:
-        _hits += 1
-        reached = _hits == number
+        _hit_count += 1
+        reached = _hit_count == number
     if reached:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hits() -> int:
+def hit_count() -> int:
     """How often the process has come to the place that AUDITOR_FAILPOINT names."""
-    return _hits
+    return _hit_count
 
 
 @functools.cache
-def _plan() -> tuple[str, int]:
-    name, _, number = os.environ.get(VARIABLE, "").partition(":")
+def _configured_failpoint() -> tuple[str, int]:
+    name, _, number = os.environ.get(ENVIRONMENT_VARIABLE, "").partition(":")
     return name, int(number or 1)

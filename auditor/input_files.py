@@ -26,10 +26,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}\.[ \t]*+){{{MAX_DEPTH}}}", re.MULTILINE)
 """A dotted key of so many parts: tomllib needs memory by the square of their number (40 GB for a key of 200 kB)."""
-_TUPLE = re.compile(r"\((?:'[^']*',? ?)+\)")
+_TUPLE_REPR = re.compile(r"\((?:'[^']*',? ?)+\)")
 
 
-def require_file(path: Path, error: type[AuditorError], fix: str = "Check the name.") -> None:
+def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = "Check the name.") -> None:
     """Make sure that a path is a regular file: reading a pipe or a device may never end.
 
     Raises:
@@ -38,91 +38,95 @@ def require_file(path: Path, error: type[AuditorError], fix: str = "Check the na
     try:
         is_file, is_folder, exists = path.is_file(), path.is_dir(), path.exists()
     except OSError as problem:
-        raise error(f"{path}: cannot be opened: {problem.strerror}.", fix) from None
+        raise error_class(f"{path}: cannot be opened: {problem.strerror}.", how_to_fix) from None
     if is_folder:
-        raise error(f"{path}: is a folder, not a file.", "Name a file in it.")
+        raise error_class(f"{path}: is a folder, not a file.", "Name a file in it.")
     if not exists:
-        raise error(f"{path}: there is no such file.", fix)
+        raise error_class(f"{path}: there is no such file.", how_to_fix)
     if not is_file:
-        raise error(f"{path}: is a pipe or a device, not a file.", "Save its content to a file, and name that.")
+        raise error_class(f"{path}: is a pipe or a device, not a file.", "Save its content to a file, and name that.")
 
 
-def read_text(path: Path, error: type[AuditorError], *, max_bytes: int | None = None) -> str:
+def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> str:
     """The content of a UTF-8 file, with or without a byte order mark.
 
     Raises:
         AuditorError: of class `error`: no regular file, larger than `max_bytes`, not readable, or not UTF-8 text; the
             message names the line.
     """
-    require_file(path, error)
+    require_file(path, error_class)
     try:
         if max_bytes is not None and path.stat().st_size > max_bytes:
             size = f"{max_bytes // 1_000_000} MB"
-            raise error(f"{path}: is larger than {size}, which no such file is.", "Check that it is the right file.")
+            raise error_class(
+                f"{path}: is larger than {size}, which no such file is.", "Check that it is the right file."
+            )
         data = path.read_bytes()
     except OSError as problem:
-        raise error(f"{path}: cannot be read: {problem.strerror}.", "Check that you may read it.") from None
-    return decode(data, str(path), error)
+        raise error_class(f"{path}: cannot be read: {problem.strerror}.", "Check that you may read it.") from None
+    return decode_utf8(data, str(path), error_class)
 
 
-def decode(data: bytes, where: str, error: type[AuditorError]) -> str:
+def decode_utf8(data: bytes, source: str, error_class: type[AuditorError]) -> str:
     """UTF-8 as text.
 
     Raises:
         AuditorError: of class `error`: it is another encoding, or no text; the message names the line.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise error(f"{where}: is text in UTF-16.", SAVE_AS_UTF8)
+        raise error_class(f"{source}: is text in UTF-16.", SAVE_AS_UTF8)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        raise error(f"{where}: line {line} is not UTF-8 text.", SAVE_AS_UTF8) from None
+        raise error_class(f"{source}: line {line} is not UTF-8 text.", SAVE_AS_UTF8) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise error(f"{where}: line {line} has a NUL character, which no text file has.", SAVE_AS_UTF8)
+        raise error_class(f"{source}: line {line} has a NUL character, which no text file has.", SAVE_AS_UTF8)
     return text
 
 
-def read_toml(path: Path, error: type[AuditorError]) -> dict[str, Any]:
+def read_toml(path: Path, error_class: type[AuditorError]) -> dict[str, Any]:
     """The tables of a TOML file.
 
     Raises:
         AuditorError: of class `error`, as `read_text` and `parse_toml`.
     """
-    return parse_toml(read_text(path, error, max_bytes=MAX_SETTINGS_BYTES), str(path), error)
+    return parse_toml(read_text(path, error_class, max_bytes=MAX_SETTINGS_BYTES), str(path), error_class)
 
 
-def parse_toml(text: str, where: str, error: type[AuditorError]) -> dict[str, Any]:
+def parse_toml(text: str, source: str, error_class: type[AuditorError]) -> dict[str, Any]:
     """The tables of a text in TOML.
 
     Raises:
         AuditorError: of class `error`: not TOML, or values that nothing here can hold.
     """
     if _LONG_KEY.search(text):
-        refuse_parsed(RecursionError(), where, error)
+        raise_parse_error(RecursionError(), source, error_class)
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        message = _TUPLE.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(problem))
+        message = _TUPLE_REPR.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(problem))
         message = message.replace("Cannot overwrite a value", "a key is there twice")
-        raise error(f"{where}: not TOML: {message}.", "Correct that line.") from None
+        raise error_class(f"{source}: not TOML: {message}.", "Correct that line.") from None
     except (RecursionError, ValueError) as problem:
-        refuse_parsed(problem, where, error)
-    require_plain(data, where, error)
+        raise_parse_error(problem, source, error_class)
+    require_storable(data, source, error_class)
     return data
 
 
-def read_json(path: Path, error: type[AuditorError], *, max_bytes: int | None = None) -> Any:
+def read_json(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> Any:
     """The value in a JSON file.
 
     Raises:
         AuditorError: of class `error`, as `read_text` and `parse_json`.
     """
-    return parse_json(read_text(path, error, max_bytes=max_bytes), str(path), error)
+    return parse_json(read_text(path, error_class, max_bytes=max_bytes), str(path), error_class)
 
 
-def parse_json(text: str, where: str, error: type[AuditorError], fix: str = "Check that it is complete.") -> Any:
+def parse_json(
+    text: str, source: str, error_class: type[AuditorError], how_to_fix: str = "Check that it is complete."
+) -> Any:
     """The value of a text in JSON; a key that is there twice is an error, since one of the values would be lost.
 
     Raises:
@@ -134,49 +138,51 @@ def parse_json(text: str, where: str, error: type[AuditorError], fix: str = "Che
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise error(f"{where}: the key '{twice[:40]}' is there twice.", "Keep one.")
+            raise error_class(f"{source}: the key '{twice[:40]}' is there twice.", "Keep one.")
         return table
 
     try:
         data = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as problem:
         place = f"line {problem.lineno}, column {problem.colno}" if "\n" in text else f"column {problem.colno}"
-        raise error(f"{where} is not JSON: {problem.msg} ({place}).", fix) from None
+        raise error_class(f"{source} is not JSON: {problem.msg} ({place}).", how_to_fix) from None
     except (RecursionError, ValueError) as problem:
-        refuse_parsed(problem, where, error)
-    require_depth(data, where, error)
+        raise_parse_error(problem, source, error_class)
+    require_limited_depth(data, source, error_class)
     return data
 
 
-def refuse_parsed(problem: Exception, where: str, error: type[AuditorError]) -> NoReturn:
+def raise_parse_error(problem: Exception, source: str, error_class: type[AuditorError]) -> NoReturn:
     """Raise an error for what a parser of TOML, YAML or JSON raised beside its own kind of error."""
     if isinstance(problem, RecursionError):
-        raise error(f"{where}: tables or lists are nested too deeply.", f"Use {MAX_DEPTH} levels at most.") from None
+        raise error_class(
+            f"{source}: tables or lists are nested too deeply.", f"Use {MAX_DEPTH} levels at most."
+        ) from None
     if "digits" in str(problem):
-        raise _too_large(where, error) from None
-    raise error(f"{where}: has a value that cannot be read: {problem}.", "Correct that value.") from None
+        raise _integer_too_large(source, error_class) from None
+    raise error_class(f"{source}: has a value that cannot be read: {problem}.", "Correct that value.") from None
 
 
-def require_plain(data: Any, where: str, error: type[AuditorError]) -> None:
+def require_storable(data: Any, source: str, error_class: type[AuditorError]) -> None:
     """Make sure that parsed settings hold nothing that cannot be stored, shown or sent.
 
     Raises:
         AuditorError: of class `error`: nested too deeply, an integer of more than 64 bits, NUL or half a character.
     """
-    require_depth(data, where, error)
+    require_limited_depth(data, source, error_class)
     level = [data]
     while level:
         for value in level:
             if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
-                raise _too_large(where, error)
+                raise _integer_too_large(source, error_class)
             for text in value if isinstance(value, dict) else (value,):
                 if isinstance(text, str) and ("\0" in text or _SURROGATE.search(text)):
                     what = "a NUL character" if "\0" in text else "half a character (a lone surrogate)"
-                    raise error(f"{where}: a text has {what}.", "Remove the escape that stands for it.")
-        level = _parts(level)
+                    raise error_class(f"{source}: a text has {what}.", "Remove the escape that stands for it.")
+        level = _nested_values(level)
 
 
-def require_depth(data: Any, where: str, error: type[AuditorError]) -> None:
+def require_limited_depth(data: Any, source: str, error_class: type[AuditorError]) -> None:
     """Make sure that parsed data can be walked by functions that call themselves.
 
     Raises:
@@ -184,13 +190,13 @@ def require_depth(data: Any, where: str, error: type[AuditorError]) -> None:
     """
     level = [data]
     for _ in range(MAX_DEPTH):
-        level = _parts(level)
+        level = _nested_values(level)
         if not level:
             return
-    refuse_parsed(RecursionError(), where, error)
+    raise_parse_error(RecursionError(), source, error_class)
 
 
-def _parts(level: list[Any]) -> list[Any]:
+def _nested_values(level: list[Any]) -> list[Any]:
     """The values inside of tables and lists."""
     return [
         part
@@ -200,5 +206,5 @@ def _parts(level: list[Any]) -> list[Any]:
     ]
 
 
-def _too_large(where: str, error: type[AuditorError]) -> AuditorError:
-    return error(f"{where}: has a whole number that is too large.", "Use at most 9,223,372,036,854,775,807.")
+def _integer_too_large(source: str, error_class: type[AuditorError]) -> AuditorError:
+    return error_class(f"{source}: has a whole number that is too large.", "Use at most 9,223,372,036,854,775,807.")

@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from auditor.run import AuditHandle
 
-SUFFIXES = (".toml", ".yaml", ".yml")
+CONFIG_SUFFIXES = (".toml", ".yaml", ".yml")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +36,7 @@ def audit_of(request: pytest.FixtureRequest) -> Callable[[str | Path], AuditHand
         from auditor.run import open_audit, run_audit
 
         if str(what) not in done:
-            if str(what).endswith(SUFFIXES):
+            if str(what).endswith(CONFIG_SUFFIXES):
                 done[str(what)] = run_audit(request.config.rootpath / what, storage=storage)
             else:
                 done[str(what)] = open_audit(str(what), storage=storage)

@@ -17,12 +17,12 @@ MIN_SECRET_CHARS = 8
 REPLACEMENT = "[key removed]"
 MAX_NESTED_ESCAPES = 4
 """Levels of escaping that are undone: an escape in JSON within a JSON string, and so on."""
-MAX_PLAIN_SEARCH = 20_000
+MAX_SEQUENTIAL_SEARCH_SIZE = 20_000
 """Bytes of data times forms of secrets up to which one search after another is faster than the table."""
 GRAM_BYTES = 4
 HASH_BITS = 20
 
-Origin = Callable[[int], int]
+OffsetMap = Callable[[int], int]
 """Maps an offset in unescaped data to the offset in the data as it came."""
 
 
@@ -48,9 +48,9 @@ class Redactor:
                 self._by_gram.setdefault(gram, []).append((needle, start))
         self._escapes = re.compile(_escape_pattern(self.secrets))
         if self._needles:
-            self._table = self._hash_table()
+            self._gram_table = self._hash_table()
 
-    def text(self, text: str, *, complete: bool = True) -> str:
+    def redact_text(self, text: str, *, complete: bool = True) -> str:
         """The text without any secret.
 
         Args:
@@ -59,30 +59,30 @@ class Redactor:
         if not self._needles:
             return text
         data = text.encode("utf-8", "surrogatepass")
-        result = self.data(data, complete=complete)
+        result = self.redact_bytes(data, complete=complete)
         return text if result is data else result.decode("utf-8", "surrogatepass")
 
-    def data(self, data: bytes, *, complete: bool = True) -> bytes:
+    def redact_bytes(self, data: bytes, *, complete: bool = True) -> bytes:
         """As `text`, for bytes."""
         if not self._needles:
             return data
         spans, end = [], len(data)
-        for level, origin in self._levels(data):
-            spans += [(origin(start), origin(stop)) for start, stop in self._find(level)]
+        for level, origin in self._unescape_levels(data):
+            spans += [(origin(start), origin(stop)) for start, stop in self._find_secrets(level)]
             if not complete:
                 end = min(end, origin(self._safe_end(level)))
-        return _replaced(data, spans, end) if spans or end < len(data) else data
+        return _replace_spans(data, spans, end) if spans or end < len(data) else data
 
     def _hash_table(self) -> Any:
         import numpy as np  # on first use: most commands of the program resolve no secret
 
         table = np.zeros(1 << HASH_BITS, dtype=np.bool_)
-        table[_hashes(np.fromiter(self._by_gram, dtype="<u4"))] = True
+        table[_hash_words(np.fromiter(self._by_gram, dtype="<u4"))] = True
         return table
 
-    def _find(self, data: bytes) -> Iterator[tuple[int, int]]:
+    def _find_secrets(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Where encoded secrets stand. Every needle has at least seven bytes, so it contains an aligned word."""
-        if len(data) * len(self._needles) <= MAX_PLAIN_SEARCH:
+        if len(data) * len(self._needles) <= MAX_SEQUENTIAL_SEARCH_SIZE:
             yield from (
                 (m.start(), m.end()) for n in self._needles if n in data for m in re.finditer(re.escape(n), data)
             )
@@ -90,21 +90,21 @@ class Redactor:
         import numpy as np
 
         words = np.frombuffer(data, dtype="<u4", count=len(data) // GRAM_BYTES)
-        for index in np.flatnonzero(self._table[_hashes(words)]).tolist():
+        for index in np.flatnonzero(self._gram_table[_hash_words(words)]).tolist():
             for needle, offset in self._by_gram.get(int(words[index]), ()):
                 start = index * GRAM_BYTES - offset
                 if start >= 0 and data.startswith(needle, start):
                     yield start, start + len(needle)
 
-    def _levels(self, data: bytes) -> Iterator[tuple[bytes, Origin]]:
+    def _unescape_levels(self, data: bytes) -> Iterator[tuple[bytes, OffsetMap]]:
         """The data as it came, and with one level of escapes after another undone."""
-        origin: Origin = _same
+        origin: OffsetMap = _same_offset
         yield data, origin
         for _ in range(MAX_NESTED_ESCAPES):
             if not self._escapes.search(data):
                 return
-            data, inner = _unescaped(data)
-            origin = _composed(origin, inner)
+            data, inner = _unescape_once(data)
+            origin = _compose_offset_maps(origin, inner)
             yield data, origin
 
     def _safe_end(self, data: bytes) -> int:
@@ -112,7 +112,7 @@ class Redactor:
         end = len(data) - len(match.group()) if (match := PARTIAL_ESCAPE.search(data[-8:])) else len(data)
         longest = min(len(self._needles[-1]), end)
         tail = data[end - longest : end]
-        return min([end, *(end - _overlap(tail, needle) for needle in self._needles)])
+        return min([end, *(end - _overlap_length(tail, needle) for needle in self._needles)])
 
 
 def encoded_forms(secret: str) -> Iterator[bytes]:
@@ -154,7 +154,7 @@ def _escape_pattern(secrets: Iterable[str]) -> bytes:
     return pattern + (rb'|\\"' if '"' in chars else b"")
 
 
-def _unescaped(data: bytes) -> tuple[bytes, Origin]:
+def _unescape_once(data: bytes) -> tuple[bytes, OffsetMap]:
     """The data with one level of JSON and percent escapes undone. Without a loop, since all of it may be escapes."""
     import numpy as np
 
@@ -197,17 +197,17 @@ def _write_utf8(starts: Any, digits: list[Any], out: Any, keep: Any) -> None:
             keep[at + i] = True
 
 
-def _hashes(words: Any) -> Any:
+def _hash_words(words: Any) -> Any:
     """Multiplicative hashes of 32-bit words."""
     return (words * words.dtype.type(0x9E3779B1)) >> (32 - HASH_BITS)
 
 
-def _overlap(tail: bytes, needle: bytes) -> int:
+def _overlap_length(tail: bytes, needle: bytes) -> int:
     """Length of the longest end of `tail` with which `needle` begins."""
     return next((n for n in range(min(len(tail), len(needle)), 0, -1) if tail.endswith(needle[:n])), 0)
 
 
-def _replaced(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> bytes:
+def _replace_spans(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> bytes:
     parts, position = [], 0
     for start, stop in sorted(spans):
         if stop <= position or start >= end:
@@ -217,11 +217,11 @@ def _replaced(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> bytes:
     return b"".join([*parts, data[position : max(end, position)]])
 
 
-def _same(offset: int) -> int:
+def _same_offset(offset: int) -> int:
     return offset
 
 
-def _composed(outer: Origin, inner: Origin) -> Origin:
+def _compose_offset_maps(outer: OffsetMap, inner: OffsetMap) -> OffsetMap:
     return lambda offset: outer(inner(offset))
 
 
@@ -230,7 +230,7 @@ def _composed(outer: Origin, inner: Origin) -> Origin:
 _redactor = Redactor(())
 
 
-def remember(*secrets: str | None) -> None:
+def register_secrets(*secrets: str | None) -> None:
     """Remove these secrets from now on; what is already known, missing or too short changes nothing."""
     global _redactor
     new = {s for secret in secrets if secret for s in (secret, secret.strip()) if len(s) >= MIN_SECRET_CHARS}
@@ -245,12 +245,12 @@ def known_secrets() -> tuple[str, ...]:
 
 def redact(text: str, *, complete: bool = True) -> str:
     """The text without any secret that this process has read; see `Redactor.text`."""
-    return _redactor.text(text, complete=complete)
+    return _redactor.redact_text(text, complete=complete)
 
 
 def redact_bytes(data: bytes, *, complete: bool = True) -> bytes:
     """As `redact`, for bytes."""
-    return _redactor.data(data, complete=complete)
+    return _redactor.redact_bytes(data, complete=complete)
 
 
 class RedactingFilter(logging.Filter):

@@ -84,11 +84,11 @@ async def bare_loop(requests: list[dict[str, Any]]) -> None:
 
     async def work() -> None:
         for request in queue:
-            await litellm_client.litellm().acompletion(**request)
+            await litellm_client.load_litellm().acompletion(**request)
 
     await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
-    await litellm_client.litellm().close_litellm_async_clients()
-    litellm_client.litellm().in_memory_llm_clients_cache.flush_cache()
+    await litellm_client.load_litellm().close_litellm_async_clients()
+    litellm_client.load_litellm().in_memory_llm_clients_cache.flush_cache()
 
 
 def as_it_comes(requests: list[dict[str, Any]]) -> Callable[[], None]:
@@ -107,11 +107,11 @@ def as_it_comes(requests: list[dict[str, Any]]) -> Callable[[], None]:
 
 def same_requests(storage: str, config: Any) -> list[dict[str, Any]]:
     """What the audit sent, as litellm requests."""
-    from auditor.models.endpoint import resolve
-    from auditor.models.structured import SCHEMAS, response_format
+    from auditor.models.endpoint import resolve_endpoint
+    from auditor.models.structured import SCHEMA_BY_NAME, response_format
     from auditor.storage.database import open_database
 
-    servers = {m.model: resolve(m) for m in [*config.models, *config.judge_models]}
+    servers = {m.model: resolve_endpoint(m) for m in [*config.models, *config.judge_models]}
     with open_database(storage) as db, db.read() as connection:
         rows = connection.exec_driver_sql("SELECT model, request FROM answer").all()
     requests = []
@@ -123,9 +123,9 @@ def same_requests(storage: str, config: Any) -> list[dict[str, Any]]:
                 "model": model,
                 "messages": asked["messages"],
                 **asked["params"],
-                "response_format": response_format(SCHEMAS[structure], words),
-                "api_base": servers[model].server,
-                "api_key": servers[model].key,
+                "response_format": response_format(SCHEMA_BY_NAME[structure], words),
+                "api_base": servers[model].base_url,
+                "api_key": servers[model].api_key,
                 "num_retries": 0,
                 "max_retries": 0,
                 "timeout": 60,
@@ -154,7 +154,7 @@ def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bo
     from auditor.run import run_audit
 
     config = audit_config(url, samples)
-    litellm_client.litellm()
+    litellm_client.load_litellm()
     run_audit(audit_config(url, 1), storage=f"sqlite:///{folder}/warm.db")
     ours, bare, others = [], [], []
     for turn in range(turns):

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from auditor.metrics.bootstrap import (
     MAE,
     PEARSON,
-    Interval,
+    TwoWayEstimate,
     crossed_interval,
     gap_interval,
     paired_interval,
@@ -39,7 +39,7 @@ SIZES = ((10, 8), (20, 8), (12, 12), (20, 19), (50, 19), (90, 10))
 Bounds = tuple[float | None, float | None]
 
 
-def _bounds(interval: Interval) -> Bounds:
+def _bounds(interval: TwoWayEstimate) -> Bounds:
     return interval.low, interval.high
 
 

@@ -38,18 +38,18 @@ def main() -> None:
     given = parser.parse_args()
     from auditor import bootstrap
 
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     import numpy as np
 
     from auditor.models.embeddings import load_encoder
-    from auditor.models.weights import pull
+    from auditor.models.weights import pull_weights
 
     rng = random.Random(0)
     texts = [" ".join(["People hold norms."] * rng.randint(1, 60)) + f" {i}" for i in range(given.texts * 2 // 3)]
     texts += rng.sample(texts, given.texts - len(texts))
     from sentence_transformers import SentenceTransformer
 
-    ours, plain = load_encoder(MODEL), SentenceTransformer(str(pull(MODEL)), device="cpu")
+    ours, plain = load_encoder(MODEL), SentenceTransformer(str(pull_weights(MODEL)), device="cpu")
     vectors = ours.encode(texts)
     known = plain.encode(texts, normalize_embeddings=True, show_progress_bar=False)
     ours_s = shortest(lambda: load_encoder(MODEL).encode(texts), given.turns)

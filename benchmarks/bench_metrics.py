@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.cycles import minimum_feedback_arcs
-from auditor.metrics.pairs_ranking import drive, pairs
-from auditor.metrics.preference import acyclic, draw_subsets, relation, transitivity
+from auditor.metrics.pairs_ranking import rank_with_pairs, run_ranking
+from auditor.metrics.preference import acyclic_mask, draw_subsets, preference_graph, transitivity
 from auditor.metrics.semantic import semantic_graph_entropies
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ def answers(n: int, unknown: float) -> NDArray[np.float64]:
 def subsets_beside_networkx(n: int, unknown: float, scale: float) -> Figures:
     values = answers(n, unknown)
     m = max(20, round(1000 * scale))
-    graph, subsets = relation(values), draw_subsets(n, 5, m, np.random.default_rng(0))
+    graph, subsets = preference_graph(values), draw_subsets(n, 5, m, np.random.default_rng(0))
 
     def by_networkx() -> list[bool]:
         whole = nx.from_numpy_array(graph, create_using=nx.DiGraph)
@@ -102,15 +102,15 @@ def subsets_beside_networkx(n: int, unknown: float, scale: float) -> Figures:
         "seconds": fast,
         "networkx_seconds": slow,
         "ratio": slow / fast,
-        "equal": bool((acyclic(graph, subsets) == reference).all()),
+        "equal": bool((acyclic_mask(graph, subsets) == reference).all()),
         "peak_mb": peak_mb(lambda: transitivity(values, k=5, max_subsets=m)),
     }
 
 
 def reversals() -> Figures:
     """Fewest reversals of 20 random items, exactly; and a bound for 200."""
-    exact_seconds, exact = timed(lambda: minimum_feedback_arcs(relation(answers(20, 0.0))))
-    seconds, rough = timed(lambda: minimum_feedback_arcs(relation(answers(200, 0.0))))
+    exact_seconds, exact = timed(lambda: minimum_feedback_arcs(preference_graph(answers(20, 0.0))))
+    seconds, rough = timed(lambda: minimum_feedback_arcs(preference_graph(answers(200, 0.0))))
     return {
         "exact_items": 20,
         "exact_seconds": exact_seconds,
@@ -127,7 +127,7 @@ def merge_sort() -> Figures:
     """Questions that PairS asks, beside all pairs."""
     strength = np.random.default_rng(2).permutation(100)
     seconds, found = timed(
-        lambda: drive(pairs(range(100)), lambda qs: [float(strength[i] > strength[j]) for i, j in qs])
+        lambda: run_ranking(rank_with_pairs(range(100)), lambda qs: [float(strength[i] > strength[j]) for i, j in qs])
     )
     return {
         "items": 100,

@@ -26,20 +26,20 @@ from soak import in_audit, prepare
 
 async def timed(context: Any, calls: int) -> list[float]:
     """When each answer was recorded."""
-    from auditor.agents.call_runner import ask
-    from auditor.agents.run_context import Silent
+    from auditor.agents.call_runner import run_calls
+    from auditor.agents.run_context import SilentProgress
     from auditor.domain import Call, Message, Purpose
 
     times: list[float] = []
 
-    class Clock(Silent):
+    class Clock(SilentProgress):
         """Notes the time of each answer."""
 
-        def answered(self, stage: str, answer: Any) -> None:
+        def on_answer(self, stage: str, answer: Any) -> None:
             times.append(time.perf_counter())
 
     object.__setattr__(context, "progress", Clock())
-    await ask(
+    await run_calls(
         context,
         "rate",
         [

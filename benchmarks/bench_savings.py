@@ -19,12 +19,18 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from auditor.metrics.attenuation import Corrected, corrected_pearson
+from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson
 from auditor.metrics.correlation import Correlation, pearson
-from auditor.metrics.savings import FullData, Thrift, replay
-from auditor.metrics.stopping import is_narrow, next_look
-from auditor.reports.cost.savings_study import COLUMNS as STUDY
-from auditor.reports.cost.savings_study import Studied, ThriftRow, cells_of, compare, thrifts
+from auditor.metrics.savings import CompleteAudit, SamplingPlan, replay_audit
+from auditor.metrics.stopping import is_narrow, next_interim_look
+from auditor.reports.cost.savings_study import TABLE_COLUMNS as STUDY
+from auditor.reports.cost.savings_study import (
+    FullAudit,
+    SamplingPlanRow,
+    compare_sampling_plans,
+    format_plan_row,
+    list_sampling_plans,
+)
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +45,7 @@ TRUTH = ("bias of r", "bias of corrected r", "intervals of r that hold the true 
 class Population:
     """Models with a known truth: the audit of which everything was asked, and each model's true r."""
 
-    studied: Studied
+    studied: FullAudit
     r: Floats
 
 
@@ -66,7 +72,7 @@ def population(seed: int, models: int, countries: int) -> Population:
     said = _verdicts(samples, np.linspace(1.2, -0.2, models), rng)
     strata = [(int(c) % REGIONS, int(t)) for c, t in zip(country, topic, strict=True)]
     said[~np.broadcast_to(may.T[:, :, None, None], said.shape)] = np.nan
-    return Population(Studied(FullData(samples, said, may, truth, strata), country, topic), true)
+    return Population(FullAudit(CompleteAudit(samples, said, may, truth, strata), country, topic), true)
 
 
 def _said(centre: Floats, wavering: Floats, k: int, rng: np.random.Generator) -> Floats:
@@ -82,10 +88,10 @@ def _verdicts(samples: Floats, quality: Floats, rng: np.random.Generator) -> NDA
     return (rng.logistic(size=inclined.shape) < inclined).astype(np.float32)
 
 
-def against_truth(drawn: Population, thrift: Thrift, seed: int) -> tuple[float, float, float, float]:
+def against_truth(drawn: Population, thrift: SamplingPlan, seed: int) -> tuple[float, float, float, float]:
     """Mean bias of r and of the corrected r, and shares of their intervals that hold the true r."""
-    made = replay(drawn.studied.data, thrift, drawn.studied.threshold, seed)
-    truth = drawn.studied.data.truth
+    made = replay_audit(drawn.studied.replay_input, thrift, drawn.studied.conflict_threshold, seed)
+    truth = drawn.studied.replay_input.truth
     raw = [pearson(s, truth) for s in made.scores]
     fixed = [
         corrected_pearson(s, truth, v, np.maximum(n, 1))
@@ -95,7 +101,7 @@ def against_truth(drawn: Population, thrift: Thrift, seed: int) -> tuple[float, 
     return bias, fixed_bias, held, fixed_held
 
 
-def _kept(rows: Sequence[Correlation | Corrected], true: Floats) -> tuple[float, float]:
+def _kept(rows: Sequence[Correlation | CorrectedCorrelation], true: Floats) -> tuple[float, float]:
     """Mean error of r, and the share of intervals that hold the true one."""
     pairs = list(zip(rows, true.tolist(), strict=True))
     error = [row.r - r for row, r in pairs if row.r is not None]
@@ -103,10 +109,10 @@ def _kept(rows: Sequence[Correlation | Corrected], true: Floats) -> tuple[float,
     return float(np.mean(error)), float(np.mean(held))
 
 
-def _mean_row(rows: list[ThriftRow]) -> ThriftRow:
+def _mean_row(rows: list[SamplingPlanRow]) -> SamplingPlanRow:
     values = {
         name: float(np.mean([getattr(row, name) for row in rows]))
-        for name in ThriftRow.model_fields
+        for name in SamplingPlanRow.model_fields
         if name != "name" and getattr(rows[0], name) is not None
     }
     return rows[0].model_copy(update=values)
@@ -130,9 +136,9 @@ def _stopped(rng: np.random.Generator, r: float, width: float, cells: int) -> tu
     """Cells asked, error of r, whether the interval holds it, and whether that of other cells, as many, does."""
     truth, other = rng.normal(size=(2, cells))
     said, others = (r * t + np.sqrt(1 - r * r) * rng.normal(size=cells) for t in (truth, other))
-    n = next_look(0, cells)
+    n = next_interim_look(0, cells)
     while n < cells and not is_narrow([said[:n]], truth[:n], width):
-        n = next_look(n, cells)
+        n = next_interim_look(n, cells)
     found, plain = pearson(said[:n], truth[:n]), pearson(others[:n], other[:n])
     held = [(c.ci_low or -1) <= r <= (c.ci_high or 1) for c in (found, plain)]
     return n, (found.r or 0.0) - r, held[0], held[1]
@@ -141,13 +147,13 @@ def _stopped(rng: np.random.Generator, r: float, width: float, cells: int) -> tu
 def main() -> None:
     """Print the table, and put it into the page."""
     populations, models, countries = (int(a) for a in (*sys.argv[1:], *("6", "20", "59")[len(sys.argv) - 1 :]))
-    chosen = [Thrift("everything"), *thrifts(models, SAMPLES)]
+    chosen = [SamplingPlan("everything"), *list_sampling_plans(models, SAMPLES)]
     drawn = (population(seed, models, countries) for seed in range(populations))
-    tables: list[list[ThriftRow]] = []
+    tables: list[list[SamplingPlanRow]] = []
     truths: list[list[tuple[float, ...]]] = []
     began = time.perf_counter()
     for seed, one in enumerate(drawn):
-        tables.append(compare(one.studied, chosen, seed, draws=2))
+        tables.append(compare_sampling_plans(one.studied, chosen, seed, n_draws=2))
         truths.append([against_truth(one, thrift, seed) for thrift in chosen])
         print(f"population {seed + 1} of {populations}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     beside = [f"| {' | '.join(STUDY)} |", f"|{'---|' * len(STUDY)}"]
@@ -156,7 +162,7 @@ def main() -> None:
         row = _mean_row([table[i] for table in tables])
         bias, fixed, held, held_fixed = np.mean([truth[i] for truth in truths], axis=0)
         told = (f"{bias:+.4f}", f"{fixed:+.4f}", f"{100 * held:.0f}%", f"{100 * held_fixed:.0f}%")
-        beside.append(f"| {' | '.join(cells_of(row))} |")
+        beside.append(f"| {' | '.join(format_plan_row(row))} |")
         known.append(f"| {' | '.join([row.name, *told])} |")
     about = (
         f"{populations} populations of {models} models over {countries} countries and {TOPICS} topics, {SAMPLES} "

@@ -38,7 +38,7 @@ def one(url: str, samples: int, storage: str, address: str | None) -> dict[str, 
     from auditor.models import litellm_client
     from auditor.run import run_audit
 
-    litellm_client.litellm()
+    litellm_client.load_litellm()
     given = RunSection(engine="ray", ray_address=address, workers=2) if address else RunSection()
     found = []
     for seed, number in enumerate((1, max(1, samples // 10), samples)):  # the first is for imports

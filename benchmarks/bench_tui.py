@@ -56,7 +56,7 @@ run_review(sys.argv[1], "bench", rater="ada")
 def make(db: Database, ratings: int) -> int:
     """An audit of more than 10,000 conflicts; returns how many."""
     audit = populate(db, models=8, countries=60, topics=20, samples=1, name="bench")
-    conflicts = results.conflicts(db, audit.id)
+    conflicts = results.load_conflicts(db, audit.id)
     for number in range(ratings):
         rate(db, audit, conflicts[number % len(conflicts)], ("ada", "grace")[number % 2])
     return len(conflicts)

@@ -106,7 +106,7 @@ class Watch:
 
 async def soak(context: Any, calls: int) -> dict[str, Any]:
     """Ask, and watch."""
-    from auditor.agents.call_runner import ask
+    from auditor.agents.call_runner import run_calls
     from auditor.domain import Call, Message, Purpose
 
     seen = Watch()
@@ -119,7 +119,7 @@ async def soak(context: Any, calls: int) -> dict[str, Any]:
             Call("m", "openai/m", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i, params={"seed": i})
             for i in range(start, min(start + CHUNK, calls))
         ]
-        outcomes.update(a.outcome.value for a in (await ask(context, "soak", chunk)).values())
+        outcomes.update(a.outcome.value for a in (await run_calls(context, "soak", chunk)).values())
         memory.append((start + len(chunk), resident_mb()))
     seconds = time.perf_counter() - began
     watching.cancel()
@@ -144,17 +144,17 @@ def milliseconds(seconds: list[float]) -> dict[str, float]:
 
 def in_audit(url: str, folder: str, concurrency: int, work: Callable[[Any], Awaitable[T]]) -> T:
     """Set up an audit as a run does, and do the work in it."""
-    from auditor.run import fingerprint, planned_survey
-    from auditor.run.model_access import ask_models
+    from auditor.run import fingerprint, load_planned_survey
+    from auditor.run.model_access import run_with_models
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
     config = config_of(url, concurrency)
-    survey = planned_survey(config)
+    survey = load_planned_survey(config)
     with open_database(f"sqlite:///{folder}/soak.db") as db:
         made = {"config": config.model_dump_json(), "config_hash": fingerprint(config), "survey": survey}
-        audit = audits.save(db, name="soak", environment={}, **made)
-        return ask_models(work, config, survey, audit, db)
+        audit = audits.save_audit(db, name="soak", environment={}, **made)
+        return run_with_models(work, config, survey, audit, db)
 
 
 def main() -> None:
@@ -180,7 +180,7 @@ def prepare() -> None:
     from auditor import bootstrap
 
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
 
 
 if __name__ == "__main__":

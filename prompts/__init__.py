@@ -7,6 +7,6 @@ Placeholders are `{name}`; they are filled in one pass, so that what a value con
 if __name__ != "auditor.prompts":
     raise ImportError(f"import auditor.prompts, not {__name__}")
 
-from auditor.prompts.loader import Prompt, fill, load_prompt, read_prompt
+from auditor.prompts.loader import Prompt, fill_placeholders, load_prompt, read_prompt
 
-__all__ = ["Prompt", "fill", "load_prompt", "read_prompt"]
+__all__ = ["Prompt", "fill_placeholders", "load_prompt", "read_prompt"]

@@ -10,10 +10,10 @@ from importlib import resources
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-FILE = "blinding.toml"
+FILE_NAME = "blinding.toml"
 
 
-class Giveaway(BaseModel):
+class BlindingTerms(BaseModel):
     """One language's file.
 
     Attributes:
@@ -41,22 +41,22 @@ class Giveaway(BaseModel):
 
     @field_validator("countries", "topics", mode="before")
     @classmethod
-    def _split(cls, value: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    def _split_terms(cls, value: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         return {key: tuple(words.split("|")) for keys, words in value.items() for key in keys.split("|")}
 
     @field_validator("short", mode="before")
     @classmethod
-    def _listed(cls, value: str) -> list[str]:
+    def _split_words(cls, value: str) -> list[str]:
         return value.split()
 
     @field_validator("myself", mode="before")
     @classmethod
-    def _compile(cls, value: list[str]) -> tuple[re.Pattern[str], ...]:
+    def _compile_patterns(cls, value: list[str]) -> tuple[re.Pattern[str], ...]:
         return tuple(re.compile(pattern, re.IGNORECASE) for pattern in value)
 
 
 @functools.cache
-def load_giveaway(language: str) -> Giveaway:
+def load_blinding_terms(language: str) -> BlindingTerms:
     """The file of a language that there are prompts in."""
-    text = (resources.files("auditor.prompts") / language / FILE).read_text(encoding="utf-8")
-    return Giveaway.model_validate(tomllib.loads(text))
+    text = (resources.files("auditor.prompts") / language / FILE_NAME).read_text(encoding="utf-8")
+    return BlindingTerms.model_validate(tomllib.loads(text))

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-WORDINGS = 10
+N_WORDINGS = 10
 
 
 class Criterion(BaseModel):
@@ -23,17 +23,17 @@ class Criterion(BaseModel):
     negated: str
 
 
-class ComparingWords(BaseModel):
+class ComparisonWording(BaseModel):
     """One language's words: `frames` are wordings with `{what}`, in whose place comes a criterion."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    frames: Annotated[list[str], Field(min_length=WORDINGS, max_length=WORDINGS)]
+    frames: Annotated[list[str], Field(min_length=N_WORDINGS, max_length=N_WORDINGS)]
     criteria: Mapping[str, Criterion]
 
 
 @functools.cache
-def load_comparing(language: str) -> ComparingWords:
+def load_comparison_wording(language: str) -> ComparisonWording:
     """The words of a language."""
     file = resources.files("auditor.prompts") / language / "logic.toml"
-    return ComparingWords.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    return ComparisonWording.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))

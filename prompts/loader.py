@@ -16,7 +16,9 @@ from auditor.errors import ConfigError
 from auditor.input_files import MAX_SETTINGS_BYTES, read_text, require_file
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_FILE = re.compile(r"\A---\n(?P<front>.*?)\n---\n\[system\]\n(?P<system>.*?)\n\[user\]\n(?P<user>.*)\Z", re.DOTALL)
+_PROMPT_FILE = re.compile(
+    r"\A---\n(?P<front>.*?)\n---\n\[system\]\n(?P<system>.*?)\n\[user\]\n(?P<user>.*)\Z", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,14 @@ class Prompt:
         """
         if set(values) != self.fields:
             raise ValueError(f"prompt {self.id} takes {sorted(self.fields)}, but was given {sorted(values)}")
-        system = fill(self.system, values)
+        system = fill_placeholders(self.system, values)
         return (
             Message("system", f"{preamble}\n\n{system}" if preamble else system),
-            Message("user", fill(self.user, values)),
+            Message("user", fill_placeholders(self.user, values)),
         )
 
 
-def fill(text: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Put values in the place of `{name}`, in one pass: what a value contains is never read as a placeholder."""
     return PLACEHOLDER.sub(lambda match: values[match.group(1)], text)
 
@@ -74,7 +76,7 @@ def load_prompt(name: str, language: str = "en") -> Prompt:
     file = resources.files("auditor.prompts") / language / f"{name}.md"
     if not file.is_file():
         raise ConfigError(f"there is no prompt '{name}' in the language '{language}'.")
-    return parse_prompt(file.read_text(encoding="utf-8"), language, where=f"prompts/{language}/{name}.md")
+    return parse_prompt(file.read_text(encoding="utf-8"), language, source=f"prompts/{language}/{name}.md")
 
 
 def read_prompt(path: str, language: str = "en") -> Prompt:
@@ -85,37 +87,38 @@ def read_prompt(path: str, language: str = "en") -> Prompt:
     """
     file = Path(path)
     require_file(file, ConfigError)
-    return _read_prompt(path, language, file.stat().st_mtime_ns)
+    return _read_prompt_cached(path, language, file.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=64)
-def _read_prompt(path: str, language: str, changed_at: int) -> Prompt:
-    return parse_prompt(read_text(Path(path), ConfigError, max_bytes=MAX_SETTINGS_BYTES), language, where=path)
+def _read_prompt_cached(path: str, language: str, modified_ns: int) -> Prompt:
+    return parse_prompt(read_text(Path(path), ConfigError, max_bytes=MAX_SETTINGS_BYTES), language, source=path)
 
 
-def parse_prompt(text: str, language: str, *, where: str) -> Prompt:
+def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
     """Read a template's text.
 
     Raises:
         ConfigError: the file is not laid out as it must be, or a placeholder is missing or not declared.
     """
-    match = _FILE.match(text)
+    match = _PROMPT_FILE.match(text)
     if match is None:
         raise ConfigError(
-            f"{where}: is not laid out as a prompt.",
+            f"{source}: is not laid out as a prompt.",
             "Begin with front matter between '---' lines, then write [system], then [user].",
         )
-    front = parse_yaml(match["front"], where)
+    front = parse_yaml(match["front"], source)
     wanted = {"id", "version", "purpose", "fields"}
     if set(front) != wanted:
         raise ConfigError(
-            f"{where}: the front matter has {_listed(front)}.", f"Give it {_listed(wanted)}, and no other keys."
+            f"{source}: the front matter has {_join_names(front)}.",
+            f"Give it {_join_names(wanted)}, and no other keys.",
         )
-    _check_front(front, where)
+    _check_front_matter(front, source)
     used = set(PLACEHOLDER.findall(match["system"] + match["user"]))
     if used != set(front["fields"]):
         raise ConfigError(
-            f"{where}: declares the fields {_listed(front['fields'])}, but its text has {_listed(used)}.",
+            f"{source}: declares the fields {_join_names(front['fields'])}, but its text has {_join_names(used)}.",
             "Make the two the same.",
         )
     return Prompt(
@@ -129,16 +132,16 @@ def parse_prompt(text: str, language: str, *, where: str) -> Prompt:
     )
 
 
-def _check_front(front: Mapping[str, Any], where: str) -> None:
-    fields, version = front["fields"], front["version"]
+def _check_front_matter(front_matter: Mapping[str, Any], source: str) -> None:
+    fields, version = front_matter["fields"], front_matter["version"]
     if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
-        raise ConfigError(f"{where}: 'fields' is not a list of names.", "Write it as fields: [topic, country].")
+        raise ConfigError(f"{source}: 'fields' is not a list of names.", "Write it as fields: [topic, country].")
     if not isinstance(version, int) or isinstance(version, bool):
-        raise ConfigError(f"{where}: 'version' is not a whole number.", "Write it as version: 1.")
+        raise ConfigError(f"{source}: 'version' is not a whole number.", "Write it as version: 1.")
     for key in ("id", "purpose"):
-        if not isinstance(front[key], str):
-            raise ConfigError(f"{where}: '{key}' is not a text.", "Put it in quotes.")
+        if not isinstance(front_matter[key], str):
+            raise ConfigError(f"{source}: '{key}' is not a text.", "Put it in quotes.")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"

@@ -12,23 +12,23 @@ from typing import Annotated
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from auditor.config.validation_messages import explain
-from auditor.domain.semantic import FOUNDATIONS, Question
+from auditor.config.validation_messages import explain_validation_error
+from auditor.domain.semantic import FOUNDATIONS, MoralQuestion
 from auditor.errors import ConfigError
 from auditor.input_files import parse_toml
 
-Text = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
-class Entry(BaseModel):
+class QuestionEntry(BaseModel):
     """One question of a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: Text
-    topics: list[Text] = []
-    text: Text
-    paraphrases: list[Text] = []
+    id: NonEmptyText
+    topics: list[NonEmptyText] = []
+    text: NonEmptyText
+    paraphrases: list[NonEmptyText] = []
 
 
 class QuestionFile(BaseModel):
@@ -38,31 +38,31 @@ class QuestionFile(BaseModel):
 
     foundation: str = ""
     language: str = "en"
-    question: Annotated[list[Entry], Field(min_length=1)]
+    question: Annotated[list[QuestionEntry], Field(min_length=1)]
 
 
 @functools.cache
-def built_in_questions() -> tuple[Question, ...]:
+def load_built_in_questions() -> tuple[MoralQuestion, ...]:
     """All of them, the foundations in turn: the first few are about all six."""
     folder = resources.files("auditor.prompts") / "questions" / "en"
     files = [parse_questions((folder / f"{f}.toml").read_text(encoding="utf-8"), f"{f}.toml") for f in FOUNDATIONS]
     return tuple(question for turn in zip(*files, strict=True) for question in turn)
 
 
-def parse_questions(text: str, where: str) -> tuple[Question, ...]:
+def parse_questions(text: str, source: str) -> tuple[MoralQuestion, ...]:
     """Read a TOML file of questions.
 
     Raises:
         ConfigError: it is not laid out as it must be; the message says where.
     """
-    data = parse_toml(text, where, ConfigError)
+    data = parse_toml(text, source, ConfigError)
     try:
         file = QuestionFile.model_validate(data)
     except pydantic.ValidationError as error:
-        problem = explain(error, data, QuestionFile)
-        raise ConfigError(f"{where}: {problem}", "Each [[question]] has an id and a text.") from None
+        problem = explain_validation_error(error, data, QuestionFile)
+        raise ConfigError(f"{source}: {problem}", "Each [[question]] has an id and a text.") from None
     return tuple(
-        Question(
+        MoralQuestion(
             id=entry.id,
             text=entry.text,
             paraphrases=tuple(entry.paraphrases),

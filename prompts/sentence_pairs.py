@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from auditor.domain import ENGLISH
 from auditor.prompts.loader import PLACEHOLDER
 
-FIELDS = {"country", "topic"}
+REQUIRED_FIELDS = {"country", "topic"}
 
 
-class Contrasts(BaseModel):
+class SentencePairTemplates(BaseModel):
     """Every beginning is compared with every pair of ends, the positive first."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -27,20 +27,20 @@ class Contrasts(BaseModel):
     ends: Annotated[tuple[tuple[str, str], ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _know_their_fields(self) -> Self:
+    def _check_placeholders(self) -> Self:
         for text in self.beginnings:
-            if set(PLACEHOLDER.findall(text)) != FIELDS:
-                raise ValueError(f"'{text}' must use {sorted(FIELDS)}")
+            if set(PLACEHOLDER.findall(text)) != REQUIRED_FIELDS:
+                raise ValueError(f"'{text}' must use {sorted(REQUIRED_FIELDS)}")
         return self
 
     @property
-    def count(self) -> int:
+    def pairs_per_cell(self) -> int:
         """Comparisons a cell."""
         return len(self.beginnings) * len(self.ends)
 
 
 @functools.cache
-def load_contrasts() -> Contrasts:
+def load_sentence_pairs() -> SentencePairTemplates:
     """The built-in sentences; they are English, whatever language chats are in."""
     file = resources.files("auditor.prompts") / ENGLISH / "logprob.toml"
-    return Contrasts.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    return SentencePairTemplates.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))

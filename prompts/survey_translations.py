@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 LOCALES = {"zh": "zh_CN"}
 
 
-class Question(BaseModel):
+class SurveyQuestionWording(BaseModel):
     """How one survey asks: `wording` with `{topic}` and `{country}`, and the meaning of -1 and +1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -22,29 +22,29 @@ class Question(BaseModel):
     scale: tuple[str, str]
 
 
-class Words(BaseModel):
+class SurveyTranslations(BaseModel):
     """One language's words: questions by built-in survey, topics by their English label, countries by alpha-3 code."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    questions: Mapping[str, Question]
+    questions: Mapping[str, SurveyQuestionWording]
     topics: Mapping[str, str]
     countries: Mapping[str, str]
 
 
 @functools.cache
-def load_words(language: str) -> Words:
+def load_translations(language: str) -> SurveyTranslations:
     """The words of a language other than English."""
     file = resources.files("auditor.prompts") / language / "surveys.toml"
-    return Words.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    return SurveyTranslations.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
 @functools.cache
-def country_in(code: str, language: str) -> str | None:
+def translate_country(code: str, language: str) -> str | None:
     """A country's everyday name in a language, by alpha-3 code; None where it is not known."""
     import pycountry
 
-    if name := load_words(language).countries.get(code):
+    if name := load_translations(language).countries.get(code):
         return name
     country = pycountry.countries.get(alpha_3=code)
     if country is None:

@@ -11,8 +11,9 @@ from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell,
 from auditor.errors import StorageError, did_you_mean
 from auditor.storage import semantic_results, tasks
 from auditor.storage.database import Database, table_of
-from auditor.storage.ledger import now
+from auditor.storage.ledger import utc_now
 from auditor.storage.tables import (
+    AlteredTraceVerdictRow,
     AuditRow,
     ClaimRow,
     ComparisonItemRow,
@@ -20,20 +21,19 @@ from auditor.storage.tables import (
     ComparisonSetRow,
     ConflictRow,
     ContestRow,
-    ContrastRow,
     GuessRow,
     RestatementRow,
     ScoreRow,
+    SentencePairRow,
     SurveyCellRow,
     TraceRow,
-    TrialRow,
     VerdictRow,
 )
-from auditor.text_safety import shortened
+from auditor.text_safety import truncate_text
 
-DERIVED = (
+DERIVED_TABLES = (
     TraceRow,
-    ContrastRow,
+    SentencePairRow,
     ScoreRow,
     VerdictRow,
     ConflictRow,
@@ -43,16 +43,16 @@ DERIVED = (
     ComparisonRow,
     GuessRow,
     RestatementRow,
-    TrialRow,
+    AlteredTraceVerdictRow,
     ContestRow,
-    *semantic_results.DERIVED,
+    *semantic_results.DERIVED_TABLES,
 )
 """What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
 
-PERSON = "person"
+AWAITING_HUMAN = "person"
 """The stage of an audit that is whole but for conflicts that wait for a person."""
-DONE = "done"
-WHOLE = (PERSON, DONE)
+FINISHED = "done"
+FINAL_STAGES = (AWAITING_HUMAN, FINISHED)
 """Stages in which no model will be asked anything more."""
 
 
@@ -72,7 +72,7 @@ class Audit:
     environment: str
 
 
-def find(db: Database, name: str) -> Audit | None:
+def find_audit(db: Database, name: str) -> Audit | None:
     """The audit of that name."""
     table = table_of(AuditRow)
     with db.read() as connection:
@@ -80,28 +80,28 @@ def find(db: Database, name: str) -> Audit | None:
     return None if row is None else Audit(**row)
 
 
-def get(db: Database, name: str) -> Audit:
+def get_audit(db: Database, name: str) -> Audit:
     """The audit of that name.
 
     Raises:
         StorageError: there is none; the message names the nearest.
     """
-    audit = find(db, name)
+    audit = find_audit(db, name)
     if audit is not None:
         return audit
-    names = [a.name for a in all_audits(db)]
+    names = [a.name for a in load_audits(db)]
     hint = did_you_mean(name, names, f"It holds: {', '.join(names) or 'none yet'}.")
-    raise StorageError(f"the database {db.url} has no audit '{shortened(name)}'.", hint)
+    raise StorageError(f"the database {db.url} has no audit '{truncate_text(name)}'.", hint)
 
 
-def all_audits(db: Database) -> list[Audit]:
+def load_audits(db: Database) -> list[Audit]:
     """All audits, oldest first."""
     table = table_of(AuditRow)
     with db.read() as connection:
         return [Audit(**row) for row in connection.execute(select(table).order_by(table.c.id)).mappings()]
 
 
-def save(
+def save_audit(
     db: Database,
     *,
     name: str,
@@ -118,35 +118,37 @@ def save(
         values = {
             "config": config,
             "config_hash": config_hash,
-            "survey": _survey_json(survey),
-            "updated_at": now(),
+            "survey": _serialize_survey(survey),
+            "updated_at": utc_now(),
             "environment": canonical_json(environment),
         }
         if old is None:
-            start = {"name": name, "stage": "plan", "created_at": now(), "finished_at": None}
+            start = {"name": name, "stage": "plan", "created_at": utc_now(), "finished_at": None}
             result = connection.execute(insert(table), [values | start])
-            audit_id = int(result.inserted_primary_key[0]) if result.inserted_primary_key else _id(connection, name)
+            audit_id = (
+                int(result.inserted_primary_key[0]) if result.inserted_primary_key else _find_audit_id(connection, name)
+            )
         else:
             audit_id = int(old["id"])
             changed = old["config_hash"] != config_hash or old["survey"] != values["survey"]
-            if changed or not _same_truth(connection, audit_id, survey):
+            if changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
-                _drop_derived(connection, audit_id)
+                _delete_derived_rows(connection, audit_id)
             connection.execute(update(table).where(table.c.id == audit_id), [values])
         _save_survey(connection, audit_id, survey)
 
     db.write(job)
-    return get(db, name)
+    return get_audit(db, name)
 
 
 def set_stage(db: Database, audit_id: int, stage: str) -> None:
     """Note how far the audit has come, and when it became whole."""
     table = table_of(AuditRow)
-    values = {"stage": stage, "updated_at": now(), "finished_at": now() if stage in WHOLE else None}
+    values = {"stage": stage, "updated_at": utc_now(), "finished_at": utc_now() if stage in FINAL_STAGES else None}
     db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 
-def survey_of(db: Database, audit: Audit) -> Survey:
+def load_audit_survey(db: Database, audit: Audit) -> Survey:
     """The ground truth the audit was planned on."""
     import json
 
@@ -154,7 +156,7 @@ def survey_of(db: Database, audit: Audit) -> Survey:
     table = table_of(SurveyCellRow)
     query = select(table).where(table.c.audit_id == audit.id).order_by(table.c.position)
     with db.read() as connection:
-        cells = tuple(_survey_cell(row) for row in connection.execute(query).mappings())
+        cells = tuple(_parse_survey_cell(row) for row in connection.execute(query).mappings())
     return Survey(
         name=facts["name"],
         title=facts["title"],
@@ -163,45 +165,45 @@ def survey_of(db: Database, audit: Audit) -> Survey:
         scale=(facts["scale"][0], facts["scale"][1]),
         cells=cells,
         words={topic: tuple(words) for topic, words in facts["words"].items()},
-        grouping=_grouping(facts.get("grouping")),
+        grouping=_parse_grouping(facts.get("grouping")),
         native={country: tuple(codes) for country, codes in facts.get("native", {}).items()},
-        phrasings={code: _phrasing(words) for code, words in facts.get("phrasings", {}).items()},
-        task=tasks.task_of(db, audit.id, facts.get("task")),
+        phrasings={code: _parse_phrasing(words) for code, words in facts.get("phrasings", {}).items()},
+        task=tasks.load_audit_task(db, audit.id, facts.get("task")),
     )
 
 
-def _phrasing(stored: dict[str, Any]) -> Phrasing:
+def _parse_phrasing(stored: dict[str, Any]) -> Phrasing:
     return Phrasing(stored["wording"], (stored["scale"][0], stored["scale"][1]), stored["topics"])
 
 
-def _grouping(stored: dict[str, Any] | None) -> Grouping | None:
+def _parse_grouping(stored: dict[str, Any] | None) -> Grouping | None:
     if stored is None:
         return None
     regions = tuple(Region(name, tuple(countries)) for name, countries in stored["regions"])
     return Grouping(stored["name"], stored["title"], regions)
 
 
-def _id(connection: Connection, name: str) -> int:
+def _find_audit_id(connection: Connection, name: str) -> int:
     table = table_of(AuditRow)
     return int(connection.execute(select(table.c.id).where(table.c.name == name)).scalar_one())
 
 
-def _drop_derived(connection: Connection, audit_id: int) -> None:
-    for row in DERIVED:
+def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
+    for row in DERIVED_TABLES:
         table = table_of(row)
         connection.execute(delete(table).where(table.c.audit_id == audit_id))
 
 
-def _survey_json(survey: Survey) -> str:
+def _serialize_survey(survey: Survey) -> str:
     facts = asdict(replace(survey, cells=(), task=None))
     facts.pop("cells")
     facts["words"] = {topic: list(words) for topic, words in survey.words.items()}
     facts["native"] = {country: list(codes) for country, codes in survey.native.items()}
-    facts["task"] = tasks.facts_of(survey.task)
+    facts["task"] = tasks.task_metadata(survey.task)
     return canonical_json(facts)
 
 
-def _truth_values(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
+def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
     rows = []
     for position, cell in enumerate(survey.cells):
         values = asdict(cell)
@@ -211,21 +213,21 @@ def _truth_values(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
     return rows
 
 
-def _same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
+def _has_same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
     table = table_of(SurveyCellRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
-    return [dict(r) for r in connection.execute(query).mappings()] == _truth_values(audit_id, survey)
+    return [dict(r) for r in connection.execute(query).mappings()] == _survey_cell_rows(audit_id, survey)
 
 
 def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
     table = table_of(SurveyCellRow)
     connection.execute(delete(table).where(table.c.audit_id == audit_id))
     if survey.cells:
-        connection.execute(insert(table), _truth_values(audit_id, survey))
+        connection.execute(insert(table), _survey_cell_rows(audit_id, survey))
     tasks.save_items(connection, audit_id, survey.task)
 
 
-def _survey_cell(row: RowMapping) -> SurveyCell:
+def _parse_survey_cell(row: RowMapping) -> SurveyCell:
     values = dict(row)
     cell = Cell(values.pop("country"), values.pop("topic"))
     for key in ("audit_id", "position"):

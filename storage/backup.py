@@ -23,7 +23,7 @@ def copy_database(source: Path, target: Path) -> None:
     try:
         part.unlink(missing_ok=True)
         create_private(part)
-        with closing(_reader(source)) as old, closing(sqlite3.connect(part)) as new:
+        with closing(_connect_read_only(source)) as old, closing(sqlite3.connect(part)) as new:
             old.backup(new)
             new.execute("PRAGMA journal_mode=DELETE")  # one file, and nothing beside it
             found = [row[0] for row in new.execute("PRAGMA integrity_check")]
@@ -32,7 +32,7 @@ def copy_database(source: Path, target: Path) -> None:
                 f"the copy of {source} is not whole: {found[0]}.",
                 "The database itself is damaged; save what can be saved with: sqlite3 FILE .recover",
             )
-        _to_disk(part)
+        _flush_to_disk(part)
         os.replace(part, target)
     except (sqlite3.Error, OSError) as error:
         raise StorageError(f"{source} cannot be copied to {target}: {error}.", "Make room, or name another.") from None
@@ -40,7 +40,7 @@ def copy_database(source: Path, target: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _reader(path: Path) -> sqlite3.Connection:
+def _connect_read_only(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
     try:
         connection.execute("PRAGMA schema_version")
@@ -52,12 +52,12 @@ def _reader(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _to_disk(path: Path) -> None:
+def _flush_to_disk(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
-def free_name(path: Path) -> Path:
+def unused_path(path: Path) -> Path:
     """The path, or the first of `NAME-2`, `NAME-3`, … that is not taken."""
     names = (path.with_name(f"{path.name}-{number}") for number in range(2, 10_000))
     return path if not path.exists() else next(name for name in names if not name.exists())

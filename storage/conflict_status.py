@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from auditor.domain import Conflict, ConflictKind, Decision, Rating, canonical_hash
 
-PARTS = ("country", "topic", "left", "right")
+CONFLICT_KEY_COLUMNS = ("country", "topic", "left", "right")
 
 
-class Standing(StrEnum):
+class ConflictStatus(StrEnum):
     """How a conflict stands now, people's decisions included."""
 
     OPEN = "open"
@@ -23,10 +23,10 @@ class Standing(StrEnum):
     """Settled by people."""
 
 
-class Sort(StrEnum):
+class QueueSort(StrEnum):
     """Orders of the queue."""
 
-    TEACHES = "teaches"
+    INFORMATIVENESS = "teaches"
     GAP = "gap"
     COUNTRY = "country"
     TOPIC = "topic"
@@ -51,7 +51,7 @@ class ConflictKey(NamedTuple):
         return f"ConflictKey({self.country!r}, {self.topic!r}, ...)"
 
 
-class Stand(NamedTuple):
+class RatedContent(NamedTuple):
     """What a decision is about: it holds while these stay the same. Some are None, which is the same as None."""
 
     score_left: float | None
@@ -60,12 +60,17 @@ class Stand(NamedTuple):
     answer_right: str | None
 
 
-ABOUT = Stand._fields
+RATED_COLUMNS = RatedContent._fields
 
 
-def stand_of(item: Conflict | Rating) -> Stand:
+def rated_content(conflict_or_rating: Conflict | Rating) -> RatedContent:
     """What a conflict is about now, or what a decision was about."""
-    return Stand(item.score_left, item.score_right, item.answer_left, item.answer_right)
+    return RatedContent(
+        conflict_or_rating.score_left,
+        conflict_or_rating.score_right,
+        conflict_or_rating.answer_left,
+        conflict_or_rating.answer_right,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +87,16 @@ class QueueFilter:
 
     words: tuple[str, ...] = ()
     kinds: tuple[ConflictKind, ...] = ()
-    states: tuple[Standing, ...] = ()
+    states: tuple[ConflictStatus, ...] = ()
     countries: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     raters: tuple[str, ...] = ()
-    least_gap: float | None = None
-    most_gap: float | None = None
+    min_gap: float | None = None
+    max_gap: float | None = None
     flagged: bool | None = None
     todo: bool | None = None
-    sort: Sort = Sort.TEACHES
+    sort: QueueSort = QueueSort.INFORMATIVENESS
     reverse: bool = False
 
 
@@ -111,13 +116,13 @@ class QueueRow:
     kind: ConflictKind
     score_left: float | None
     score_right: float | None
-    standing: Standing
-    raters: int
+    status: ConflictStatus
+    n_raters: int
     decision: Decision | None
     score: float | None
     flagged: bool
     note: str
-    seen: bool
+    revealed: bool
     answer_left: str | None = None
     answer_right: str | None = None
 

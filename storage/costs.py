@@ -23,27 +23,27 @@ from sqlalchemy import (
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain import Purpose
-from auditor.storage.count_queries import count_if, load_rows
+from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import (
+    AlteredTraceVerdictRow,
     AnswerRow,
     AttemptRow,
     CallRow,
     ComparisonRow,
     ContestRow,
-    ContrastRow,
     DispatchRow,
     GuessRow,
     RestatementRow,
+    SentencePairRow,
     TraceRow,
-    TrialRow,
     VerdictRow,
 )
 
-Columns = ReadOnlyColumnCollection[str, Any]
+ColumnCollection = ReadOnlyColumnCollection[str, Any]
 
 
-class CallTally(NamedTuple):
+class CallCounts(NamedTuple):
     """Calls of one model for one purpose whose answers cost the same.
 
     Attributes:
@@ -74,30 +74,30 @@ class CallTally(NamedTuple):
     answers: int
     prompt_tokens: int
     completion_tokens: int
-    untold: int
+    answers_without_usage: int
     served_model: str | None = None
     fingerprint: str | None = None
     altered: str | None = None
     first_at: str | None = None
     last_at: str | None = None
     cached_tokens: int = 0
-    told_tokens: int = 0
+    prompt_tokens_with_cache_count: int = 0
     attempts: int = 0
     unpriced: int = 0
     estimated_usd: float = 0.0
-    estimated: int = 0
+    estimated_attempts: int = 0
     finish_reason: str | None = None
     is_current: bool = True
 
 
-class Cost(NamedTuple):
+class AuditCost(NamedTuple):
     """US dollars as far as prices are known, None where none is; and the calls whose price is not."""
 
     usd: float | None
     unpriced: int
 
 
-class AnswerMean(NamedTuple):
+class MeanAnswerLength(NamedTuple):
     """How long a model's recorded answers to one purpose are, whichever audit asked.
 
     Attributes:
@@ -109,22 +109,22 @@ class AnswerMean(NamedTuple):
     model: str
     purpose: str
     n: int
-    tokens: float
+    mean_tokens: float
 
 
-class AttemptTally(NamedTuple):
+class UnreturnedCallCount(NamedTuple):
     """Requests that went out for one model and purpose."""
 
     name: str
     purpose: str
-    attempts: int
+    calls: int
 
 
-def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
+def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     """Calls of an audit by model, purpose, price and what served them, in order."""
-    calls, answer = _with_requests(_calls(audit_id)), table_of(AnswerRow)
+    calls, answer = _join_attempts(_audit_calls(audit_id)), table_of(AnswerRow)
     c, a = calls.c, answer.c
-    group = (c.name, c.purpose, _cost_of(c, a))
+    group = (c.name, c.purpose, _call_cost(c, a))
     served = (a.served_model, a.fingerprint, a.altered)
     rest = (c.estimated_usd, a.finish_reason, c.is_current)
     query = (
@@ -151,14 +151,14 @@ def call_tallies(db: Database, audit_id: int) -> list[CallTally]:
         .group_by(*group, *served, *rest)
         .order_by(*(column.nulls_first() for column in (*group, *served, *rest)))
     )
-    return [tally._replace(is_current=bool(tally.is_current)) for tally in load_rows(db, CallTally._make, query)]
+    return [tally._replace(is_current=bool(tally.is_current)) for tally in fetch_rows(db, CallCounts._make, query)]
 
 
-def cost(db: Database, audit_id: int) -> Cost:
+def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """What all requests of an audit cost, each call counted once whoever gave its answer and whatever for."""
-    calls, answer = _with_requests(select(_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
+    calls, answer = _join_attempts(select(_audit_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
     c, a = calls.c, answer.c
-    usd = _cost_of(c, a)
+    usd = _call_cost(c, a)
     query = (
         select(usd, func.count(), count_if(_is_unpriced(c, a)))
         .select_from(calls.outerjoin(answer, a.key == c.key))
@@ -167,10 +167,10 @@ def cost(db: Database, audit_id: int) -> Cost:
     with db.read() as connection:
         costs = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
     known = [usd * n for usd, n, _ in costs if usd is not None]
-    return Cost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in costs))
+    return AuditCost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in costs))
 
 
-def _with_requests(calls: Subquery) -> Subquery:
+def _join_attempts(calls: Subquery) -> Subquery:
     """Calls with the sums over their requests; `charged` counts those that were charged one by one.
 
     Args:
@@ -195,7 +195,7 @@ def _with_requests(calls: Subquery) -> Subquery:
     )
 
 
-def _cost_of(call: Columns, answer: Columns) -> ColumnElement[float | None]:
+def _call_cost(call: ColumnCollection, answer: ColumnCollection) -> ColumnElement[float | None]:
     """A call's cost: of its requests, or of its answer where an older program did not charge them one by one.
 
     NULL where nothing known was charged: no price is known, or every request failed before it cost anything.
@@ -204,64 +204,72 @@ def _cost_of(call: Columns, answer: Columns) -> ColumnElement[float | None]:
     return case((call.charged == 0, answer.cost_usd), ((call.usd > 0) | is_free, call.usd))
 
 
-def _is_unpriced(call: Columns, answer: Columns) -> ColumnElement[bool]:
+def _is_unpriced(call: ColumnCollection, answer: ColumnCollection) -> ColumnElement[bool]:
     """Whether a call was answered at a price that is not known."""
     return or_(call.unknown > 0, and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
 
 
-def answer_means(db: Database) -> list[AnswerMean]:
+def mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
     """Lengths of all recorded answers by model and purpose, in order."""
     c = table_of(AnswerRow).c
     n = func.count(c.completion_tokens)
     query = select(c.model, c.purpose, n, func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
     with db.read() as connection:
         rows = connection.execute(query.order_by(c.model, c.purpose))
-        return [AnswerMean(model, purpose, n, total / n) for model, purpose, n, total in rows]
+        return [MeanAnswerLength(model, purpose, n, total / n) for model, purpose, n, total in rows]
 
 
-def lost_tallies(db: Database, audit_id: int) -> list[AttemptTally]:
+def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCount]:
     """Calls that went out for an audit and never came back, by model and purpose, in order; some may be in flight."""
     t = table_of(DispatchRow)
     group = (t.c.name, t.c.purpose)
     query = select(*group, func.count()).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
-    return load_rows(db, AttemptTally._make, query)
+    return fetch_rows(db, UnreturnedCallCount._make, query)
 
 
-def _calls(audit_id: int) -> Subquery:
+def _audit_calls(audit_id: int) -> Subquery:
     """The distinct calls behind all that an audit has asked: name, purpose, key.
 
     They come in order of their keys, for which SQLite sorts once, and finds their answers in neighbouring places.
     """
     every = union_all(
-        _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
-        _asked(table_of(TraceRow), "model", Purpose.DIRECT, audit_id, key="repair_key"),
-        _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id),
-        _asked(table_of(ContrastRow), "model", Purpose.LOGPROB, audit_id, key="key_swapped"),
-        _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
-        _asked(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id, key="again_key"),
-        _asked(table_of(ComparisonRow), "judge", Purpose.LOGIC, audit_id),
-        _asked(table_of(TrialRow), "judge", Purpose.REVIEW, audit_id),
-        _asked(table_of(GuessRow), "judge", Purpose.GUESS, audit_id),
-        _asked(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
-        _asked(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
-        _noted(table_of(CallRow), audit_id),
-        _requested(audit_id),
+        _calls_of_table(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
+        _calls_of_table(table_of(TraceRow), "model", Purpose.DIRECT, audit_id, key_column="repair_key"),
+        _calls_of_table(table_of(SentencePairRow), "model", Purpose.LOGPROB, audit_id),
+        _calls_of_table(table_of(SentencePairRow), "model", Purpose.LOGPROB, audit_id, key_column="key_swapped"),
+        _calls_of_table(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
+        _calls_of_table(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id, key_column="again_key"),
+        _calls_of_table(table_of(ComparisonRow), "judge", Purpose.LOGIC, audit_id),
+        _calls_of_table(table_of(AlteredTraceVerdictRow), "judge", Purpose.REVIEW, audit_id),
+        _calls_of_table(table_of(GuessRow), "judge", Purpose.GUESS, audit_id),
+        _calls_of_table(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
+        _calls_of_table(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
+        _noted_calls(table_of(CallRow), audit_id),
+        _attempted_calls(audit_id),
     ).subquery()
     c = every.c
     current = func.max(c.is_current).label("is_current")
     return select(c.name, c.purpose, c.key, current).group_by(c.key, c.name, c.purpose).subquery()
 
 
-def _asked(t: Table, who: str, purpose: Purpose, audit_id: int, key: str = "key") -> Select[Any]:
-    columns = (t.c[who].label("name"), literal(purpose.value).label("purpose"), t.c[key].label("key"))
-    return select(*columns, literal(1).label("is_current")).where(t.c.audit_id == audit_id, t.c[key].is_not(None))
+def _calls_of_table(
+    table: Table, name_column: str, purpose: Purpose, audit_id: int, key_column: str = "key"
+) -> Select[Any]:
+    columns = (
+        table.c[name_column].label("name"),
+        literal(purpose.value).label("purpose"),
+        table.c[key_column].label("key"),
+    )
+    return select(*columns, literal(1).label("is_current")).where(
+        table.c.audit_id == audit_id, table.c[key_column].is_not(None)
+    )
 
 
-def _noted(t: Table, audit_id: int) -> Select[Any]:
-    return select(t.c.name, t.c.purpose, t.c.key, literal(1)).where(t.c.audit_id == audit_id)
+def _noted_calls(table: Table, audit_id: int) -> Select[Any]:
+    return select(table.c.name, table.c.purpose, table.c.key, literal(1)).where(table.c.audit_id == audit_id)
 
 
-def _requested(audit_id: int) -> Select[Any]:
+def _attempted_calls(audit_id: int) -> Select[Any]:
     """Calls that went out for an audit, whether or not anything of it rests on them."""
     t = table_of(AttemptRow).c
     return select(t.name, t.purpose, t.key, literal(0)).where(t.audit_id == audit_id, t.name.is_not(None))

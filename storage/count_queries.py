@@ -19,18 +19,18 @@ from auditor.domain import Outcome, Ruling
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import (
     AnswerRow,
-    ContrastRow,
+    SentencePairRow,
     TraceRow,
     VerdictRow,
 )
-from auditor.text_safety import LEFT_OUT
+from auditor.text_safety import OMISSION_MARK_END
 
 MAX_LABEL_GROWTH = 10
 """A label is at most so many times as long as the word that it replaces ("US", "[another country]")."""
 T = TypeVar("T")
 
 
-class OutcomeTally(NamedTuple):
+class OutcomeCount(NamedTuple):
     """How many traces of a model on a cell, or verdicts on them, ended in an outcome."""
 
     model: str
@@ -40,7 +40,7 @@ class OutcomeTally(NamedTuple):
     n: int
 
 
-class JudgeTally(NamedTuple):
+class JudgeVerdictCounts(NamedTuple):
     """Verdicts of one judge on one model that ended in an outcome.
 
     Attributes:
@@ -64,7 +64,7 @@ class JudgeTally(NamedTuple):
     shortened: int
 
 
-class PeerTally(NamedTuple):
+class PeerVerdictCounts(NamedTuple):
     """Valid verdicts on one model's traces on a cell, of judges that were asked whatever others said.
 
     Attributes: as `JudgeTally` has them.
@@ -83,7 +83,7 @@ class PeerTally(NamedTuple):
     n_score_fit: int
 
 
-class RulingTally(NamedTuple):
+class RulingSplitCount(NamedTuple):
     """How many traces of a model on a cell were ruled VALID by `valid` judges and INVALID by `invalid`."""
 
     model: str
@@ -94,29 +94,29 @@ class RulingTally(NamedTuple):
     n: int
 
 
-def trace_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
+def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Traces of an audit by model, cell and outcome, in order."""
-    return load_rows(db, OutcomeTally._make, _by_cell(table_of(TraceRow), audit_id))
+    return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(TraceRow), audit_id))
 
 
-class RepairTally(NamedTuple):
+class RepairCounts(NamedTuple):
     """Traces of a model for which it was asked once more, and how many of them could then be read."""
 
     model: str
     asked: int
-    read: int
+    repaired: int
 
 
-def repair_tallies(db: Database, audit_id: int) -> list[RepairTally]:
+def count_repairs(db: Database, audit_id: int) -> list[RepairCounts]:
     """Second questions of an audit by model, in order."""
     t = table_of(TraceRow)
     where = (t.c.audit_id == audit_id, t.c.repair_key.is_not(None))
     read = count_if(t.c.outcome == Outcome.OK.value)
     query = select(t.c.model, func.count(), read).where(*where).group_by(t.c.model).order_by(t.c.model)
-    return load_rows(db, RepairTally._make, query)
+    return fetch_rows(db, RepairCounts._make, query)
 
 
-def shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[str, int]:
+def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[str, int]:
     """How many traces of each model were shortened for a judge, as the recorded requests say.
 
     Args:
@@ -129,53 +129,57 @@ def shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[str, i
     asked = (
         select(literal(1))
         .select_from(verdict.join(answer, answer.c.key == verdict.c.key))
-        .where(*(verdict.c[name] == trace.c[name] for name in place), answer.c.request.contains(LEFT_OUT))
+        .where(*(verdict.c[name] == trace.c[name] for name in place), answer.c.request.contains(OMISSION_MARK_END))
         .correlate(trace)
         .exists()
     )
     long = func.length(trace.c.text) > max_chars // MAX_LABEL_GROWTH
     query = select(trace.c.model, func.count()).where(trace.c.audit_id == audit_id, long, asked)
-    return dict(load_rows(db, tuple, query.group_by(trace.c.model)))
+    return dict(fetch_rows(db, tuple, query.group_by(trace.c.model)))
 
 
-def contrast_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
+def count_sentence_pairs(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Contrasts of an audit by model, cell and outcome, in order."""
-    return load_rows(db, OutcomeTally._make, _by_cell(table_of(ContrastRow), audit_id))
+    return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(SentencePairRow), audit_id))
 
 
-def verdict_tallies(db: Database, audit_id: int) -> list[OutcomeTally]:
+def count_verdicts(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Verdicts of an audit by the model they are about, cell and outcome, in order."""
-    return load_rows(db, OutcomeTally._make, _by_cell(table_of(VerdictRow), audit_id))
+    return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(VerdictRow), audit_id))
 
 
-def judge_tallies(db: Database, audit_id: int) -> list[JudgeTally]:
+def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts]:
     """Verdicts of an audit by judge, model and outcome, in order."""
     t = table_of(VerdictRow)
     group = (t.c.judge, t.c.model, t.c.outcome)
-    columns = (*group, *_said(t), count_if(t.c.shortened.is_(True)))
+    columns = (*group, *_verdict_count_columns(t), count_if(t.c.shortened.is_(True)))
     query = select(*columns).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
-    return load_rows(db, JudgeTally._make, query)
+    return fetch_rows(db, JudgeVerdictCounts._make, query)
 
 
-def peer_tallies(db: Database, audit_id: int) -> list[PeerTally]:
+def count_peer_verdicts(db: Database, audit_id: int) -> list[PeerVerdictCounts]:
     """Valid verdicts of an audit by the model they are about and cell, in order."""
     t = table_of(VerdictRow)
     group = (t.c.model, t.c.country, t.c.topic)
     where = (t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value, t.c.always.is_(True))
-    return load_rows(db, PeerTally._make, select(*group, *_said(t)).where(*where).group_by(*group).order_by(*group))
+    return fetch_rows(
+        db,
+        PeerVerdictCounts._make,
+        select(*group, *_verdict_count_columns(t)).where(*where).group_by(*group).order_by(*group),
+    )
 
 
-def _said(t: Table) -> list[ColumnElement[int]]:
+def _verdict_count_columns(table: Table) -> list[ColumnElement[int]]:
     """How many verdicts, how many VALID, and of each aspect how many say yes, and how many yes or no."""
     aspects = [
         column
         for name in ("cultural_accuracy", "logical_consistency", "score_fit")
-        for column in (count_if(t.c[name].is_(True)), func.count(t.c[name]))
+        for column in (count_if(table.c[name].is_(True)), func.count(table.c[name]))
     ]
-    return [func.count(), count_if(t.c.ruling == Ruling.VALID.value), *aspects]
+    return [func.count(), count_if(table.c.ruling == Ruling.VALID.value), *aspects]
 
 
-def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
+def count_ruling_splits(db: Database, audit_id: int) -> list[RulingSplitCount]:
     """Traces of an audit by model, cell and how the judges' valid verdicts split, in order."""
     t = table_of(VerdictRow)
     valid = count_if(t.c.ruling == Ruling.VALID.value).label("valid")
@@ -188,12 +192,12 @@ def ruling_tallies(db: Database, audit_id: int) -> list[RulingTally]:
         .subquery()
     )
     group = (split.c.model, split.c.country, split.c.topic, split.c.valid, split.c.invalid)
-    return load_rows(db, RulingTally._make, select(*group, func.count()).group_by(*group).order_by(*group))
+    return fetch_rows(db, RulingSplitCount._make, select(*group, func.count()).group_by(*group).order_by(*group))
 
 
-def _by_cell(t: Table, audit_id: int) -> Select[Any]:
-    group = (t.c.model, t.c.country, t.c.topic, t.c.outcome)
-    return select(*group, func.count()).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
+def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:
+    group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
+    return select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
 
 
 def count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
@@ -201,13 +205,13 @@ def count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
     return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
 
 
-def load_rows(db: Database, make: Callable[[Iterable[Any]], T], query: Select[Any]) -> list[T]:
+def fetch_rows(db: Database, make_record: Callable[[Iterable[Any]], T], query: Select[Any]) -> list[T]:
     """The rows of a query, each as `make` returns it."""
     with db.read() as connection:
-        return [make(row) for row in connection.execute(query)]
+        return [make_record(row) for row in connection.execute(query)]
 
 
-def unfounded(db: Database, audit_id: int) -> int:
+def count_missing_answers(db: Database, audit_id: int) -> int:
     """Usable traces and verdicts whose answer is not recorded."""
     found = 0
     answer = table_of(AnswerRow)

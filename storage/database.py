@@ -16,37 +16,37 @@ from sqlmodel import SQLModel
 
 from auditor.errors import StorageError, UnstorableError, UsageError
 from auditor.storage import locks, schema
-from auditor.storage.engine import make_engine, reading, shown
-from auditor.storage.filesystems import refuse_network
-from auditor.storage.schema import State
+from auditor.storage.engine import make_engine, read_only_options, redact_url
+from auditor.storage.filesystems import refuse_network_filesystem
+from auditor.storage.schema import SchemaState
 from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only
-from auditor.storage.writer import Job, T, Writer, unusable
+from auditor.storage.writer import Job, T, Writer, database_error
 
 DEFAULT_URL = "sqlite:///auditor.db"
 STORAGE_VARIABLE = "AUDITOR_STORAGE"
-MEND_OPEN = "Look at the name given with --storage, and whether this user may open it."
+HOW_TO_FIX_OPEN = "Look at the name given with --storage, and whether this user may open it."
 BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER@HOST/NAME"}
 
 
 class Database:
     """An open database. Reads go through `read`, writes through `write`, which returns when they are durable."""
 
-    def __init__(self, path: Path | None, engine: Engine, upgraded: schema.Upgrade | None = None) -> None:
+    def __init__(self, path: Path | None, engine: Engine, upgraded: schema.SchemaUpgrade | None = None) -> None:
         self.path = path
         """The file, for SQLite; None for a server."""
         self.engine = engine
         file = None if path is None else WatchedFile(path)
         if file is not None:  # to a path that is empty SQLite would make a new database
-            event.listen(engine, "do_connect", lambda *_: file.check())
+            event.listen(engine, "do_connect", lambda *_: file.require_unmoved())
         self.writer = Writer(engine, file)
         self.upgraded = upgraded
         """What was changed in it when it was opened."""
-        self._reading = reading(engine)
+        self._read_only_options = read_only_options(engine)
 
     @property
     def url(self) -> str:
         """As it may be shown, without a password."""
-        return shown(self.engine.url.render_as_string(hide_password=False))
+        return redact_url(self.engine.url.render_as_string(hide_password=False))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -56,10 +56,10 @@ class Database:
             StorageError: the database cannot be read, as when its file is damaged.
         """
         try:
-            with self.engine.connect().execution_options(**self._reading) as connection:
+            with self.engine.connect().execution_options(**self._read_only_options) as connection:
                 yield connection
         except DBAPIError as error:
-            raise unusable(self.engine, error) from error
+            raise database_error(self.engine, error) from error
 
     def write(self, job: Job[T]) -> T:
         """Run a job in the writer and wait until it is durable."""
@@ -77,9 +77,9 @@ class Database:
         self.close()
 
 
-def database_url(given: str | None = None, configured: str | None = None) -> str:
+def database_url(option: str | None = None, configured: str | None = None) -> str:
     """Where audits are: as given, else AUDITOR_STORAGE, else as configured, else `auditor.db` in this folder."""
-    return given or os.environ.get(STORAGE_VARIABLE) or configured or DEFAULT_URL
+    return option or os.environ.get(STORAGE_VARIABLE) or configured or DEFAULT_URL
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -92,7 +92,7 @@ def sqlite_path(url: str) -> Path | None:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # a port that is no number is the latter
-        raise UsageError(f"'{shown(url)}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
+        raise UsageError(f"'{redact_url(url)}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
     if (backend := parsed.get_backend_name()) not in BACKENDS:
         raise UsageError(f"auditor keeps no audits in '{backend}'.", f"Use {' or '.join(BACKENDS.values())}.")
     if backend != "sqlite":
@@ -117,30 +117,32 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
     """
     path = sqlite_path(url)
     if path is not None:
-        _check_place(path, create)
+        _check_location(path, create)
         if create:
             create_database_file(path)
     engine = make_engine(url)
     try:
         try:
-            upgraded = _make_ready(engine, url, path, create)
+            upgraded = _prepare_tables(engine, url, path, create)
         except OperationalError:
             if path is None or not is_read_only(path):
                 raise
             engine.dispose()
             engine = make_engine(url, immutable=True)
-            upgraded = _make_ready(engine, url, path, create=False)
+            upgraded = _prepare_tables(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
         said = " ".join(str(error.orig).split()).rstrip(".?")
-        raise StorageError(f"{path or shown(url)}: cannot be opened as a database: {said}.", MEND_OPEN) from None
+        raise StorageError(
+            f"{path or redact_url(url)}: cannot be opened as a database: {said}.", HOW_TO_FIX_OPEN
+        ) from None
     except StorageError:
         engine.dispose()
         raise
     return Database(path, engine, upgraded)
 
 
-def upgrade_database(url: str) -> schema.Upgrade | None:
+def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
     """Bring an older database up to today's tables; None where it is so already.
 
     Raises:
@@ -148,124 +150,126 @@ def upgrade_database(url: str) -> schema.Upgrade | None:
     """
     path = sqlite_path(url)
     if path is not None:
-        _check_place(path, create=False)
+        _check_location(path, create=False)
     engine = make_engine(url)
     try:
-        found = schema.look(engine)
-        if found.state is State.OLDER:
-            return schema.upgrade(url, path)
-        if found.state is State.EMPTY and path is None:  # a server's owner makes the tables, for the others to use
-            schema.create(engine)
-        elif found.state is not State.TODAY:
-            raise schema.refuse(url, found)
+        found = schema.detect_schema(engine)
+        if found.state is SchemaState.OLDER:
+            return schema.upgrade_schema(url, path)
+        if (
+            found.state is SchemaState.EMPTY and path is None
+        ):  # a server's owner makes the tables, for the others to use
+            schema.create_tables(engine)
+        elif found.state is not SchemaState.CURRENT:
+            raise schema.incompatible_schema_error(url, found)
         return None
     except DBAPIError as error:
-        raise unusable(engine, error) from None
+        raise database_error(engine, error) from None
     finally:
         engine.dispose()
 
 
-def _check_place(path: Path, create: bool) -> None:
+def _check_location(path: Path, create: bool) -> None:
     if not create and not path.exists():
         raise StorageError(
             f"there is no database at {path}.", "Name it with --storage, or make one with `auditor run`."
         )
     if not path.parent.is_dir():
         raise StorageError(f"the folder {path.parent} of the database does not exist.", "Make it first.")
-    refuse_network(path)
+    refuse_network_filesystem(path)
 
 
-def _make_ready(engine: Engine, url: str, path: Path | None, create: bool) -> schema.Upgrade | None:
-    found = schema.look(engine)
-    if found.state is State.TODAY:
+def _prepare_tables(engine: Engine, url: str, path: Path | None, create: bool) -> schema.SchemaUpgrade | None:
+    found = schema.detect_schema(engine)
+    if found.state is SchemaState.CURRENT:
         return None
-    if create and found.state is State.EMPTY:
-        schema.create(engine)
+    if create and found.state is SchemaState.EMPTY:
+        schema.create_tables(engine)
         return None
-    if create and found.state is State.OLDER and path is not None:
-        return schema.upgrade(url, path)
-    raise schema.refuse(url, found)
+    if create and found.state is SchemaState.OLDER and path is not None:
+        return schema.upgrade_schema(url, path)
+    raise schema.incompatible_schema_error(url, found)
 
 
 # --- writing rows -----------------------------------------------------------------------------------------------
 
 
-def table_of(row: type[SQLModel]) -> Table:
+def table_of(row_class: type[SQLModel]) -> Table:
     """The Core table behind a row class."""
-    table = row.__table__  # type: ignore[attr-defined]
+    table = row_class.__table__  # type: ignore[attr-defined]
     assert isinstance(table, Table)
     return table
 
 
-def as_stored(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+def coerce_values(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values to their columns' types, so that they equal what is read back: a float column holds no int 0.
 
     Raises:
         UnstorableError: a value that its column cannot hold, such as a number that is not finite.
     """
-    columns = table_of(row).c
-    return {name: v if v is None else _of_column(columns[name], v) for name, v in values.items()}
+    columns = table_of(row_class).c
+    return {name: v if v is None else _coerce_value(columns[name], v) for name, v in values.items()}
 
 
-def make_storable(row: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+def make_storable(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values like `as_stored`, but replace what no database can hold: a number by None, a text by escapes."""
-    columns = table_of(row).c
-    return {name: _repaired(columns[name], value) for name, value in values.items()}
+    columns = table_of(row_class).c
+    return {name: _coerce_or_replace(columns[name], value) for name, value in values.items()}
 
 
-def _repaired(column: Column[Any], value: Any) -> Any:
+def _coerce_or_replace(column: Column[Any], value: Any) -> Any:
     if isinstance(value, str):
         value = value.encode("utf-8", "backslashreplace").decode("utf-8")
     try:
-        value = None if value is None else _of_column(column, value)
+        value = None if value is None else _coerce_value(column, value)
     except UnstorableError:
         return None
     is_too_large = isinstance(value, int) and not -(2**31) <= value < 2**31  # PostgreSQL's INTEGER; SQLite's has 64 bit
     return None if is_too_large else value
 
 
-def _of_column(column: Column[Any], value: Any) -> Any:
+def _coerce_value(column: Column[Any], value: Any) -> Any:
     kind = column.type.python_type
     try:
         value = kind(value)
     except (TypeError, ValueError, OverflowError):
-        raise _not_of_column(column) from None
+        raise _unstorable_value_error(column) from None
     if kind is float:
         if not math.isfinite(value):
-            raise _not_of_column(column)
+            raise _unstorable_value_error(column)
         return value + 0.0  # SQLite stores -0.0 as 0.0
     return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
 
 
-def _not_of_column(column: Column[Any]) -> UnstorableError:
+def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
     message = f"the value of '{column.name}' is not one that the table '{column.table.name}' can hold."
     return UnstorableError(message, "Correct it where it comes from, then give the same command again.")
 
 
-def insert_new(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
+def insert_new(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
     """Insert rows; one whose key is there already is left as it is."""
     if values:
-        connection.execute(_insert(connection, row).on_conflict_do_nothing(), values)
+        connection.execute(_insert_statement(connection, row_class).on_conflict_do_nothing(), values)
 
 
-def upsert(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
+def upsert(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
     """Insert rows; one whose key is there already is replaced."""
     if not values:
         return
-    table = table_of(row)
+    table = table_of(row_class)
     keys = [column.name for column in table.primary_key]
-    statement = _insert(connection, row)
+    statement = _insert_statement(connection, row_class)
     replaced = {name: statement.excluded[name] for name in values[0] if name not in keys}
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=replaced), values)
 
 
-def _insert(connection: Connection, row: type[SQLModel]) -> Any:
+def _insert_statement(connection: Connection, row_class: type[SQLModel]) -> Any:
     # On first use: a dialect imports every driver it knows.
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    statement: Insert = insert(table_of(row))
+    statement: Insert = insert(table_of(row_class))
     return statement
 
 
@@ -273,7 +277,7 @@ def _insert(connection: Connection, row: type[SQLModel]) -> Any:
 
 
 @contextmanager
-def run_lock(database: Database, audit: str) -> Iterator[None]:
+def run_lock(database: Database, audit_name: str) -> Iterator[None]:
     """Hold an audit for one run; a lock of a process that died is free by itself.
 
     Raises:
@@ -281,15 +285,21 @@ def run_lock(database: Database, audit: str) -> Iterator[None]:
     """
     path = database.path
     try:
-        with locks.on_server(database.engine, audit) if path is None else locks.beside_file(path, audit):
+        with (
+            locks.hold_server_lock(database.engine, audit_name)
+            if path is None
+            else locks.hold_file_lock(path, audit_name)
+        ):
             yield
-    except locks.Held as held:
-        raise StorageError(f"audit '{audit}' is being run by {held.who}.", "Wait for it, or stop it first.") from None
+    except locks.LockHeldError as held:
+        raise StorageError(
+            f"audit '{audit_name}' is being run by {held.holder}.", "Wait for it, or stop it first."
+        ) from None
 
 
-def runner(database: Database, audit: str) -> str | None:
+def find_runner(database: Database, audit_name: str) -> str | None:
     """Who runs an audit now, as `process 42 on host`; None where nobody does, or nothing is known."""
     if database.path is None:
         with database.read() as connection:
-            return locks.holder_on_server(connection, audit)
-    return locks.holder_beside_file(database.path, audit)
+            return locks.find_server_lock_holder(connection, audit_name)
+    return locks.find_file_lock_holder(database.path, audit_name)

@@ -16,40 +16,40 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from auditor.config.credential_bindings import is_loopback
 from auditor.errors import ConfigError, UsageError
-from auditor.redaction import remember
+from auditor.redaction import register_secrets
 from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log
 
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
-WRITING, RUNNING = 0x61756469, 0x61756475
+WRITER_LOCK_CLASS, RUN_LOCK_CLASS = 0x61756469, 0x61756475
 """Classes of advisory locks on a server: one for who writes, and one a run for each audit."""
 
-WAIT, ASLEEP = "30s", "60s"
-LOCAL = ("", "localhost", "127.0.0.1", "::1")
-HIDDEN = "***"
-MEND_URL = "Leave it out, or give the URL with --storage or AUDITOR_STORAGE."
-_PARAMETERS = """
+LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = "30s", "60s"
+LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
+REDACTED = "***"
+HOW_TO_FIX_URL = "Leave it out, or give the URL with --storage or AUDITOR_STORAGE."
+_CONFIG_PARAMETER_NAMES = """
 host hostaddr port user dbname database password options application_name client_encoding context sslmode sslrootcert
 sslcert sslkey sslcrl channel_binding require_auth gssencmode krbsrvname connect_timeout tcp_user_timeout
 target_session_attrs keepalives keepalives_idle keepalives_interval keepalives_count
 """
-CONFIG_PARAMETERS = frozenset(_PARAMETERS.split())
+CONFIG_PARAMETERS = frozenset(_CONFIG_PARAMETER_NAMES.split())
 """Parameters of a connection that a config may set: none names a server past `host` and `hostaddr`."""
-UNENCRYPTED = ("disable", "allow", "prefer")
+UNENCRYPTED_SSL_MODES = ("disable", "allow", "prefer")
 """Values of `sslmode` with which a server may be sent plain text."""
-SECRET = re.compile(r"password|secret|token|key$", re.IGNORECASE)
+SECRET_PARAMETER = re.compile(r"password|secret|token|key$", re.IGNORECASE)
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """The URL as it may be printed and kept: no password in it."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        return re.sub(r"//[^/@]*@", f"//{HIDDEN}@", url)
-    query = {name: HIDDEN if SECRET.search(name) else value for name, value in parsed.query.items()}
+        return re.sub(r"//[^/@]*@", f"//{REDACTED}@", url)
+    query = {name: REDACTED if SECRET_PARAMETER.search(name) else value for name, value in parsed.query.items()}
     return parsed.set(query=query).render_as_string(hide_password=True)
 
 
-def require_shared(url: str) -> None:
+def require_shareable_url(url: str) -> None:
     """Make sure that processes on other hosts can open the database by its URL, and that no secret goes there with it.
 
     Raises:
@@ -57,10 +57,10 @@ def require_shared(url: str) -> None:
     """
     if make_url(url).get_backend_name() == "sqlite":
         raise UsageError(
-            f"workers on several hosts cannot share the file of {shown(url)}.",
+            f"workers on several hosts cannot share the file of {redact_url(url)}.",
             "Name a PostgreSQL server by --storage (docs/team.md), or run with the engine 'local'.",
         )
-    if HIDDEN in shown(url):
+    if REDACTED in redact_url(url):
         raise UsageError(
             "the database's URL holds a password, which would be sent to other hosts.",
             "Leave it out, and set PGPASSWORD or ~/.pgpass here and on each of them.",
@@ -79,11 +79,11 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
         UsageError: the driver that the URL names is not installed.
     """
     parsed = make_url(url)
-    remember(parsed.password, os.environ.get("PGPASSWORD"))
+    register_secrets(parsed.password, os.environ.get("PGPASSWORD"))
     try:
         if parsed.get_backend_name() == "sqlite":
-            return _immutable_file(parsed) if immutable else _file(parsed, foreign_keys)
-        return _server(parsed)
+            return _make_immutable_engine(parsed) if immutable else _make_sqlite_engine(parsed, foreign_keys)
+        return _make_postgres_engine(parsed)
     except (NoSuchModuleError, ImportError):
         raise UsageError(
             f"the driver that '{parsed.drivername}' names is not installed.",
@@ -91,7 +91,7 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
         ) from None
 
 
-def reading(engine: Engine) -> dict[str, Any]:
+def read_only_options(engine: Engine) -> dict[str, Any]:
     """Options of a connection that only reads; all that it reads is as of one moment."""
     options: dict[str, Any] = {"auditor_reads": True}
     if engine.dialect.name == "postgresql":
@@ -102,7 +102,7 @@ def reading(engine: Engine) -> dict[str, Any]:
 # --- SQLite -----------------------------------------------------------------------------------------------------
 
 
-def _file(url: URL, foreign_keys: bool) -> Engine:
+def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
     engine = create_engine(url)
     # All rows in one statement (but where there is an ON CONFLICT): with one each, the interpreter is let go and waited
     # for at every row.
@@ -114,11 +114,11 @@ def _file(url: URL, foreign_keys: bool) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     event.listen(engine, "connect", set_pragmas)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
-def _immutable_file(url: URL) -> Engine:
+def _make_immutable_engine(url: URL) -> Engine:
     path = Path(str(url.database))
     engine = create_engine(url, creator=functools.partial(connect_immutable, path))
 
@@ -127,39 +127,39 @@ def _immutable_file(url: URL) -> Engine:
 
     event.listen(engine, "connect", begin_by_ourselves)
     event.listen(engine, "begin", lambda _: refuse_unread_log(path))  # another user may write to it meanwhile
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
-def _begin(connection: Connection) -> None:
+def _begin_transaction(connection: Connection) -> None:
     """Begin as a writer at once where a write may follow: a reader that turns writer is refused without waiting."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if _is_writing(connection) else "BEGIN")
 
 
-def _writes(connection: Connection) -> bool:
+def _is_writing(connection: Connection) -> bool:
     return connection.get_execution_options().get("auditor_reads") is None
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 
 
-def _server(url: URL) -> Engine:
+def _make_postgres_engine(url: URL) -> Engine:
     engine = create_engine(url, connect_args=_connect_args(url), pool_pre_ping=True)
-    event.listen(engine, "begin", _take_turns)
+    event.listen(engine, "begin", _acquire_writer_lock)
     return engine
 
 
 def _connect_args(url: URL) -> dict[str, Any]:
     """Who we are, and no plain text to another machine unless the URL or the environment says so."""
-    found: dict[str, Any] = {"application_name": this_process()}
+    found: dict[str, Any] = {"application_name": describe_process()}
     host = url.host or url.query.get("host") or os.environ.get("PGHOST", "")
-    is_local = isinstance(host, str) and (host in LOCAL or host.startswith("/"))
+    is_local = isinstance(host, str) and (host in LOCAL_HOSTS or host.startswith("/"))
     if not is_local and "sslmode" not in url.query and "PGSSLMODE" not in os.environ:
         found["sslmode"] = "require"
     return found
 
 
-def named_servers(url: str) -> list[str]:
+def remote_servers(url: str) -> list[str]:
     """The servers on other machines that the database URL of a config names, with their ports where it has any.
 
     Raises:
@@ -173,14 +173,16 @@ def named_servers(url: str) -> list[str]:
     except (ArgumentError, NoSuchModuleError, ImportError):
         return []  # it cannot be opened either, and the error of opening it says why
     if unknown := sorted(settings.keys() - CONFIG_PARAMETERS):
-        raise ConfigError(f"storage: a config may not set the parameter '{unknown[0]}' of the database URL.", MEND_URL)
+        raise ConfigError(
+            f"storage: a config may not set the parameter '{unknown[0]}' of the database URL.", HOW_TO_FIX_URL
+        )
     ports = str(settings.get("port") or "").split(",")
     names = [name for key in ("host", "hostaddr") for name in str(settings.get(key) or "").split(",")]
     remote = [(name, ports[min(i, len(ports) - 1)]) for i, name in enumerate(names) if _is_remote(name)]
-    if remote and settings.get("sslmode") in UNENCRYPTED:
+    if remote and settings.get("sslmode") in UNENCRYPTED_SSL_MODES:
         raise ConfigError(
             f"storage: a config may not set sslmode={settings['sslmode']} for {remote[0][0]}, which allows plain text.",
-            MEND_URL,
+            HOW_TO_FIX_URL,
         )
     return [f"{f'[{name}]' if ':' in name else name}:{port}".rstrip(":").lower() for name, port in remote]
 
@@ -190,23 +192,23 @@ def _is_remote(host: str) -> bool:
     return bool(host) and not host.startswith(("/", "@")) and not is_loopback(host)
 
 
-def _take_turns(connection: Connection) -> None:
+def _acquire_writer_lock(connection: Connection) -> None:
     """Writers take turns, as with SQLite: the chain of hashes has one end, and no two of them can deadlock.
 
     Who waits gives up in the end, and the server takes the turn from one that has fallen asleep in it.
     """
-    if _writes(connection):
-        limits = {"lock_timeout": WAIT, "idle_in_transaction_session_timeout": ASLEEP}
+    if _is_writing(connection):
+        limits = {"lock_timeout": LOCK_TIMEOUT, "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT}
         settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in limits.items())
-        connection.exec_driver_sql(f"SELECT {settings}, pg_advisory_xact_lock({WRITING}, 0)")
+        connection.exec_driver_sql(f"SELECT {settings}, pg_advisory_xact_lock({WRITER_LOCK_CLASS}, 0)")
 
 
-def this_process() -> str:
+def describe_process() -> str:
     """How others see who holds an audit; a server keeps 63 bytes of it."""
     return f"process {os.getpid()} on {platform.node()[:40]}"
 
 
-def server_settings(engine: Engine) -> dict[str, Any]:
+def server_connect_args(engine: Engine) -> dict[str, Any]:
     """What psycopg needs to reach the same server, the password included."""
     _, found = engine.dialect.create_connect_args(engine.url)
     return {**found, **_connect_args(engine.url)}

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, case, func, select
 
-from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, model_of_side
+from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, parse_method_side
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TaskItemRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class BlindedSample:
     """One trace of a side, without its author."""
 
     number: int
@@ -24,7 +24,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class HiddenEvidence:
     """What a blind rater sees only after deciding; left and right are as stored.
 
     Attributes:
@@ -41,40 +41,46 @@ class Hidden:
     truth: str | None = None
 
 
-def sides(db: Database, audit_id: int, key: ConflictKey) -> tuple[tuple[Sample, ...], tuple[Sample, ...]]:
+def load_sides(
+    db: Database, audit_id: int, key: ConflictKey
+) -> tuple[tuple[BlindedSample, ...], tuple[BlindedSample, ...]]:
     """The samples behind the two scores of a conflict, left and right as stored."""
     with db.read() as connection:
-        return _samples(connection, audit_id, key, key.left), _samples(connection, audit_id, key, key.right)
+        return _load_samples(connection, audit_id, key, key.left), _load_samples(connection, audit_id, key, key.right)
 
 
-def hidden(db: Database, audit_id: int, key: ConflictKey) -> Hidden:
+def load_hidden_evidence(db: Database, audit_id: int, key: ConflictKey) -> HiddenEvidence:
     """Authors, verdicts and survey of a conflict."""
     with db.read() as connection:
-        return Hidden(
+        return HiddenEvidence(
             left=key.left,
             right=key.right,
-            verdicts_left=_verdicts(connection, audit_id, key, key.left),
-            verdicts_right=_verdicts(connection, audit_id, key, key.right),
-            survey=_survey(connection, audit_id, key),
-            truth=_truth(connection, audit_id, key),
+            verdicts_left=_load_verdicts(connection, audit_id, key, key.left),
+            verdicts_right=_load_verdicts(connection, audit_id, key, key.right),
+            survey=_load_survey_cell(connection, audit_id, key),
+            truth=_load_task_truth(connection, audit_id, key),
         )
 
 
-def _samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:
+def _load_samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
     c = table_of(TraceRow).c
     where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
     query = select(c.sample, c.outcome, c.score, c.text, c.answer).where(*where).order_by(c.sample)
-    found = tuple(Sample(n, Outcome(outcome), *said) for n, outcome, *said in connection.execute(query))
-    return found or _claim(connection, audit_id, key, model) or _by_method(connection, audit_id, key, model)
+    found = tuple(BlindedSample(n, Outcome(outcome), *said) for n, outcome, *said in connection.execute(query))
+    return (
+        found or _load_claim(connection, audit_id, key, model) or _load_method_samples(connection, audit_id, key, model)
+    )
 
 
-def _by_method(connection: Connection, audit_id: int, key: ConflictKey, side: str) -> tuple[Sample, ...]:
+def _load_method_samples(
+    connection: Connection, audit_id: int, key: ConflictKey, side: str
+) -> tuple[BlindedSample, ...]:
     """What a side of a conflict between two methods of one model says: its samples, where it was asked for them."""
-    model, method = model_of_side(side)
-    return _samples(connection, audit_id, key, model) if method == Method.DIRECT else ()
+    model, method = parse_method_side(side)
+    return _load_samples(connection, audit_id, key, model) if method == Method.DIRECT else ()
 
 
-def _claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Sample, ...]:
+def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
     """What a side without samples says, with the side's score: that of a conflict of kind `logic`."""
     claim, conflict = table_of(ClaimRow), table_of(ConflictRow)
     score = conflict.c.score_left if model == key.left else conflict.c.score_right
@@ -91,10 +97,10 @@ def _claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) 
             conflict.c.right == key.right,
         )
     )
-    return tuple(Sample(0, Outcome.OK, score, text) for text, score in connection.execute(query))
+    return tuple(BlindedSample(0, Outcome.OK, score, text) for text, score in connection.execute(query))
 
 
-def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
+def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
     table = table_of(VerdictRow)
     c = table.c
     where = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
@@ -118,7 +124,7 @@ def _verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: st
     )
 
 
-def _survey(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
+def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
     table = table_of(SurveyCellRow)
     c = table.c
     query = select(table).where(c.audit_id == audit_id, c.country == key.country, c.topic == key.topic)
@@ -129,13 +135,13 @@ def _survey(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCe
     return SurveyCell(cell=Cell(key.country, key.topic), **values)
 
 
-def _truth(connection: Connection, audit_id: int, key: ConflictKey) -> str | None:
+def _load_task_truth(connection: Connection, audit_id: int, key: ConflictKey) -> str | None:
     c = table_of(TaskItemRow).c
     query = select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
     return None if key.country else connection.execute(query).scalar_one_or_none()
 
 
-def judge_shares(db: Database, audit_id: int) -> dict[tuple[str, str, Cell], tuple[int, int]]:
+def count_valid_verdicts(db: Database, audit_id: int) -> dict[tuple[str, str, Cell], tuple[int, int]]:
     """How many of a judge's valid verdicts on a model's traces on a cell say VALID, and how many there are.
 
     Of those asked whatever other judges said: what an adaptive panel asks more is of disputed traces.

@@ -16,22 +16,22 @@ from sqlmodel import SQLModel
 
 from auditor.domain import canonical_hash
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, LinkRow, RatingRow
+from auditor.storage.tables import AnswerRow, ChainLinkRow, RatingRow
 
-START = "0" * 64
-KINDS: dict[str, tuple[type[SQLModel], str]] = {"answer": (AnswerRow, "key"), "rating": (RatingRow, "id")}
+START_DIGEST = "0" * 64
+CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {"answer": (AnswerRow, "key"), "rating": (RatingRow, "id")}
 """What is chained, and the column that names a row."""
 
 
-class Broken(NamedTuple):
+class ChainBreak(NamedTuple):
     """A place where the records are not as they were written; `what` goes on from "answer KEY"."""
 
-    kind: str
-    row: str
-    what: str
+    record_kind: str
+    row_id: str
+    problem: str
 
 
-class Checked(NamedTuple):
+class ChainCheck(NamedTuple):
     """What came of a check.
 
     Attributes:
@@ -40,12 +40,12 @@ class Checked(NamedTuple):
         broken: the first places that do not hold, at most as many as were asked for.
     """
 
-    links: int
+    n_links: int
     head: str
-    broken: Sequence[Broken]
+    breaks: Sequence[ChainBreak]
 
 
-def extend(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def append_links(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Link rows that were just inserted, in this order and the same transaction.
 
     Args:
@@ -53,85 +53,89 @@ def extend(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]])
     """
     if not rows:
         return
-    ending, linking = _statements()
-    (_, column), last = KINDS[kind], connection.execute(ending).scalar_one_or_none() or START
+    ending, linking = _link_statements()
+    (_, column), last = CHAINED_TABLES[kind], connection.execute(ending).scalar_one_or_none() or START_DIGEST
     links = []
     for row in rows:
-        last = _digest(last, kind, row)
+        last = _link_digest(last, kind, row)
         links.append({"kind": kind, "row": str(row[column]), "digest": last})
     connection.execute(linking, links)
 
 
 @functools.cache
-def _statements() -> tuple[Select[Any], Insert]:
+def _link_statements() -> tuple[Select[Any], Insert]:
     """What finds the last link, and what adds some; made once, as it takes longer than to carry them out."""
-    table = table_of(LinkRow)
+    table = table_of(ChainLinkRow)
     return select(table.c.digest).order_by(table.c.id.desc()).limit(1), insert(table)
 
 
-def check(db: Database, most: int = 10) -> Checked:
+def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
     """Go along the whole chain, and look for rows that are in none of its links."""
-    broken: list[Broken] = []
-    table = table_of(LinkRow)
-    last, count = START, 0
-    seen: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    broken: list[ChainBreak] = []
+    table = table_of(ChainLinkRow)
+    last, count = START_DIGEST, 0
+    seen: dict[str, set[str]] = {kind: set() for kind in CHAINED_TABLES}
     with db.read() as connection:
         for link in connection.execute(select(table).order_by(table.c.id)).mappings():
             count += 1
             kind, name = link["kind"], link["row"]
-            row = _row(connection, kind, name)
+            row = _find_row(connection, kind, name)
             if row is None:
-                broken.append(Broken(kind, name, "is gone"))
-            elif not _matches(link["digest"], last, kind, row):
-                broken.append(Broken(kind, name, "is not as it was written"))
+                broken.append(ChainBreak(kind, name, "is gone"))
+            elif not _matches_digest(link["digest"], last, kind, row):
+                broken.append(ChainBreak(kind, name, "is not as it was written"))
             seen[kind].add(name)
             last = link["digest"]
-            if len(broken) >= most:
-                return Checked(count, last, broken)
-        broken += _unlinked(connection, seen, most - len(broken))
-    return Checked(count, last, broken)
+            if len(broken) >= max_breaks:
+                return ChainCheck(count, last, broken)
+        broken += _find_unlinked_rows(connection, seen, max_breaks - len(broken))
+    return ChainCheck(count, last, broken)
 
 
-def _unlinked(connection: Connection, seen: dict[str, set[str]], most: int) -> Iterator[Broken]:
-    for kind, (row, column) in KINDS.items():
+def _find_unlinked_rows(
+    connection: Connection, linked_rows: dict[str, set[str]], max_breaks: int
+) -> Iterator[ChainBreak]:
+    for kind, (row, column) in CHAINED_TABLES.items():
         table = table_of(row)
         for name in connection.execute(select(table.c[column])).scalars():
-            if str(name) not in seen[kind]:
-                if most <= 0:
+            if str(name) not in linked_rows[kind]:
+                if max_breaks <= 0:
                     return
-                most -= 1
-                yield Broken(kind, str(name), "was written past the chain")
+                max_breaks -= 1
+                yield ChainBreak(kind, str(name), "was written past the chain")
 
 
-def _row(connection: Connection, kind: str, name: str) -> RowMapping | None:
-    row, column = KINDS[kind]
+def _find_row(connection: Connection, kind: str, row_id: str) -> RowMapping | None:
+    row, column = CHAINED_TABLES[kind]
     table: Table = table_of(row)
-    return connection.execute(select(table).where(table.c[column] == _value(kind, name))).mappings().one_or_none()
+    return (
+        connection.execute(select(table).where(table.c[column] == _parse_row_id(kind, row_id))).mappings().one_or_none()
+    )
 
 
-def _value(kind: str, name: str) -> Any:
-    return int(name) if kind == "rating" else name
+def _parse_row_id(kind: str, row_id: str) -> Any:
+    return int(row_id) if kind == "rating" else row_id
 
 
-def _digest(last: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
+def _link_digest(previous_digest: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
     content = {k: v for k, v in dict(row).items() if v is not None}
-    return canonical_hash([last, kind, content])
+    return canonical_hash([previous_digest, kind, content])
 
 
-def _matches(digest: str, last: str, kind: str, row: RowMapping) -> bool:
+def _matches_digest(digest: str, previous_digest: str, kind: str, row: RowMapping) -> bool:
     """Whether a link's digest is of this row, in any way of writing the same numbers."""
     try:
-        return any(_digest(last, kind, form) == digest for form in _number_forms(kind, row))
+        return any(_link_digest(previous_digest, kind, form) == digest for form in _number_variants(kind, row))
     except (TypeError, ValueError):  # bytes, or a number that is not finite: no row is written with one
         return False
 
 
-def _number_forms(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
+def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
     """The row as `as_stored` gives it, then with whole numbers of its float columns as ints, or zeros as -0.0.
 
     Ratings used to be chained as SQLite's RETURNING gives them, which is 3 for a stored 3.0.
     """
-    columns = table_of(KINDS[kind][0]).c
+    columns = table_of(CHAINED_TABLES[kind][0]).c
     whole_numbers = [
         n for n, v in row.items() if isinstance(v, float) and v.is_integer() and columns[n].type.python_type is float
     ]
@@ -140,9 +144,9 @@ def _number_forms(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
         yield {**row, **dict(zip(whole_numbers, values, strict=True))}
 
 
-def has(db: Database, head: str) -> bool:
+def contains_head(db: Database, head: str) -> bool:
     """Whether a head that was noted earlier is a link of the chain, or its start."""
-    table = table_of(LinkRow)
+    table = table_of(ChainLinkRow)
     with db.read() as connection:
         found = connection.execute(select(table.c.id).where(table.c.digest == head).limit(1)).scalar_one_or_none()
-    return found is not None or head == START
+    return found is not None or head == START_DIGEST

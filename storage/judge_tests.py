@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.domain import Cell, Contest, Guess, Restatement, Trial
+from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Restatement
 from auditor.storage.database import Database
-from auditor.storage.results import load_rows, save_rows
-from auditor.storage.tables import ContestRow, GuessRow, RestatementRow, TrialRow
+from auditor.storage.results import load_records, save_rows
+from auditor.storage.tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow
 
 
 def save_guesses(db: Database, audit_id: int, guesses: Sequence[Guess]) -> None:
@@ -20,9 +20,9 @@ def save_restatements(db: Database, audit_id: int, restatements: Sequence[Restat
     save_rows(db, audit_id, RestatementRow, restatements)
 
 
-def save_trials(db: Database, audit_id: int, trials: Sequence[Trial]) -> None:
+def save_altered_trace_verdicts(db: Database, audit_id: int, verdicts: Sequence[AlteredTraceVerdict]) -> None:
     """Store trials; the same alteration, judge and trace replaces what was there."""
-    save_rows(db, audit_id, TrialRow, trials)
+    save_rows(db, audit_id, AlteredTraceVerdictRow, verdicts)
 
 
 def save_contests(db: Database, audit_id: int, contests: Sequence[Contest]) -> None:
@@ -30,21 +30,21 @@ def save_contests(db: Database, audit_id: int, contests: Sequence[Contest]) -> N
     save_rows(db, audit_id, ContestRow, contests)
 
 
-def guesses(db: Database, audit_id: int) -> list[Guess]:
+def load_guesses(db: Database, audit_id: int) -> list[Guess]:
     """An audit's guesses."""
-    return load_rows(db, audit_id, GuessRow, Guess)
+    return load_records(db, audit_id, GuessRow, Guess)
 
 
-def restatements(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Restatement]:
+def load_restatements(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Restatement]:
     """An audit's restatements, of some cells or all."""
-    return load_rows(db, audit_id, RestatementRow, Restatement, cells)
+    return load_records(db, audit_id, RestatementRow, Restatement, cells)
 
 
-def trials(db: Database, audit_id: int) -> list[Trial]:
+def load_altered_trace_verdicts(db: Database, audit_id: int) -> list[AlteredTraceVerdict]:
     """An audit's trials."""
-    return load_rows(db, audit_id, TrialRow, Trial)
+    return load_records(db, audit_id, AlteredTraceVerdictRow, AlteredTraceVerdict)
 
 
-def contests(db: Database, audit_id: int) -> list[Contest]:
+def load_contests(db: Database, audit_id: int) -> list[Contest]:
     """An audit's contests."""
-    return load_rows(db, audit_id, ContestRow, Contest)
+    return load_records(db, audit_id, ContestRow, Contest)

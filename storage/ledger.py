@@ -16,57 +16,57 @@ from sqlmodel import SQLModel
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
-from auditor.storage.database import Database, as_stored, make_storable, table_of
+from auditor.storage.database import Database, coerce_values, make_storable, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
-from auditor.storage.writer import Joined
+from auditor.storage.writer import GroupedJob
 
-LOOK_AHEAD = 262
+ZLIB_LOOKAHEAD_BYTES = 262
 """Bytes of zlib's window that it looks ahead by."""
-CHUNK = 500
+MAX_KEYS_PER_QUERY = 500
 """Keys in one query; SQLite allows 999 variables in the oldest versions."""
 
 
-def now() -> str:
+def utc_now() -> str:
     """The time as it is stored: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
+def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
     """Recorded answers among the keys; attempts are not read."""
     found: dict[str, Answer] = {}
     table = table_of(AnswerRow)
     remaining = iter(keys)
     with db.read() as connection:
-        while chunk := list(islice(remaining, CHUNK)):
+        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
             rows = connection.execute(select(table).where(table.c.key.in_(chunk))).mappings()
-            found.update((row["key"], _answer(row)) for row in rows)
+            found.update((row["key"], _parse_answer(row)) for row in rows)
     return found
 
 
-def known_keys(db: Database, keys: Iterable[str]) -> set[str]:
+def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:
     """Which of the keys have a recorded answer."""
     known: set[str] = set()
     table = table_of(AnswerRow)
     remaining = iter(keys)
     with db.read() as connection:
-        while chunk := list(islice(remaining, CHUNK)):
+        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
             known.update(connection.execute(select(table.c.key).where(table.c.key.in_(chunk))).scalars())
     return known
 
 
-async def dispatch(db: Database, run: str, audit_id: int, call: Call) -> None:
+async def record_dispatch(db: Database, run_id: str, audit_id: int, call: Call) -> None:
     """Note that a call is about to go out; what is still noted when a run has ended may have been paid for in vain."""
-    values = {"run": run, "key": call.key, "audit_id": audit_id, "name": call.name, "purpose": call.purpose.value}
-    await db.writer.write(_Note(dispatched=values | {"started_at": now()}))
+    values = {"run": run_id, "key": call.key, "audit_id": audit_id, "name": call.name, "purpose": call.purpose.value}
+    await db.writer.write(_LedgerUpdate(dispatched=values | {"started_at": utc_now()}))
 
 
-async def recall(db: Database, run: str, call: Call) -> None:
+async def clear_dispatch(db: Database, run_id: str, call: Call) -> None:
     """Note that a call came to its end without anything to record."""
-    await db.writer.write(_Note(settled=(run, call.key)))
+    await db.writer.write(_LedgerUpdate(returned_call=(run_id, call.key)))
 
 
-async def record(
-    db: Database, call: Call, answer: Answer, *, run: str | None = None, audit_id: int | None = None
+async def record_answer(
+    db: Database, call: Call, answer: Answer, *, run_id: str | None = None, audit_id: int | None = None
 ) -> Answer:
     """Record a call's attempts, and its answer if one arrived; durable when this returns.
 
@@ -80,31 +80,31 @@ async def record(
     Raises:
         StorageError: nothing can be recorded any more.
     """
-    note = functools.partial(_returned, call, run=run, audit_id=audit_id)
+    note = functools.partial(_update_after_return, call, run_id=run_id, audit_id=audit_id)
     try:
-        row = as_stored(AnswerRow, _answer_values(call, answer)) if answer.outcome.is_answer else None
+        row = coerce_values(AnswerRow, _answer_columns(call, answer)) if answer.outcome.is_answer else None
         await db.writer.write(note(answer, row))
         return answer
     except UnstorableError as error:
-        failure = _not_stored(answer, error)
+        failure = _unstorable_answer(answer, error)
         failed = note(failure, None)
         attempts = [make_storable(AttemptRow, attempt) for attempt in failed.attempts]
         await db.writer.write(replace(failed, attempts=attempts))
         return failure
 
 
-def _returned(
-    call: Call, answer: Answer, row: dict[str, Any] | None, *, run: str | None, audit_id: int | None
-) -> _Note:
-    return _Note(
-        settled=None if run is None else (run, call.key),
+def _update_after_return(
+    call: Call, answer: Answer, answer_row: dict[str, Any] | None, *, run_id: str | None, audit_id: int | None
+) -> _LedgerUpdate:
+    return _LedgerUpdate(
+        returned_call=None if run_id is None else (run_id, call.key),
         payloads={a.body.digest: a.body.data for a in answer.attempts if a.body},
-        attempts=[_attempt_values(call, attempt, audit_id) for attempt in answer.attempts],
-        answer=row,
+        attempts=[_attempt_columns(call, attempt, audit_id) for attempt in answer.attempts],
+        answer=answer_row,
     )
 
 
-def _not_stored(answer: Answer, error: UnstorableError) -> Answer:
+def _unstorable_answer(answer: Answer, error: UnstorableError) -> Answer:
     """The call's failure where its answer cannot be stored; its attempts and its cost stay known."""
     reason = f"the provider's answer could not be stored: {error.message}"
     attempts = list(answer.attempts)
@@ -115,11 +115,11 @@ def _not_stored(answer: Answer, error: UnstorableError) -> Answer:
 
 
 @dataclass(frozen=True)
-class _Note(Joined):
+class _LedgerUpdate(GroupedJob):
     """What is to be noted of one call, as rows: that it goes out, that it came back, what it brought."""
 
     dispatched: dict[str, Any] | None = None
-    settled: tuple[str, str] | None = None
+    returned_call: tuple[str, str] | None = None
     payloads: Mapping[str, bytes] = field(default_factory=dict)
     attempts: Sequence[dict[str, Any]] = ()
     answer: dict[str, Any] | None = None
@@ -132,74 +132,74 @@ class _Note(Joined):
         return f"{attempt['model']} {attempt['purpose']} {attempt['key'][:12]}"
 
     @classmethod
-    def together(cls, connection: Connection, jobs: Sequence[_Note]) -> None:
+    def run_group(cls, connection: Connection, jobs: Sequence[_LedgerUpdate]) -> None:
         """A few statements, however many the calls.
 
         What came back is settled before what goes out is noted: where both are of one call, it was asked again.
         """
         dispatched = {(d["run"], d["key"]): d for d in (n.dispatched for n in jobs) if d}
-        _settle(connection, [*(n.settled for n in jobs if n.settled), *dispatched])
-        _insert(connection, DispatchRow, list(dispatched.values()))
+        _delete_dispatches(connection, [*(n.returned_call for n in jobs if n.returned_call), *dispatched])
+        _insert_rows(connection, DispatchRow, list(dispatched.values()))
         payloads = {digest: {"digest": digest, "data": data} for n in jobs for digest, data in n.payloads.items()}
-        unknown = _unknown(connection, PayloadRow, "digest", payloads)
-        _insert(connection, PayloadRow, [p | {"data": packed(p["data"])} for p in unknown])
-        _insert(connection, AttemptRow, [a for n in jobs for a in n.attempts])
+        unknown = _select_new_rows(connection, PayloadRow, "digest", payloads)
+        _insert_rows(connection, PayloadRow, [p | {"data": compress_payload(p["data"])} for p in unknown])
+        _insert_rows(connection, AttemptRow, [a for n in jobs for a in n.attempts])
         arrived = {n.answer["key"]: n.answer for n in reversed(jobs) if n.answer}
-        answers = _unknown(connection, AnswerRow, "key", dict(reversed(arrived.items())))
-        _insert(connection, AnswerRow, answers)
-        hash_chain.extend(connection, "answer", answers)
+        answers = _select_new_rows(connection, AnswerRow, "key", dict(reversed(arrived.items())))
+        _insert_rows(connection, AnswerRow, answers)
+        hash_chain.append_links(connection, "answer", answers)
 
 
-def packed(data: bytes) -> bytes:
+def compress_payload(data: bytes) -> bytes:
     """The data by zlib, with a window for them and its look-ahead: to clear one of 32 KB takes longer than they do."""
-    window = min(zlib.MAX_WBITS, (len(data) + LOOK_AHEAD).bit_length())
+    window = min(zlib.MAX_WBITS, (len(data) + ZLIB_LOOKAHEAD_BYTES).bit_length())
     packing = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
     return packing.compress(data) + packing.flush()
 
 
 # Statements are made once: to make one anew takes SQLAlchemy longer than SQLite takes to carry it out.
 @functools.cache
-def _settling() -> Delete:
+def _delete_dispatches_statement() -> Delete:
     table = table_of(DispatchRow)
     return delete(table).where(table.c.run == bindparam("of"), table.c.key.in_(bindparam("keys", expanding=True)))
 
 
 @functools.cache
-def _knowing(row: type[SQLModel], key: str) -> Select[Any]:
-    column = table_of(row).c[key]
+def _known_keys_statement(row_class: type[SQLModel], key_column: str) -> Select[Any]:
+    column = table_of(row_class).c[key_column]
     return select(column).where(column.in_(bindparam("keys", expanding=True)))
 
 
 @functools.cache
-def _inserting(row: type[SQLModel]) -> Insert:
-    return insert(table_of(row))
+def _insert_statement(row_class: type[SQLModel]) -> Insert:
+    return insert(table_of(row_class))
 
 
-def _settle(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
+def _delete_dispatches(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
     """Take out the notes of calls that went out."""
     by_run = dict[str, list[str]]()
     for run, key in calls:
         by_run.setdefault(run, []).append(key)
     for run, keys in by_run.items():
-        connection.execute(_settling(), {"of": run, "keys": keys})
+        connection.execute(_delete_dispatches_statement(), {"of": run, "keys": keys})
 
 
-def _unknown(
-    connection: Connection, row: type[SQLModel], key: str, rows: Mapping[str, dict[str, Any]]
+def _select_new_rows(
+    connection: Connection, row_class: type[SQLModel], key_column: str, rows: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The rows, by key, that are not there yet; nobody else writes during the transaction."""
     if not rows:
         return []
-    known = set(connection.execute(_knowing(row, key), {"keys": list(rows)}).scalars())
+    known = set(connection.execute(_known_keys_statement(row_class, key_column), {"keys": list(rows)}).scalars())
     return [values for name, values in rows.items() if name not in known]
 
 
-def _insert(connection: Connection, row: type[SQLModel], values: list[dict[str, Any]]) -> None:
-    if values:
-        connection.execute(_inserting(row), values)
+def _insert_rows(connection: Connection, row_class: type[SQLModel], rows: list[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(_insert_statement(row_class), rows)
 
 
-def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
+def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
     request: dict[str, object] = {
         "messages": [asdict(m) for m in call.messages],
         "params": dict(call.params),
@@ -222,7 +222,7 @@ def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
         "cached_tokens": answer.cached_tokens,
         "cost_usd": answer.cost_usd,
         "error": answer.error,
-        "created_at": now(),
+        "created_at": utc_now(),
         "fingerprint": answer.fingerprint,
         "sent": answer.sent,
         "altered": answer.altered,
@@ -230,7 +230,7 @@ def _answer_values(call: Call, answer: Answer) -> dict[str, object]:
     }
 
 
-def _attempt_values(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
+def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
     return {
         "key": call.key,
         "number": attempt.number,
@@ -253,7 +253,7 @@ def _attempt_values(call: Call, attempt: Attempt, audit_id: int | None = None) -
     }
 
 
-def _answer(row: RowMapping) -> Answer:
+def _parse_answer(row: RowMapping) -> Answer:
     return Answer(
         key=row["key"],
         outcome=Outcome(row["outcome"]),
@@ -271,7 +271,7 @@ def _answer(row: RowMapping) -> Answer:
     )
 
 
-def payload(db: Database, digest: str) -> bytes | None:
+def load_payload(db: Database, digest: str) -> bytes | None:
     """The beginning of a server's answer as it came; None when nothing is kept under this digest."""
     table = table_of(PayloadRow)
     with db.read() as connection:

@@ -12,7 +12,7 @@ from auditor.storage.database import Database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, TraceRow, VerdictRow
 
 
-class Reading(NamedTuple):
+class NewResult(NamedTuple):
     """A score or a verdict, and the last request of the answer that it is about.
 
     Attributes:
@@ -31,40 +31,42 @@ class Reading(NamedTuple):
     started_at: str
 
 
-def readings(db: Database, audit_id: int, since: str) -> Iterator[Reading]:
+def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewResult]:
     """Scores, then verdicts, whose own answer was recorded at or after a time (ISO 8601, UTC)."""
     with db.read() as connection:
-        for query in (_scores(audit_id, since), _verdicts(audit_id, since)):
+        for query in (_new_scores_query(audit_id, since), _new_verdicts_query(audit_id, since)):
             for row in connection.execution_options(yield_per=1000).execute(query):
                 judge, outcome, score, ruling, *rest = row
-                yield Reading(judge, Outcome(outcome), score, Ruling(ruling) if ruling else None, *rest)
+                yield NewResult(judge, Outcome(outcome), score, Ruling(ruling) if ruling else None, *rest)
 
 
-def _scores(audit_id: int, since: str) -> Select[Any]:
+def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
     trace, answer = table_of(TraceRow), table_of(AnswerRow)
-    t, last = trace.c, _last()
+    t, last = trace.c, _attempt_alias()
     query = select(
         literal(""), t.outcome, t.score, cast(null(), String), t.text, t.key, last.c.number, last.c.started_at
     )
-    joined = trace.join(answer, answer.c.key == t.key).join(last, _is_last(t.key, last))
+    joined = trace.join(answer, answer.c.key == t.key).join(last, _is_last_attempt(t.key, last))
     return query.select_from(joined).where(t.audit_id == audit_id, answer.c.created_at >= since)
 
 
-def _verdicts(audit_id: int, since: str) -> Select[Any]:
+def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
     verdict, trace, answer = table_of(VerdictRow), table_of(TraceRow), table_of(AnswerRow)
-    v, t, last = verdict.c, trace.c, _last()
+    v, t, last = verdict.c, trace.c, _attempt_alias()
     same = [v[name] == t[name] for name in ("audit_id", "model", "country", "topic", "sample")]
     query = select(v.judge, v.outcome, null(), v.ruling, v.justification, t.key, last.c.number, last.c.started_at)
-    joined = verdict.join(trace, and_(*same)).join(answer, answer.c.key == v.key).join(last, _is_last(t.key, last))
+    joined = (
+        verdict.join(trace, and_(*same)).join(answer, answer.c.key == v.key).join(last, _is_last_attempt(t.key, last))
+    )
     return query.select_from(joined).where(v.audit_id == audit_id, answer.c.created_at >= since)
 
 
-def _last() -> FromClause:
+def _attempt_alias() -> FromClause:
     return table_of(AttemptRow).alias("last")
 
 
-def _is_last(key: ColumnElement[str], last: FromClause) -> ColumnElement[bool]:
+def _is_last_attempt(key: ColumnElement[str], attempt: FromClause) -> ColumnElement[bool]:
     """The attempt is the last one of its call."""
     other = table_of(AttemptRow).alias("other")
     newest = select(func.max(other.c.id)).where(other.c.key == key).correlate_except(other).scalar_subquery()
-    return and_(last.c.key == key, last.c.id == newest)
+    return and_(attempt.c.key == key, attempt.c.id == newest)

@@ -12,15 +12,15 @@ from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
 from auditor.storage import costs
-from auditor.storage.audits import WHOLE, Audit, all_audits
-from auditor.storage.conflict_status import Standing
-from auditor.storage.database import Database, runner, table_of
-from auditor.storage.review_queue import Queue
+from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.database import Database, find_runner, table_of
+from auditor.storage.review_queue import ConflictQueue
 from auditor.storage.tables import ComparisonRow, MoralAnswerRow, SurveyCellRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class AuditOverview:
     """One audit at a glance.
 
     Attributes:
@@ -37,7 +37,7 @@ class Overview:
     title: str
     runner: str | None
     models: int
-    planned: int | None
+    planned_samples: int | None
     traces: int
     traces_ok: int
     verdicts: int
@@ -48,48 +48,50 @@ class Overview:
     comparisons_ok: int
     cost_usd: float | None
     unpriced: int
-    conflicts: dict[Standing, int]
+    conflicts: dict[ConflictStatus, int]
 
     @property
-    def is_done(self) -> bool:
-        return self.audit.stage in WHOLE
+    def is_finished(self) -> bool:
+        return self.audit.stage in FINAL_STAGES
 
     @property
     def progress(self) -> float | None:
         """Share of the planned samples that are in, in [0, 1]; None where nothing was planned."""
-        return min(self.traces / self.planned, 1.0) if self.planned else None
+        return min(self.traces / self.planned_samples, 1.0) if self.planned_samples else None
 
     @property
-    def coverage(self) -> float | None:
+    def usable_share(self) -> float | None:
         """Share of what models said (samples, moral answers, comparisons) that is usable; None where nothing was."""
         said = self.traces + self.answers + self.comparisons
         return (self.traces_ok + self.answers_ok + self.comparisons_ok) / said if said else None
 
     @property
-    def total(self) -> int:
+    def n_conflicts(self) -> int:
         """Conflicts in all."""
         return sum(self.conflicts.values())
 
 
-def overviews(db: Database) -> list[Overview]:
+def load_overviews(db: Database) -> list[AuditOverview]:
     """All audits, the newest first; only reads, so an audit that runs is not held up."""
-    return [_overview(db, audit) for audit in reversed(all_audits(db))]
+    return [_load_overview(db, audit) for audit in reversed(load_audits(db))]
 
 
-def _overview(db: Database, audit: Audit) -> Overview:
+def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     config = json.loads(audit.config) if audit.config else None
     survey = json.loads(audit.survey)
     with db.read() as connection:
-        rows = [_rows(connection, audit.id, row) for row in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)]
-        cells = _cells(connection, audit.id, of_task=survey.get("task") is not None)
-    money = costs.cost(db, audit.id)
+        rows = [_count_rows(connection, audit.id, row) for row in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)]
+        cells = _count_cells_by_country(connection, audit.id, of_task=survey.get("task") is not None)
+    money = costs.sum_audit_cost(db, audit.id)
     (traces, traces_ok), (verdicts, verdicts_ok), (answers, answers_ok), (compared, compared_ok) = rows
-    return Overview(
+    return AuditOverview(
         audit=audit,
         title=survey["task"]["source"] if survey.get("task") else survey["title"],
-        runner=runner(db, audit.name),
+        runner=find_runner(db, audit.name),
         models=len(config["models"]) if config else 0,
-        planned=_planned(config, cells, survey.get("native", {}), traces if audit.stage in WHOLE else None)
+        planned_samples=_count_planned_samples(
+            config, cells, survey.get("native", {}), traces if audit.stage in FINAL_STAGES else None
+        )
         if config
         else None,
         traces=traces,
@@ -102,18 +104,18 @@ def _overview(db: Database, audit: Audit) -> Overview:
         comparisons_ok=compared_ok,
         cost_usd=money.usd,
         unpriced=money.unpriced,
-        conflicts=Queue(db, audit.id, rater="").counts(),
+        conflicts=ConflictQueue(db, audit.id, rater="").count_by_status(),
     )
 
 
-def _rows(connection: Connection, audit_id: int, row: type[SQLModel]) -> tuple[int, int]:
-    c = table_of(row).c
+def _count_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> tuple[int, int]:
+    c = table_of(row_class).c
     query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
     found = {outcome: int(n) for outcome, n in connection.execute(query)}
     return sum(found.values()), found.get(Outcome.OK.value, 0)
 
 
-def _cells(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:
+def _count_cells_by_country(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:
     """Cells that models are asked about, by country; a task's items have none."""
     c = table_of(SurveyCellRow).c
     query = select(c.country, func.count()).where(c.audit_id == audit_id).group_by(c.country)
@@ -121,12 +123,19 @@ def _cells(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str,
     return {country: int(n) for country, n in connection.execute(query)}
 
 
-def _planned(stored: Any, cells: Mapping[str, int], native: Mapping[str, Sequence[str]], ended_at: int | None) -> int:
+def _count_planned_samples(
+    stored_config: Any,
+    cells_by_country: Mapping[str, int],
+    native_languages: Mapping[str, Sequence[str]],
+    n_taken: int | None,
+) -> int:
     """Samples at most; where sampling may end early and has ended, those that were taken."""
     from auditor.config import AuditConfig  # takes a fifth of a second, for which no first screen should wait
 
-    config = AuditConfig.model_validate(stored)
-    if config.direct.is_open_ended and ended_at is not None:
-        return ended_at
-    samples = sum(n * config.samples_in(native.get(country, ())) for country, n in cells.items())
+    config = AuditConfig.model_validate(stored_config)
+    if config.direct.is_open_ended and n_taken is not None:
+        return n_taken
+    samples = sum(
+        n * config.samples_per_cell(native_languages.get(country, ())) for country, n in cells_by_country.items()
+    )
     return len(config.models) * samples

@@ -12,40 +12,52 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, s
 from sqlmodel import SQLModel
 
 from auditor.domain import (
-    Act,
+    AlteredTraceVerdict,
     Cell,
     CellScore,
     Conflict,
     ConflictKind,
     ConflictState,
     Contest,
-    Contrast,
     Decision,
     Guess,
-    Measure,
+    LogprobMeasure,
     Method,
     Outcome,
     Rating,
+    RatingAction,
     Restatement,
     Ruling,
+    SentencePairScore,
     Trace,
-    Trial,
     Verdict,
 )
 from auditor.storage import hash_chain
-from auditor.storage.database import Database, as_stored, table_of, upsert
-from auditor.storage.tables import ClaimRow, ConflictRow, ContrastRow, RatingRow, ScoreRow, TraceRow, VerdictRow
+from auditor.storage.database import Database, coerce_values, table_of, upsert
+from auditor.storage.tables import ClaimRow, ConflictRow, RatingRow, ScoreRow, SentencePairRow, TraceRow, VerdictRow
 
-R = TypeVar("R", Trace, Contrast, CellScore, Verdict, Conflict, Rating, Guess, Restatement, Trial, Contest)
+R = TypeVar(
+    "R",
+    Trace,
+    SentencePairScore,
+    CellScore,
+    Verdict,
+    Conflict,
+    Rating,
+    Guess,
+    Restatement,
+    AlteredTraceVerdict,
+    Contest,
+)
 
-ENUMS: dict[str, type[StrEnum]] = {
+COLUMN_ENUMS: dict[str, type[StrEnum]] = {
     "outcome": Outcome,
     "ruling": Ruling,
     "kind": ConflictKind,
     "state": ConflictState,
     "decision": Decision,
-    "act": Act,
-    "measure": Measure,
+    "act": RatingAction,
+    "measure": LogprobMeasure,
 }
 
 
@@ -54,9 +66,9 @@ def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
     save_rows(db, audit_id, TraceRow, traces)
 
 
-def save_contrasts(db: Database, audit_id: int, contrasts: Sequence[Contrast]) -> None:
+def save_sentence_pairs(db: Database, audit_id: int, sentence_pairs: Sequence[SentencePairScore]) -> None:
     """Store contrasts; the same audit, model, cell and number replaces what was there."""
-    save_rows(db, audit_id, ContrastRow, contrasts)
+    save_rows(db, audit_id, SentencePairRow, sentence_pairs)
 
 
 def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> None:
@@ -77,17 +89,19 @@ def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]
         scored = table.c.kind != ConflictKind.LOGIC.value
         connection.execute(delete(table).where(table.c.audit_id == audit_id, scored))
         if conflicts:
-            connection.execute(insert(table), [_values(audit_id, c) for c in conflicts])
+            connection.execute(insert(table), [_to_row(audit_id, c) for c in conflicts])
 
     db.write(job)
 
 
-def replace_flips(db: Database, audit_id: int, flips: Mapping[Conflict, tuple[str, str]]) -> None:
+def replace_logic_conflicts(
+    db: Database, audit_id: int, claims_by_conflict: Mapping[Conflict, tuple[str, str]]
+) -> None:
     """Store all conflicts of kind `logic` of an audit in place of those it had, with what either side says."""
-    rows = [_values(audit_id, conflict) for conflict in flips]
+    rows = [_to_row(audit_id, conflict) for conflict in claims_by_conflict]
     claims = [
         {"audit_id": audit_id, "country": c.cell.country, "topic": c.cell.topic, "model": model, "text": text}
-        for c, texts in flips.items()
+        for c, texts in claims_by_conflict.items()
         for model, text in zip((c.left, c.right), texts, strict=True)
     ]
 
@@ -105,25 +119,27 @@ def replace_flips(db: Database, audit_id: int, flips: Mapping[Conflict, tuple[st
 
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
     """Append a person's decision; durable when this returns."""
-    values = _values(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
+    values = _to_row(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
     db.write(lambda connection: insert_rating(connection, values))
 
 
 def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
     """Append a rating's row to the table and to the chain; returns its id."""
     table = table_of(RatingRow)
-    row = connection.execute(insert(table).returning(*table.c), as_stored(RatingRow, values)).mappings().one()
+    row = connection.execute(insert(table).returning(*table.c), coerce_values(RatingRow, values)).mappings().one()
     # SQLite returns a whole number of a float column as an int here, and as a float when it is read again.
-    hash_chain.extend(connection, "rating", [as_stored(RatingRow, dict(row))])
+    hash_chain.append_links(connection, "rating", [coerce_values(RatingRow, dict(row))])
     return int(row["id"])
 
 
-def traces(db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None) -> list[Trace]:
+def load_traces(
+    db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None
+) -> list[Trace]:
     """An audit's traces in stored order (model, country, topic, sample), of some cells or models or all."""
-    return load_rows(db, audit_id, TraceRow, Trace, cells, model)
+    return load_records(db, audit_id, TraceRow, Trace, cells, model)
 
 
-def readable(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:
+def load_scored_trace_keys(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:
     """Model, cell and sample of an audit's traces that have a score, in order."""
     c = table_of(TraceRow).c
     query = select(c.model, c.country, c.topic, c.sample).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
@@ -132,7 +148,7 @@ def readable(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:
         return [(model, Cell(country, topic), sample) for model, country, topic, sample in found]
 
 
-def sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int, float | None]]:
+def load_sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int, float | None]]:
     """Model, cell, sample and score of an audit's traces, in order; None where a trace has none."""
     c = table_of(TraceRow).c
     key = (c.model, c.country, c.topic, c.sample)
@@ -141,15 +157,15 @@ def sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int, flo
         return [(model, Cell(country, topic), sample, score) for model, country, topic, sample, score in found]
 
 
-def drop_traces(db: Database, audit_id: int, places: Sequence[tuple[str, Cell, int]]) -> None:
+def delete_traces(db: Database, audit_id: int, trace_keys: Sequence[tuple[str, Cell, int]]) -> None:
     """Take out traces and the verdicts on them, and the score of a cell that has none left; answers stay recorded."""
 
     def job(connection: Connection) -> None:
         trace = table_of(TraceRow)
-        for model, cell, sample in places:
+        for model, cell, sample in trace_keys:
             for table in (trace, table_of(VerdictRow)):
                 connection.execute(delete(table).where(*_of_cell(table, model, cell), table.c.sample == sample))
-        for model, cell in dict.fromkeys((model, cell) for model, cell, _ in places):
+        for model, cell in dict.fromkeys((model, cell) for model, cell, _ in trace_keys):
             if connection.execute(select(trace.c.sample).where(*_of_cell(trace, model, cell)).limit(1)).first() is None:
                 score = table_of(ScoreRow)
                 direct = score.c.method == Method.DIRECT.value
@@ -159,11 +175,11 @@ def drop_traces(db: Database, audit_id: int, places: Sequence[tuple[str, Cell, i
         c = table.c
         return c.audit_id == audit_id, c.model == model, c.country == cell.country, c.topic == cell.topic
 
-    if places:
+    if trace_keys:
         db.write(job)
 
 
-def means(db: Database, audit_id: int) -> list[tuple[str, Cell, float]]:
+def load_mean_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, float]]:
     """Model, cell and mean score of the samples that have one, in order."""
     c = table_of(TraceRow).c
     group = (c.model, c.country, c.topic)
@@ -173,83 +189,91 @@ def means(db: Database, audit_id: int) -> list[tuple[str, Cell, float]]:
         return [(model, Cell(country, topic), float(mean)) for model, country, topic, mean in found]
 
 
-def contrasts(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Contrast]:
+def load_sentence_pairs(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[SentencePairScore]:
     """An audit's contrasts in stored order (model, country, topic, number), of some cells or all."""
-    return load_rows(db, audit_id, ContrastRow, Contrast, cells)
+    return load_records(db, audit_id, SentencePairRow, SentencePairScore, cells)
 
 
-def scores(db: Database, audit_id: int) -> list[CellScore]:
+def load_scores(db: Database, audit_id: int) -> list[CellScore]:
     """An audit's scores."""
-    return load_rows(db, audit_id, ScoreRow, CellScore)
+    return load_records(db, audit_id, ScoreRow, CellScore)
 
 
-def verdicts(
+def load_verdicts(
     db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None
 ) -> list[Verdict]:
     """An audit's verdicts, of some cells or all, on one model's traces or all."""
-    return load_rows(db, audit_id, VerdictRow, Verdict, cells, model)
+    return load_records(db, audit_id, VerdictRow, Verdict, cells, model)
 
 
-def conflicts(db: Database, audit_id: int) -> list[Conflict]:
+def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """An audit's conflicts."""
-    return load_rows(db, audit_id, ConflictRow, Conflict)
+    return load_records(db, audit_id, ConflictRow, Conflict)
 
 
-def scored_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+def load_model_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """An audit's conflicts between models, which judges can settle."""
-    return [c for c in conflicts(db, audit_id) if c.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)]
+    return [c for c in load_conflicts(db, audit_id) if c.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)]
 
 
-def method_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+def load_method_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """An audit's conflicts between two methods of one model, which only people can settle."""
-    return [c for c in conflicts(db, audit_id) if c.kind is ConflictKind.METHODS]
+    return [c for c in load_conflicts(db, audit_id) if c.kind is ConflictKind.METHODS]
 
 
-def ratings(db: Database, audit_id: int) -> list[Rating]:
+def load_ratings(db: Database, audit_id: int) -> list[Rating]:
     """An audit's ratings, oldest first."""
-    return load_rows(db, audit_id, RatingRow, Rating)
+    return load_records(db, audit_id, RatingRow, Rating)
 
 
-def count(db: Database, audit_id: int, row: type[SQLModel]) -> int:
+def count_rows(db: Database, audit_id: int, row_class: type[SQLModel]) -> int:
     """Rows of one kind that an audit has."""
-    table = table_of(row)
+    table = table_of(row_class)
     with db.read() as connection:
         query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
         return connection.execute(query).scalar_one()
 
 
-def save_rows(db: Database, audit_id: int, row: type[SQLModel], items: Sequence[Any]) -> None:
+def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
     """Store items as rows of a table that belongs to an audit; those with the same key replace what was there."""
-    values = [_values(audit_id, item) for item in items]
+    values = [_to_row(audit_id, item) for item in records]
     if values:
-        db.write(lambda connection: upsert(connection, row, values))
+        db.write(lambda connection: upsert(connection, row_class, values))
 
 
-def _values(audit_id: int, item: Any) -> dict[str, Any]:
-    values = asdict(item)
+def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
+    values = asdict(record)
     country, topic = values.pop("cell")
     return {"audit_id": audit_id, "country": country, "topic": topic, **values}
 
 
-def load_rows(
+def load_records(
     db: Database,
     audit_id: int,
-    row: type[SQLModel],
-    kind: type[R],
+    row_class: type[SQLModel],
+    record_class: type[R],
     cells: Iterable[Cell] | None = None,
     model: str | None = None,
 ) -> list[R]:
     """An audit's rows of a table as items, in order of their key, of some cells or all, of one model or all."""
-    names = [f.name for f in fields(kind)]
-    return [kind(cell=cell, **values) for cell, values in _stored(db, audit_id, table_of(row), names, cells, model)]
+    names = [f.name for f in fields(record_class)]
+    return [
+        record_class(cell=cell, **values)
+        for cell, values in _iter_stored_rows(db, audit_id, table_of(row_class), names, cells, model)
+    ]
 
 
-def _stored(
-    db: Database, audit_id: int, table: Table, names: Sequence[str], cells: Iterable[Cell] | None, model: str | None
+def _iter_stored_rows(
+    db: Database,
+    audit_id: int,
+    table: Table,
+    column_names: Sequence[str],
+    cells: Iterable[Cell] | None,
+    model: str | None,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """The cell of each row, and the columns of those names as the domain has them."""
-    kept = [name for name in names if name in table.c]
-    readers = {name: read for name in kept if (read := _reader(name)) is not None}
+    kept = [name for name in column_names if name in table.c]
+    readers = {name: read for name in kept if (read := _column_parser(name)) is not None}
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in kept)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
@@ -265,8 +289,8 @@ def _stored(
                 yield cell, values | {n: read(values[n]) for n, read in readers.items() if values[n] is not None}
 
 
-def _reader(name: str) -> Callable[[Any], Any] | None:
+def _column_parser(name: str) -> Callable[[Any], Any] | None:
     """What makes a stored value of a column the domain's; None where it is already."""
-    if name in ENUMS:
-        return {member.value: member for member in ENUMS[name]}.__getitem__
+    if name in COLUMN_ENUMS:
+        return {member.value: member for member in COLUMN_ENUMS[name]}.__getitem__
     return datetime.fromisoformat if name == "decided_at" else None

@@ -25,11 +25,11 @@ from sqlalchemy import (
 from sqlmodel import SQLModel
 
 from auditor.errors import EmptyStorageError, StorageError
-from auditor.storage.backup import copy_database, free_name
-from auditor.storage.engine import HIDDEN, make_engine, reading, shown
+from auditor.storage.backup import copy_database, unused_path
+from auditor.storage.engine import REDACTED, make_engine, read_only_options, redact_url
 from auditor.storage.tables import REVISION, VERSION_TABLE
 
-VERSION = Table(
+VERSION_TABLE_DEFINITION = Table(
     VERSION_TABLE,
     MetaData(),
     Column("version_num", String(32), nullable=False),
@@ -38,86 +38,90 @@ VERSION = Table(
 """As alembic makes it."""
 
 
-class State(Enum):
+class SchemaState(Enum):
     """How the tables of a database stand to this program's."""
 
     EMPTY = "empty"
-    TODAY = "today"
+    CURRENT = "today"
     OLDER = "older"
     NEWER = "newer"
     UNRELEASED = "unreleased"
     FOREIGN = "foreign"
 
 
-class Found(NamedTuple):
+class DetectedSchema(NamedTuple):
     """What is there; `revision` is None where none is noted."""
 
-    state: State
+    state: SchemaState
     revision: str | None
 
 
-class Upgrade(NamedTuple):
+class SchemaUpgrade(NamedTuple):
     """An upgrade that was made; `copy` is the database as it was before, None on a server."""
 
-    before: str
-    after: str
-    copy: Path | None
+    from_revision: str
+    to_revision: str
+    backup: Path | None
 
     def __str__(self) -> str:
-        kept = f"; as it was it is kept in {self.copy}" if self.copy else ""
-        return f"The database was upgraded from revision {self.before} to {self.after}{kept}."
+        kept = f"; as it was it is kept in {self.backup}" if self.backup else ""
+        return f"The database was upgraded from revision {self.from_revision} to {self.to_revision}{kept}."
 
 
-def look(engine: Engine) -> Found:
+def detect_schema(engine: Engine) -> DetectedSchema:
     """What tables there are; only reads."""
-    with engine.connect().execution_options(**reading(engine)) as connection:
-        return _look(connection)
+    with engine.connect().execution_options(**read_only_options(engine)) as connection:
+        return _detect_schema(connection)
 
 
-def _look(connection: Connection) -> Found:
+def _detect_schema(connection: Connection) -> DetectedSchema:
     names = inspect(connection).get_table_names()
     if VERSION_TABLE not in names:
         unreleased = {"meta", "audit", "answer"} <= set(names)
-        return Found(State.UNRELEASED if unreleased else State.FOREIGN if names else State.EMPTY, None)
-    revision = connection.execute(select(VERSION.c.version_num)).scalar_one_or_none()
+        return DetectedSchema(
+            SchemaState.UNRELEASED if unreleased else SchemaState.FOREIGN if names else SchemaState.EMPTY, None
+        )
+    revision = connection.execute(select(VERSION_TABLE_DEFINITION.c.version_num)).scalar_one_or_none()
     if revision == REVISION:
-        return Found(State.TODAY, revision)
+        return DetectedSchema(SchemaState.CURRENT, revision)
     is_older = revision is not None and revision < REVISION
-    return Found(State.OLDER if is_older else State.NEWER, revision)
+    return DetectedSchema(SchemaState.OLDER if is_older else SchemaState.NEWER, revision)
 
 
-def refuse(url: str, found: Found) -> StorageError:
+def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageError:
     """What is wrong with a database that is not today's, and how to mend it."""
-    where = shown(url)
-    if found.state is State.EMPTY:
+    where = redact_url(url)
+    if detected.state is SchemaState.EMPTY:
         return EmptyStorageError(f"{where}: holds no audits yet.", "Make one with `auditor run`.")
-    given = "" if HIDDEN in where else f" --storage {where}"
-    known = f"revision {found.revision}, known here: {REVISION}"
+    given = "" if REDACTED in where else f" --storage {where}"
+    known = f"revision {detected.revision}, known here: {REVISION}"
     told = {
-        State.OLDER: (
+        SchemaState.OLDER: (
             f"{where}: made by an older version of auditor ({known}).",
             f"Upgrade it, which keeps all that is in it: auditor doctor --upgrade{given}",
         ),
-        State.NEWER: (f"{where}: written by a newer version of auditor ({known}).", "Update auditor."),
-        State.UNRELEASED: (
+        SchemaState.NEWER: (f"{where}: written by a newer version of auditor ({known}).", "Update auditor."),
+        SchemaState.UNRELEASED: (
             f"{where}: made by a version of auditor from before the first release.",
             "Name another with --storage; that version still reads it.",
         ),
-        State.FOREIGN: (f"{where}: a database, but not one of auditor's.", "Name another with --storage."),
+        SchemaState.FOREIGN: (f"{where}: a database, but not one of auditor's.", "Name another with --storage."),
     }
-    return StorageError(*told[found.state])
+    return StorageError(*told[detected.state])
 
 
-def create(engine: Engine) -> None:
+def create_tables(engine: Engine) -> None:
     """Make today's tables in an empty database; another process may be at the same."""
     with engine.begin() as connection:
-        if _look(connection).state is State.EMPTY:
+        if _detect_schema(connection).state is SchemaState.EMPTY:
             SQLModel.metadata.create_all(connection)
-            VERSION.create(connection)
-            connection.execute(insert(VERSION), [{"version_num": REVISION}])
+            VERSION_TABLE_DEFINITION.create(connection)
+            connection.execute(insert(VERSION_TABLE_DEFINITION), [{"version_num": REVISION}])
 
 
-def upgrade(url: str, path: Path | None, *, to: str = REVISION, versions: tuple[Path, ...] = ()) -> Upgrade | None:
+def upgrade_schema(
+    url: str, path: Path | None, *, to: str = REVISION, versions: tuple[Path, ...] = ()
+) -> SchemaUpgrade | None:
     """Bring an older database up to today's tables, all at once or not at all; a file is copied first.
 
     Nobody else writes meanwhile. A server's own tools keep its copies.
@@ -139,17 +143,17 @@ def upgrade(url: str, path: Path | None, *, to: str = REVISION, versions: tuple[
     engine = make_engine(url, foreign_keys=False)
     try:
         with engine.begin() as connection:
-            before = _look(connection).revision
+            before = _detect_schema(connection).revision
             if before is None or before >= to:
                 return None
             copy = None
             if path is not None:
-                copy = free_name(path.with_name(f"{path.name}.bak-{before}"))
+                copy = unused_path(path.with_name(f"{path.name}.bak-{before}"))
                 copy_database(path, copy)
             migrations.upgrade(connection, to, versions)
             if path is not None:
                 _check_references(connection, url)
-        return Upgrade(before, to, copy)
+        return SchemaUpgrade(before, to, copy)
     finally:
         engine.dispose()
 
@@ -158,6 +162,6 @@ def _check_references(connection: Connection, url: str) -> None:
     broken = connection.execute(text("PRAGMA foreign_key_check")).first()
     if broken is not None:
         raise StorageError(
-            f"{shown(url)}: rows of '{broken[0]}' refer to rows of '{broken[2]}' that are not there.",
+            f"{redact_url(url)}: rows of '{broken[0]}' refer to rows of '{broken[2]}' that are not there.",
             "Nothing was changed; the copy beside it is as it was too.",
         )

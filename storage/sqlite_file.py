@@ -11,12 +11,12 @@ from pathlib import Path
 
 from auditor.errors import StorageError
 
-PRIVATE = 0o600
-LOGS = ("-wal", "-journal", "-shm")
+PRIVATE_MODE = 0o600
+LOG_SUFFIXES = ("-wal", "-journal", "-shm")
 """What SQLite adds to a file's name for what is not in the file yet, and for an index of it."""
-OPEN_FILES = Path("/proc/self/fd")
+OPEN_FILES_FOLDER = Path("/proc/self/fd")
 """This process's open files on Linux, by which the new name of one that was moved can be found."""
-SHOWN_ANSWERS = 5
+MAX_LISTED_ANSWERS = 5
 
 
 def create_database_file(path: Path) -> None:
@@ -39,18 +39,18 @@ def create_private(path: Path) -> None:
         OSError: the folder cannot be written to.
     """
     try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE)
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_MODE)
     except FileExistsError:
         return
     os.close(handle)
-    path.chmod(PRIVATE)  # a process's umask may have taken the owner's permissions too
+    path.chmod(PRIVATE_MODE)  # a process's umask may have taken the owner's permissions too
 
 
-def permissions(path: Path) -> Iterator[tuple[Path, int]]:
+def list_permissions(path: Path) -> Iterator[tuple[Path, int]]:
     """The permissions of a database's files, of those that exist."""
     graph = path.with_name(f"{path.stem}.graph.db")
     for file in (path, graph):
-        for suffix in ("", *LOGS):
+        for suffix in ("", *LOG_SUFFIXES):
             with suppress(OSError):
                 name = file.with_name(f"{file.name}{suffix}")
                 yield name, stat.S_IMODE(name.stat().st_mode)
@@ -76,7 +76,7 @@ def connect_immutable(path: Path) -> sqlite3.Connection:
 
 def refuse_unread_log(path: Path) -> None:
     """Raise StorageError where a log with content lies beside a database that is read without it."""
-    for suffix in LOGS[:2]:
+    for suffix in LOG_SUFFIXES[:2]:
         log = path.with_name(f"{path.name}{suffix}")
         if log.exists() and log.stat().st_size > 0:
             message = f"{path} cannot be read: {log.name} beside it holds writes that are not in it yet, and the folder"
@@ -93,43 +93,43 @@ class WatchedFile:
     def __init__(self, path: Path) -> None:
         """Remember which file is at the path now."""
         self.path = path.absolute()
-        self._identity = _identity(self.path.stat())
+        self._identity = _file_identity(self.path.stat())
 
-    def check(self) -> None:
+    def require_unmoved(self) -> None:
         """Raise StorageError unless the same file is still at its path; one `stat`."""
-        if (error := self.loss()) is not None:
+        if (error := self.moved_error()) is not None:
             raise error
 
-    def loss(self, unsaved: Sequence[str] = ()) -> StorageError | None:
+    def moved_error(self, unsaved: Sequence[str] = ()) -> StorageError | None:
         """The error to report where the file is no longer at its path, else None.
 
         Args:
             unsaved: answers that may be lost with it, in words.
         """
         try:
-            if _identity(self.path.stat()) == self._identity:
+            if _file_identity(self.path.stat()) == self._identity:
                 return None
             event = "was replaced by another file"
         except OSError:
             event = "was deleted or moved"
-        now_at = self._new_path()
+        now_at = self._find_new_path()
         place = f"its data were at {self.path} and are now at {now_at}" if now_at else f"its data were at {self.path}"
         message = f"the database {self.path.name} {event} while it was in use: {place}."
         if now_at:
             how_to_fix = f"Move it back to {self.path}, then give the same command again."
         else:
             how_to_fix = "Put it back, or a copy of it, then give the same command again: what it lacks is asked again."
-        return StorageError(message + _may_be_lost(unsaved), how_to_fix)
+        return StorageError(message + _unsaved_warning(unsaved), how_to_fix)
 
-    def _new_path(self) -> str | None:
+    def _find_new_path(self) -> str | None:
         """Where a file that was moved is now; None where it was deleted, or the system does not tell."""
         try:
-            handles = list(OPEN_FILES.iterdir())
+            handles = list(OPEN_FILES_FOLDER.iterdir())
         except OSError:
             return None
         for handle in handles:
             try:
-                if _identity(handle.stat()) == self._identity:
+                if _file_identity(handle.stat()) == self._identity:
                     target = os.readlink(handle)
                     return target if os.path.exists(target) else None
             except OSError:  # closed meanwhile
@@ -137,13 +137,13 @@ class WatchedFile:
         return None
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
+def _file_identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _may_be_lost(unsaved: Sequence[str]) -> str:
+def _unsaved_warning(unsaved: Sequence[str]) -> str:
     if not unsaved:
         return ""
-    shown = ", ".join(unsaved[:SHOWN_ANSWERS])
-    more = f" and {len(unsaved) - SHOWN_ANSWERS} more" if len(unsaved) > SHOWN_ANSWERS else ""
+    shown = ", ".join(unsaved[:MAX_LISTED_ANSWERS])
+    more = f" and {len(unsaved) - MAX_LISTED_ANSWERS} more" if len(unsaved) > MAX_LISTED_ANSWERS else ""
     return f" These answers may not be on disk: {shown}{more}."

@@ -12,12 +12,12 @@ from sqlmodel import SQLModel
 from auditor.storage import tables
 from auditor.storage.database import Database, table_of
 
-Kind = Literal["integer", "number", "boolean", "text"]
+ColumnKind = Literal["integer", "number", "boolean", "text"]
 
-_ABOUT_THE_DATABASE = {
+_DATABASE_TABLE_DESCRIPTIONS = {
     "link": "the chain of hashes over all audits of the database",
 }
-BY_KEY = ("answer", "attempt")
+SHARED_TABLES = ("answer", "attempt")
 """Tables that audits share, of which the rows behind this one's are taken."""
 
 
@@ -25,40 +25,45 @@ class DumpColumn(NamedTuple):
     """One column and its type."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     nullable: bool
 
 
-class Dump(NamedTuple):
+class DumpTable(NamedTuple):
     """One table: its name, what it is, its columns in order."""
 
     name: str
-    about: str
+    description: str
     columns: tuple[DumpColumn, ...]
 
 
-def dumps() -> list[Dump]:
+def list_tables() -> list[DumpTable]:
     """All tables that an audit has rows in."""
-    return [Dump(name, inspect.getdoc(row) or "", _columns(table_of(row))) for name, row in _rows().items()]
+    return [
+        DumpTable(name, inspect.getdoc(row) or "", _table_columns(table_of(row)))
+        for name, row in _audit_row_classes().items()
+    ]
 
 
-def dump_rows(db: Database, audit_id: int, name: str, size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
+def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
     """The audit's rows of one table in order of its key, in batches of at most `size`."""
-    table = table_of(_rows()[name])
-    query = _query(table, audit_id).order_by(*table.primary_key)
+    table = table_of(_audit_row_classes()[table_name])
+    query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
-        for part in connection.execution_options(yield_per=size).execute(query).mappings().partitions(size):
+        for part in connection.execution_options(yield_per=batch_size).execute(query).mappings().partitions(batch_size):
             yield [dict(row) for row in part]
 
 
-def left_out() -> dict[str, str]:
+def list_excluded_tables() -> dict[str, str]:
     """Tables that belong to the database and not to one audit, and what they are."""
-    others = {name: row for name, row in _all().items() if name not in _rows()}
-    found = {name: _ABOUT_THE_DATABASE.get(name) or (inspect.getdoc(row) or "") for name, row in others.items()}
+    others = {name: row for name, row in _all_row_classes().items() if name not in _audit_row_classes()}
+    found = {
+        name: _DATABASE_TABLE_DESCRIPTIONS.get(name) or (inspect.getdoc(row) or "") for name, row in others.items()
+    }
     return found | {tables.VERSION_TABLE: "the revision that the database is at"}
 
 
-def _all() -> dict[str, type[SQLModel]]:
+def _all_row_classes() -> dict[str, type[SQLModel]]:
     return {
         str(row.__tablename__): row
         for row in vars(tables).values()
@@ -66,24 +71,26 @@ def _all() -> dict[str, type[SQLModel]]:
     }
 
 
-def _rows() -> dict[str, type[SQLModel]]:
+def _audit_row_classes() -> dict[str, type[SQLModel]]:
     """Those with rows of an audit: its own, and those that audits share by key."""
     return {
-        name: row for name, row in _all().items() if name == "audit" or name in BY_KEY or "audit_id" in table_of(row).c
+        name: row
+        for name, row in _all_row_classes().items()
+        if name == "audit" or name in SHARED_TABLES or "audit_id" in table_of(row).c
     }
 
 
-def _query(table: Table, audit_id: int) -> Select[Any]:
+def _audit_rows_query(table: Table, audit_id: int) -> Select[Any]:
     if table.name == "audit":
         return select(table).where(table.c.id == audit_id)
-    if table.name in BY_KEY:
-        return select(table).where(table.c.key.in_(union(*_keys(audit_id))))
+    if table.name in SHARED_TABLES:
+        return select(table).where(table.c.key.in_(union(*_call_key_queries(audit_id))))
     return select(table).where(table.c.audit_id == audit_id)
 
 
-def _keys(audit_id: int) -> Iterator[Select[Any]]:
+def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
     """Every column of the audit's own tables that holds keys of calls."""
-    for row in _rows().values():
+    for row in _audit_row_classes().values():
         c = table_of(row).c
         for column in c:
             is_key = column.name == "key" or column.name.endswith("_key") or column.name.startswith("key_")
@@ -91,13 +98,13 @@ def _keys(audit_id: int) -> Iterator[Select[Any]]:
                 yield select(column).where(c.audit_id == audit_id, column.is_not(None))
 
 
-def _columns(table: Table) -> tuple[DumpColumn, ...]:
-    return tuple(DumpColumn(c.name, _kind(c.type), bool(c.nullable)) for c in table.columns)
+def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
+    return tuple(DumpColumn(c.name, _column_kind(c.type), bool(c.nullable)) for c in table.columns)
 
 
-def _kind(type_: object) -> Kind:
-    if isinstance(type_, Boolean):
+def _column_kind(column_type: object) -> ColumnKind:
+    if isinstance(column_type, Boolean):
         return "boolean"
-    if isinstance(type_, Integer):
+    if isinstance(column_type, Integer):
         return "integer"
-    return "number" if isinstance(type_, Float) else "text"
+    return "number" if isinstance(column_type, Float) else "text"

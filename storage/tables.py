@@ -32,7 +32,7 @@ class AuditRow(SQLModel, table=True):
     environment: str = Field(sa_column=Column(Text))
 
 
-def _audit_key() -> Column[int]:
+def _audit_id_column() -> Column[int]:
     return Column(ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True)
 
 
@@ -40,7 +40,7 @@ class SurveyCellRow(SQLModel, table=True):
     """Ground truth as it was when the audit was planned."""
 
     __tablename__ = "survey_cell"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     position: int
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -57,7 +57,7 @@ class TaskItemRow(SQLModel, table=True):
     """One question of a task; `options` is a JSON list, `truth` the right answer where it is known."""
 
     __tablename__ = "task_item"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     id: str = Field(primary_key=True)
     position: int
     question: str = Field(sa_column=Column(Text, nullable=False))
@@ -127,7 +127,7 @@ class PayloadRow(SQLModel, table=True):
     data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
-class LimitRow(SQLModel, table=True):
+class LimitChangeRow(SQLModel, table=True):
     """A change of how many requests may be in flight for one account: when, and why."""
 
     __tablename__ = "limit_change"
@@ -171,7 +171,7 @@ class BatchRow(SQLModel, table=True):
     how: str | None = None
 
 
-class LinkRow(SQLModel, table=True):
+class ChainLinkRow(SQLModel, table=True):
     """One link of the chain of hashes over answers and ratings, in the order in which they were written."""
 
     __tablename__ = "link"
@@ -185,7 +185,7 @@ class TraceRow(SQLModel, table=True):
     """One sampled chain of thought, read."""
 
     __tablename__ = "trace"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -203,7 +203,7 @@ class ScoreRow(SQLModel, table=True):
     """A model's score on a cell by one method."""
 
     __tablename__ = "score"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -221,11 +221,11 @@ class ScoreRow(SQLModel, table=True):
     answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
-class ContrastRow(SQLModel, table=True):
+class SentencePairRow(SQLModel, table=True):
     """One comparison behind a log-probability score."""
 
     __tablename__ = "contrast"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -244,7 +244,7 @@ class VerdictRow(SQLModel, table=True):
 
     __tablename__ = "verdict"
     __table_args__ = (Index("ix_verdict_trace", "audit_id", "country", "topic", "model"),)
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
@@ -268,7 +268,7 @@ class ComparisonSetRow(SQLModel, table=True):
     """Items that are compared with each other; `text` is what judges are told of them."""
 
     __tablename__ = "comparison_set"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     context: str = Field(primary_key=True)
     position: int
     text: str = Field(sa_column=Column(Text, nullable=False))
@@ -280,7 +280,7 @@ class ComparisonItemRow(SQLModel, table=True):
     """One item of a set; `human` is people's score of it."""
 
     __tablename__ = "comparison_item"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     context: str = Field(primary_key=True)
     item: str = Field(primary_key=True)
     position: int
@@ -292,7 +292,7 @@ class ComparisonRow(SQLModel, table=True):
     """One judge's answer to one question that shows `item_a` first; `decision` is A, B or TIE."""
 
     __tablename__ = "comparison"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     judge: str = Field(primary_key=True)
     context: str = Field(primary_key=True)
     item_a: str = Field(primary_key=True)
@@ -311,7 +311,7 @@ class ClaimRow(SQLModel, table=True):
     """What one side of a conflict of kind `logic` says, in words; `model` is the side's name."""
 
     __tablename__ = "claim"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
@@ -322,7 +322,7 @@ class GuessRow(SQLModel, table=True):
     """What one judge takes a blinded trace to be about and by."""
 
     __tablename__ = "guess"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
@@ -342,7 +342,7 @@ class RestatementRow(SQLModel, table=True):
     """A trace in the words of a third model."""
 
     __tablename__ = "restatement"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -353,11 +353,11 @@ class RestatementRow(SQLModel, table=True):
     key: str | None = None
 
 
-class TrialRow(SQLModel, table=True):
+class AlteredTraceVerdictRow(SQLModel, table=True):
     """What one judge says of an altered trace."""
 
     __tablename__ = "trial"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     alteration: str = Field(primary_key=True)
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
@@ -373,7 +373,7 @@ class ContestRow(SQLModel, table=True):
     """Which of two traces one judge prefers when it sees both."""
 
     __tablename__ = "contest"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     judge: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -389,7 +389,7 @@ class ConflictRow(SQLModel, table=True):
     """Two models that differ on a cell, and how the judges voted."""
 
     __tablename__ = "conflict"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
     left: str = Field(primary_key=True)
@@ -444,17 +444,17 @@ class CallRow(SQLModel, table=True):
     """One call of a probe that keeps its answers elsewhere; `name` is who was asked. Here for what it cost."""
 
     __tablename__ = "call"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     name: str = Field(primary_key=True)
     purpose: str = Field(primary_key=True)
     key: str = Field(primary_key=True)
 
 
-class QuestionRow(SQLModel, table=True):
+class MoralQuestionRow(SQLModel, table=True):
     """A moral question; `topics` is a JSON list."""
 
     __tablename__ = "moral_question"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     id: str = Field(primary_key=True)
     position: int
     text: str = Field(sa_column=Column(Text, nullable=False))
@@ -463,11 +463,11 @@ class QuestionRow(SQLModel, table=True):
     language: str
 
 
-class WordingRow(SQLModel, table=True):
+class MoralWordingRow(SQLModel, table=True):
     """A wording of a question, or a candidate that was rejected: then `number` is NULL."""
 
     __tablename__ = "moral_wording"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     question: str = Field(primary_key=True)
     candidate: int = Field(primary_key=True)
     number: int | None = None
@@ -485,7 +485,7 @@ class MoralAnswerRow(SQLModel, table=True):
     """One answer to one wording, with its rule of thumb."""
 
     __tablename__ = "moral_answer"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     question: str = Field(primary_key=True)
     wording: int = Field(primary_key=True)
@@ -502,7 +502,7 @@ class QuestionScoreRow(SQLModel, table=True):
     """A model's consistency on a question, of one kind of text by one measure."""
 
     __tablename__ = "moral_score"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     question: str = Field(primary_key=True)
     text: str = Field(primary_key=True)
@@ -514,11 +514,11 @@ class QuestionScoreRow(SQLModel, table=True):
     lowest: float | None = None
 
 
-class NullRow(SQLModel, table=True):
+class NullScoreRow(SQLModel, table=True):
     """A model's mean score on answers that were shuffled between questions."""
 
     __tablename__ = "moral_null"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     model: str = Field(primary_key=True)
     kind: str = Field(primary_key=True)
     mean: float | None = None
@@ -533,7 +533,7 @@ class PairVerdictRow(SQLModel, table=True):
     """What a judge says of two answers of a model to one question."""
 
     __tablename__ = "moral_verdict"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     judge: str = Field(primary_key=True)
     purpose: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
@@ -550,7 +550,7 @@ class SemanticFactsRow(SQLModel, table=True):
     """How an audit's semantic scores were made, as JSON."""
 
     __tablename__ = "semantic_facts"
-    audit_id: int = Field(sa_column=_audit_key())
+    audit_id: int = Field(sa_column=_audit_id_column())
     facts: str = Field(sa_column=Column(Text, nullable=False))
 
 
@@ -580,5 +580,5 @@ class ServerText(TypeDecorator[str]):
 for _table in SQLModel.metadata.tables.values():
     for _column in _table.columns:
         if isinstance(_column.type, String | AutoString):
-            _plain = Text if isinstance(_column.type, Text) else String
-            _column.type = _plain().with_variant(ServerText(collation="C"), "postgresql")
+            _text_type = Text if isinstance(_column.type, Text) else String
+            _column.type = _text_type().with_variant(ServerText(collation="C"), "postgresql")

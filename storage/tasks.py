@@ -14,7 +14,7 @@ from auditor.storage.database import Database, table_of
 from auditor.storage.tables import TaskItemRow, TraceRow
 
 
-def facts_of(task: Task | None) -> dict[str, Any] | None:
+def task_metadata(task: Task | None) -> dict[str, Any] | None:
     """What an audit's row says of its task: all but the items; the digest tells whether they are others."""
     if task is None:
         return None
@@ -22,29 +22,29 @@ def facts_of(task: Task | None) -> dict[str, Any] | None:
     return facts | {"kind": task.kind.value, "range": list(task.range) if task.range else None}
 
 
-def task_of(db: Database, audit_id: int, facts: Mapping[str, Any] | None) -> Task | None:
+def load_audit_task(db: Database, audit_id: int, metadata: Mapping[str, Any] | None) -> Task | None:
     """The task with its items; None for an audit of a survey."""
-    if facts is None:
+    if metadata is None:
         return None
     table = table_of(TaskItemRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
     with db.read() as connection:
-        items = [_item(row) for row in connection.execute(query).mappings()]
-    kind, between = AnswerKind(facts["kind"]), facts["range"]
-    given = {**facts, "kind": kind, "range": tuple(between) if between else None}
+        items = [_parse_item(row) for row in connection.execute(query).mappings()]
+    kind, between = AnswerKind(metadata["kind"]), metadata["range"]
+    given = {**metadata, "kind": kind, "range": tuple(between) if between else None}
     return Task(**given, items={item.id: item for item in items})
 
 
-def item(db: Database, audit_id: int, name: str) -> TaskItem | None:
+def load_item(db: Database, audit_id: int, item_id: str) -> TaskItem | None:
     """One item; None where the audit has none of that id."""
     table = table_of(TaskItemRow)
-    query = select(table).where(table.c.audit_id == audit_id, table.c.id == name)
+    query = select(table).where(table.c.audit_id == audit_id, table.c.id == item_id)
     with db.read() as connection:
         row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else _item(row)
+    return None if row is None else _parse_item(row)
 
 
-def answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str]:
+def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str]:
     """Every answer that could be read, by model, item and sample; no text is."""
     c = table_of(TraceRow).c
     query = select(c.model, c.country, c.topic, c.sample, c.answer).where(c.audit_id == audit_id)
@@ -73,6 +73,6 @@ def save_items(connection: Connection, audit_id: int, task: Task | None) -> None
         connection.execute(insert(table), rows)
 
 
-def _item(row: RowMapping) -> TaskItem:
+def _parse_item(row: RowMapping) -> TaskItem:
     options = tuple(json.loads(row["options"]))
     return TaskItem(row["id"], row["question"], row["context"], options, row["truth"])

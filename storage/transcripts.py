@@ -12,12 +12,12 @@ from sqlalchemy import RowMapping, select
 
 from auditor.domain import Message, total_cost
 from auditor.storage.database import Database, table_of
-from auditor.storage.ledger import CHUNK
+from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.tables import AnswerRow, AttemptRow
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class CallTranscript:
     """One call that went out. Without an answer there are no messages: what was asked is recorded with the answer.
 
     Attributes:
@@ -41,24 +41,26 @@ class Exchange:
     error: str | None = None
 
 
-def exchanges(db: Database, keys: Iterable[str]) -> dict[str, Exchange]:
+def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscript]:
     """What is recorded of the calls with these keys; a call that never went out is missing."""
-    found: dict[str, Exchange] = {}
+    found: dict[str, CallTranscript] = {}
     remaining = iter(keys)
     answers, attempts = table_of(AnswerRow), table_of(AttemptRow)
     with db.read() as connection:
-        while chunk := list(islice(remaining, CHUNK)):
+        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
             tried: defaultdict[str, list[RowMapping]] = defaultdict(list)
             query = select(attempts).where(attempts.c.key.in_(chunk)).order_by(attempts.c.key, attempts.c.id)
             for row in connection.execute(query).mappings():
                 tried[row["key"]].append(row)
             rows = connection.execute(select(answers).where(answers.c.key.in_(chunk))).mappings()
             said = {row["key"]: row for row in rows}
-            found.update((key, _exchange(said.get(key), tried[key])) for key in chunk if key in said or key in tried)
+            found.update(
+                (key, _build_transcript(said.get(key), tried[key])) for key in chunk if key in said or key in tried
+            )
     return found
 
 
-def _exchange(answer: RowMapping | None, attempts: list[RowMapping]) -> Exchange:
+def _build_transcript(answer: RowMapping | None, attempts: list[RowMapping]) -> CallTranscript:
     last = attempts[-1] if attempts else None
     tried = {
         "attempts": len(attempts),
@@ -67,9 +69,9 @@ def _exchange(answer: RowMapping | None, attempts: list[RowMapping]) -> Exchange
         "error": (answer["error"] if answer else None) or (last["error"] if last else None),
     }
     if answer is None:
-        return Exchange(**tried)
+        return CallTranscript(**tried)
     messages = tuple(Message(m["role"], m["content"]) for m in json.loads(answer["request"])["messages"])
     same = ("text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens")
     charged = [a["cost_usd"] for a in attempts if a["estimated"] is not None]
     cost = total_cost(charged) if charged else answer["cost_usd"]
-    return Exchange(messages=messages, cost_usd=cost, **{name: answer[name] for name in same}, **tried)
+    return CallTranscript(messages=messages, cost_usd=cost, **{name: answer[name] for name in same}, **tried)

@@ -22,10 +22,10 @@ from auditor.storage.sqlite_file import WatchedFile
 T = TypeVar("T")
 Job = Callable[[Connection], T]
 
-MAX_GROUP = 200
+MAX_JOBS_PER_TRANSACTION = 200
 
 
-class Joined(ABC):
+class GroupedJob(ABC):
     """A job that is done together with the others of its kind in a transaction, which costs less than one by one."""
 
     @property
@@ -35,36 +35,36 @@ class Joined(ABC):
 
     def __call__(self, connection: Connection) -> None:
         """Do it alone."""
-        self.together(connection, [self])
+        self.run_group(connection, [self])
 
     @classmethod
     @abstractmethod
-    def together(cls, connection: Connection, jobs: Sequence[Any]) -> None:
+    def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> None:
         """Do all of them, as if one after another."""
 
 
-class _Queued(NamedTuple):
+class _QueuedJob(NamedTuple):
     """A job, and who waits for it: a thread, or a task of an event loop."""
 
     job: Job[Any]
-    waiting: Future[Any] | asyncio.Future[Any]
+    future: Future[Any] | asyncio.Future[Any]
 
 
-class _Ended(NamedTuple):
+class _FinishedJob(NamedTuple):
     """What a job that was queued came to."""
 
-    waiting: Future[Any] | asyncio.Future[Any]
+    future: Future[Any] | asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
 
-    def tell(self) -> None:
+    def resolve(self) -> None:
         """Resolve the future, unless whoever waited gave up."""
-        if self.waiting.done():
+        if self.future.done():
             return
         if self.error is None:
-            self.waiting.set_result(self.result)
+            self.future.set_result(self.result)
         else:
-            self.waiting.set_exception(self.error)
+            self.future.set_exception(self.error)
 
 
 class Writer:
@@ -87,7 +87,7 @@ class Writer:
         """
         self._engine = engine
         self._file = file
-        self._jobs: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_QueuedJob | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="auditor-writer", daemon=True)
@@ -97,20 +97,20 @@ class Writer:
         """Queue a job; its future holds what the job returned, or what it raised."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # who stops waiting for a job does not undo it
-        self._put(_Queued(job, future))
+        self._put(_QueuedJob(job, future))
         return future
 
     async def write(self, job: Job[T]) -> T:
         """Queue a job and wait until it is durable; who stops waiting does not undo it."""
         waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Queued(job, waiting))
+        self._put(_QueuedJob(job, waiting))
         return await waiting
 
-    def _put(self, item: _Queued) -> None:
+    def _put(self, queued_job: _QueuedJob) -> None:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the database is closed")
-            self._jobs.put(item)
+            self._jobs.put(queued_job)
 
     def close(self) -> None:
         """Commit what is queued, then stop."""
@@ -123,7 +123,7 @@ class Writer:
     def _run(self) -> None:
         while (first := self._jobs.get()) is not None:
             group = [first]
-            while len(group) < MAX_GROUP and not self._jobs.empty():
+            while len(group) < MAX_JOBS_PER_TRANSACTION and not self._jobs.empty():
                 item = self._jobs.get()
                 if item is None:
                     self._commit(group)
@@ -131,37 +131,37 @@ class Writer:
                 group.append(item)
             self._commit(group)
 
-    def _commit(self, group: list[_Queued]) -> None:
+    def _commit(self, group: list[_QueuedJob]) -> None:
         try:
             with self._engine.begin() as connection:
-                results = _results(connection, [item.job for item in group])
+                results = _run_jobs(connection, [item.job for item in group])
                 failpoint("before_commit")
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
-            if self._fail_if_lost(group):
+            if self._fail_if_file_moved(group):
                 return
-            if len(group) == 1 or _is_cut(error):
+            if len(group) == 1 or _is_disconnected(error):
                 reported = _as_storage_error(self._engine, error)
-                _tell(_Ended(item.waiting, error=reported) for item in group)
+                _resolve_futures(_FinishedJob(item.future, error=reported) for item in group)
                 return
             for item in group:
                 self._commit([item])
             return
-        if not self._fail_if_lost(group):
-            _tell(_Ended(item.waiting, result) for item, result in zip(group, results, strict=True))
+        if not self._fail_if_file_moved(group):
+            _resolve_futures(_FinishedJob(item.future, result) for item, result in zip(group, results, strict=True))
 
-    def _fail_if_lost(self, group: list[_Queued]) -> bool:
+    def _fail_if_file_moved(self, group: list[_QueuedJob]) -> bool:
         """Fail a group and all that is queued if the database's file is gone from its path; returns whether it is."""
-        if self._file is None or (error := self._file.loss()) is None:
+        if self._file is None or (error := self._file.moved_error()) is None:
             return False
-        self._empty_log()
+        self._truncate_log()
         group = group + self._take_queued()
-        labels = [item.job.label for item in group if isinstance(item.job, Joined)]
-        error = self._file.loss([label for label in labels if label is not None]) or error
-        _tell(_Ended(item.waiting, error=error) for item in group)
+        labels = [item.job.label for item in group if isinstance(item.job, GroupedJob)]
+        error = self._file.moved_error([label for label in labels if label is not None]) or error
+        _resolve_futures(_FinishedJob(item.future, error=error) for item in group)
         return True
 
-    def _empty_log(self) -> None:
+    def _truncate_log(self) -> None:
         """Move the write-ahead log's content into the file, wherever that is now, as far as nobody reads it.
 
         On closing, SQLite does so only for a file in its place. Left beside the path, the log would be applied to
@@ -175,7 +175,7 @@ class Writer:
             finally:
                 connection.close()
 
-    def _take_queued(self) -> list[_Queued]:
+    def _take_queued(self) -> list[_QueuedJob]:
         taken = []
         while not self._jobs.empty():
             if (item := self._jobs.get()) is None:  # the end, for `_run` to see
@@ -185,53 +185,53 @@ class Writer:
         return taken
 
 
-def _tell(ended: Iterable[_Ended]) -> None:
+def _resolve_futures(finished_jobs: Iterable[_FinishedJob]) -> None:
     """Tell all who wait, each event loop in one go: waking it for every job would hand the interpreter to and fro."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Ended]] = {}
-    for one in ended:
-        if isinstance(one.waiting, Future):
-            one.tell()
+    by_loop: dict[asyncio.AbstractEventLoop, list[_FinishedJob]] = {}
+    for one in finished_jobs:
+        if isinstance(one.future, Future):
+            one.resolve()
         else:
-            by_loop.setdefault(one.waiting.get_loop(), []).append(one)
+            by_loop.setdefault(one.future.get_loop(), []).append(one)
     for loop, theirs in by_loop.items():
         with suppress(RuntimeError):  # a loop that is closed: nobody waits any more
-            loop.call_soon_threadsafe(_tell_all, theirs)
+            loop.call_soon_threadsafe(_resolve_all, theirs)
 
 
-def _tell_all(ended: list[_Ended]) -> None:
-    for one in ended:
-        one.tell()
+def _resolve_all(finished_jobs: list[_FinishedJob]) -> None:
+    for one in finished_jobs:
+        one.resolve()
 
 
-FORBIDDEN = "42501"
+INSUFFICIENT_PRIVILEGE = "42501"
 """PostgreSQL's code for what a role may not do."""
-CONTENT_CODES = ("22", "54")
+UNSTORABLE_SQLSTATES = ("22", "54")
 """PostgreSQL's classes of codes for values that it cannot hold: data exceptions, and limits of a row or an index."""
-CONTENT_WORDS = ("binding parameter", "cannot adapt type")
+UNSTORABLE_MESSAGES = ("binding parameter", "cannot adapt type")
 """What SQLite's and PostgreSQL's drivers say of a value of a type that they do not know."""
 
 
-def _results(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
+def _run_jobs(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     """What each job returns: the others in their order, then those that are done together."""
-    results = [None if isinstance(job, Joined) else job(connection) for job in jobs]
-    kinds: dict[type[Joined], list[Joined]] = {}
+    results = [None if isinstance(job, GroupedJob) else job(connection) for job in jobs]
+    kinds: dict[type[GroupedJob], list[GroupedJob]] = {}
     for job in jobs:
-        if isinstance(job, Joined):
+        if isinstance(job, GroupedJob):
             kinds.setdefault(type(job), []).append(job)
     for kind, joined in kinds.items():
-        kind.together(connection, joined)
+        kind.run_group(connection, joined)
     return results
 
 
 def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
     """The error as whoever submitted the job gets it."""
-    if reason := _unstorable(error):
+    if reason := _unstorable_reason(error):
         how_to_fix = "Correct it where it comes from, then give the same command again."
-        return UnstorableError(f"the database {_name(engine)} cannot hold a value: {reason}.", how_to_fix)
-    return unusable(engine, error) if _is_of_the_database(error) else error
+        return UnstorableError(f"the database {_database_name(engine)} cannot hold a value: {reason}.", how_to_fix)
+    return database_error(engine, error) if _is_database_failure(error) else error
 
 
-def _unstorable(error: BaseException) -> str | None:
+def _unstorable_reason(error: BaseException) -> str | None:
     """Why a row's own values are refused, where the next row may be stored; None for any other error."""
     if isinstance(error, UnicodeEncodeError):
         return f"a text has U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
@@ -240,30 +240,30 @@ def _unstorable(error: BaseException) -> str | None:
     if not isinstance(error, DBAPIError):
         return None
     reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
-    is_refused = isinstance(error, DataError) or (_code(error) or "").startswith(CONTENT_CODES)
-    return reason if is_refused or any(words in reason for words in CONTENT_WORDS) else None
+    is_refused = isinstance(error, DataError) or (_sqlstate(error) or "").startswith(UNSTORABLE_SQLSTATES)
+    return reason if is_refused or any(words in reason for words in UNSTORABLE_MESSAGES) else None
 
 
-def _is_of_the_database(error: BaseException) -> TypeGuard[DBAPIError]:
+def _is_database_failure(error: BaseException) -> TypeGuard[DBAPIError]:
     """Whether the database itself failed or refused, and not what was asked of it; a damaged file is the bare class."""
-    is_refused = isinstance(error, DBAPIError) and _code(error) == FORBIDDEN
+    is_refused = isinstance(error, DBAPIError) and _sqlstate(error) == INSUFFICIENT_PRIVILEGE
     return is_refused or isinstance(error, OperationalError) or type(error) is DatabaseError
 
 
-def _is_cut(error: BaseException) -> bool:
+def _is_disconnected(error: BaseException) -> bool:
     """Whether the connection to a server broke: what was written then is not known, so nothing is written again."""
     return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
-def _code(error: DBAPIError) -> str | None:
+def _sqlstate(error: DBAPIError) -> str | None:
     return getattr(error.orig, "sqlstate", None)
 
 
-def unusable(engine: Engine, error: DBAPIError) -> StorageError:
+def database_error(engine: Engine, error: DBAPIError) -> StorageError:
     """What a database says when it can be read or written no more, and how to go on."""
     said = " ".join(str(error.orig).split())
-    where = _name(engine)
-    if _code(error) == FORBIDDEN:
+    where = _database_name(engine)
+    if _sqlstate(error) == INSUFFICIENT_PRIVILEGE:
         mend = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
         return NotAllowedError(
             f"the user '{engine.url.username}' may not do this in the database {where}: {said}.", mend
@@ -279,5 +279,5 @@ def unusable(engine: Engine, error: DBAPIError) -> StorageError:
     return StorageError(f"the database {where} cannot be used: {said}.", mend)
 
 
-def _name(engine: Engine) -> str:
+def _database_name(engine: Engine) -> str:
     return engine.url.database or engine.url.render_as_string()

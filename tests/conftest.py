@@ -15,7 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from auditor.__main__ import UNEXPECTED, unexpected
+from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, unhandled_errors
 from auditor.redaction import Redactor
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer
@@ -50,26 +50,26 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_waiting_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scripted server needs no time to recover."""
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
 
 
 @pytest.fixture
 def unexpected_errors() -> Iterator[list[BaseException]]:
     """What the last-resort handler reported, for tests of the handler itself; it fails no test that takes this."""
-    unexpected.clear()
-    yield unexpected
-    unexpected.clear()
+    unhandled_errors.clear()
+    yield unhandled_errors
+    unhandled_errors.clear()
 
 
 @pytest.fixture(autouse=True)
 def no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
     """A command that ends in the last-resort handler fails its test, whatever the test looks at."""
     yield
-    if "unexpected_errors" in request.fixturenames or not unexpected:
+    if "unexpected_errors" in request.fixturenames or not unhandled_errors:
         return
-    error = unexpected[0]
-    unexpected.clear()
-    pytest.fail(f"{UNEXPECTED}: {''.join(traceback.format_exception(error))}")
+    error = unhandled_errors[0]
+    unhandled_errors.clear()
+    pytest.fail(f"{UNEXPECTED_ERROR_PREFIX}: {''.join(traceback.format_exception(error))}")
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import MAE, PEARSON, Interval
+from auditor.metrics.bootstrap import MAE, PEARSON, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
-from auditor.metrics.max_gap import WidestGap, widest_gap
+from auditor.metrics.max_gap import MaxGapEstimate, widest_gap
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class World:
         total: Floats = np.sum([np.broadcast_to(s * self._rng.normal(size=z), (n, m)) for s, z in parts], axis=0)
         return total.ravel()
 
-    def jackknife(self) -> dict[str, Interval]:
+    def jackknife(self) -> dict[str, TwoWayEstimate]:
         """The intervals that reports give, by the names of TRUE."""
         at = (self.countries, self.topics)
         return {
@@ -52,7 +52,7 @@ class World:
             "widest": self._less_its_truth(widest_gap(MAE, self.uneven, self.truth, *at, self.regions)),
         }
 
-    def _less_its_truth(self, found: WidestGap) -> Interval:
+    def _less_its_truth(self, found: MaxGapEstimate) -> TwoWayEstimate:
         """The interval less the true gap of the two regions that were picked."""
         halves = [bool(self.group[self.regions == name].all()) for name in (found.low_group, found.high_group)]
         true, gap = (halves[0] - halves[1]) * MEAN_ERROR / 2, found.interval

@@ -11,9 +11,9 @@ from typing import Any
 from unittest import mock
 
 from auditor.config import AuditConfig
-from auditor.experiments.consistency import accuracy_trial, rule_trial, temperature_trial
-from auditor.experiments.judge_tests import run_experiment
-from auditor.logic.ranking import RankingWanted, rank_items
+from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
+from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from tests.audits import config
 from tests.comparing import scripted
@@ -133,8 +133,8 @@ def survey(storage: str, _: Path) -> None:
     changes = {"system": "You are terse.", "params": {"top_p": 0.9}, "temperature": 0.3}
     models = [m.model_copy(update=changes) if m.name == "model-b" else m for m in audit.models]
     run_audit(audit.model_copy(update={"models": models}), storage=storage)
-    run_experiment("scripted", "planted", 1, storage=storage)
-    run_experiment("scripted", "bias", 1, storage=storage)
+    run_judge_experiment("scripted", "planted", 1, storage=storage)
+    run_judge_experiment("scripted", "bias", 1, storage=storage)
 
 
 def survey_as_text(storage: str, folder: Path) -> None:
@@ -199,7 +199,7 @@ def logic(storage: str, _: Path) -> None:
     """Comparisons of topics: repeated, reworded and negated, then ranked."""
     probe = {"samples": 1, "sampled_pairs": 1, "paraphrases": 2}
     audit = config(URL, 1, survey=CELLS, judges=[], probes={"logic": probe})
-    rank_items(audit, RankingWanted(calibrated=True), storage=storage)
+    rank_items(audit, RankingOptions(calibrated=True), storage=storage)
     run_audit(audit, storage=storage)
 
 
@@ -212,7 +212,7 @@ def logic_with_reasons(storage: str, _: Path) -> None:
 def logic_of_letters(storage: str, _: Path) -> None:
     """Comparisons by the probabilities of two letters, also as a ranking asks for them."""
     audit = config(URL, 1, survey=CELLS, judges=[], probes={"logic": {"samples": 0, "answer": "probability"}})
-    rank_items(audit, RankingWanted(beam=2), storage=storage)
+    rank_items(audit, RankingOptions(beam=2), storage=storage)
     run_audit(audit, storage=storage)
 
 
@@ -234,18 +234,18 @@ def semantic(storage: str, folder: Path) -> None:
     judged = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
     asked = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
     run_audit(_moral(**asked, **judged), storage=storage)
-    temperature_trial("scripted", [0.0, 1.0], storage=storage)
-    rule_trial("scripted", storage=storage)
+    run_temperature_experiment("scripted", [0.0, 1.0], storage=storage)
+    run_rule_experiment("scripted", storage=storage)
     facts = folder / "facts.csv"
     rows = [f"1,Is water wet?,no|yes,yes,{wording}" for wording in ("Is it wet?", "Is water a wet thing?")]
     facts.write_text("\n".join(["question_id,question,choices,correct,paraphrase", *rows]))
-    accuracy_trial("scripted", facts, storage=storage)
+    run_accuracy_experiment("scripted", facts, storage=storage)
 
 
 def semantic_as_text(storage: str, _: Path) -> None:
     """Moral questions that are answered in plain words."""
     run_audit(_moral(mode="text"), storage=storage)
-    rule_trial("scripted", storage=storage)
+    run_rule_experiment("scripted", storage=storage)
 
 
 def _task(storage: str, folder: Path, kind: str, mode: str, models: int = 1, **changes: Any) -> None:

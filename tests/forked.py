@@ -16,7 +16,7 @@ from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 
 from auditor import bootstrap
-from auditor.__main__ import UNEXPECTED, main
+from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
@@ -65,7 +65,7 @@ class Running:
             raise TimeoutExpired(self.args, timeout or 0.0)
         out, err = ((Path(self._streams.name) / name).read_text(encoding="utf-8") for name in STREAMS)
         self._streams.cleanup()
-        assert UNEXPECTED not in err, err
+        assert UNEXPECTED_ERROR_PREFIX not in err, err
         return out, err
 
 
@@ -79,7 +79,7 @@ def _run(words: list[str], folder: str, environment: dict[str, str], largest_fil
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    bootstrap.prepare()  # what does so on first use was imported before the fork
+    bootstrap.prepare_environment()  # what does so on first use was imported before the fork
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     for number, name in enumerate(STREAMS, 1):
         os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT), number)

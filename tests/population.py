@@ -91,7 +91,7 @@ def populate(
     names = NAMES[:models]
     survey = _survey(rng, COUNTRIES[:countries], TOPICS[:topics])
     config = _config(name, names, samples, seed)
-    audit = audits.save(
+    audit = audits.save_audit(
         db,
         name=name,
         config=canonical_json(config.model_dump(mode="json")),
@@ -114,8 +114,8 @@ def populate(
     results.replace_conflicts(db, audit.id, conflicts)
     for rating in _ratings(conflicts):
         results.add_rating(db, audit.id, rating)
-    audits.set_stage(db, audit.id, audits.DONE)
-    return audits.get(db, name)
+    audits.set_stage(db, audit.id, audits.FINISHED)
+    return audits.get_audit(db, name)
 
 
 def _config(name: str, names: Sequence[str], samples: int, seed: int) -> AuditConfig:
@@ -319,8 +319,8 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
 
 def _record(db: Database, answered: Sequence[tuple[Call, Answer]]) -> None:
     """As `ledger.record` does, but in one transaction with two statements."""
-    attempts = [ledger._attempt_values(call, attempt) for call, answer in answered for attempt in answer.attempts]
-    answers = [ledger._answer_values(call, answer) for call, answer in answered if answer.outcome.is_answer]
+    attempts = [ledger._attempt_columns(call, attempt) for call, answer in answered for attempt in answer.attempts]
+    answers = [ledger._answer_columns(call, answer) for call, answer in answered if answer.outcome.is_answer]
 
     def job(connection: Connection) -> None:
         insert_new(connection, AttemptRow, attempts)

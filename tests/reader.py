@@ -128,8 +128,8 @@ def furnish(folder: Path, url: str) -> None:
 def _decide(name: str) -> None:
     """Decide most of an audit's conflicts, without having seen whose they are."""
     with open_database("sqlite:///auditor.db", create=False) as db:
-        audit = audits.get(db, name)
-        for number, c in enumerate(results.conflicts(db, audit.id)):
+        audit = audits.get_audit(db, name)
+        for number, c in enumerate(results.load_conflicts(db, audit.id)):
             if number % 5 == 0:
                 continue
             decision = Decision.LEFT if _draw(*c.cell, c.left) > 0 else Decision.RIGHT

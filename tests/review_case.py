@@ -85,8 +85,8 @@ def review_case(
     results.save_verdicts(db, audit.id, verdicts)
     results.save_scores(db, audit.id, scores)
     results.replace_conflicts(db, audit.id, found)
-    audits.set_stage(db, audit.id, audits.DONE)
-    return audits.get(db, name)
+    audits.set_stage(db, audit.id, audits.FINISHED)
+    return audits.get_audit(db, name)
 
 
 def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int) -> Audit:
@@ -105,7 +105,7 @@ def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int) -> Audi
         cells=tuple(SurveyCell(cell, round(0.4 - 0.05 * i, 2), n=1200) for i, cell in enumerate(cells)),
     )
     config_json = canonical_json(config.model_dump(mode="json"))
-    return audits.save(db, name=name, config=config_json, config_hash=config.hash, survey=survey, environment={})
+    return audits.save_audit(db, name=name, config=config_json, config_hash=config.hash, survey=survey, environment={})
 
 
 def _text(cell: Cell, centre: float, *, hostile: bool) -> str:

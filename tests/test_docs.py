@@ -23,11 +23,11 @@ def blocks(language: str) -> list[str]:
 def test_the_graph_in_the_readme_is_the_graph() -> None:
     from auditor import bootstrap
 
-    bootstrap.prepare()
-    from auditor.agents.graph import mermaid
+    bootstrap.prepare_environment()
+    from auditor.agents.graph import draw_mermaid
 
     [shown] = blocks("mermaid")
-    assert shown.strip() == mermaid().strip(), "run `auditor graph` and paste it into README.md"
+    assert shown.strip() == draw_mermaid().strip(), "run `auditor graph` and paste it into README.md"
 
 
 def test_the_config_in_the_readme_loads() -> None:
@@ -56,10 +56,10 @@ def test_the_two_commands_are_on_the_first_screen() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_every_example_loads(path: Path) -> None:
-    from auditor.run import planned_cells, planned_survey
+    from auditor.run import load_planned_survey, planned_cells
 
     config = load_config(path)
-    assert planned_cells(planned_survey(config)) or config.survey is None
+    assert planned_cells(load_planned_survey(config)) or config.survey is None
 
 
 def test_the_starter_is_an_example_too() -> None:
@@ -85,19 +85,21 @@ def test_ci_runs_the_readmes_test_command() -> None:
 
 
 def test_the_review_page_has_every_key_as_it_is_set() -> None:
-    from auditor.tui.actions import markdown
+    from auditor.tui.actions import render_key_tables
 
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
-    assert markdown().strip() in page, "put what `python -m auditor.tui.actions` prints at the end of docs/review.md"
+    assert render_key_tables().strip() in page, (
+        "put what `python -m auditor.tui.actions` prints at the end of docs/review.md"
+    )
 
 
 def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
-    from auditor.tui.settings import load_settings
+    from auditor.tui.settings import load_review_settings
 
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
     [shown] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     (tmp_path / "review.toml").write_text(shown, encoding="utf-8")
-    settings = load_settings(tmp_path)
+    settings = load_review_settings(tmp_path)
     assert settings.keys == {"conflict.left": "h", "conflict.history": "H"}
     assert settings.filters == {"wide": "gap:>1 is:todo"}
 

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from auditor.cli.surveys import app
 from auditor.config import AuditConfig
-from auditor.surveys import builtin_mappings, groupings, load_mapping
+from auditor.surveys import builtin_groupings, builtin_mappings, load_mapping
 
 TEXT = (Path(__file__).parent.parent / "docs" / "surveys.md").read_text(encoding="utf-8")
 BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name": "m", "model": "openai/gpt-4o"}]}
@@ -39,5 +39,5 @@ def test_commands_mappings_and_groupings_are_there() -> None:
     shown = re.findall(r"auditor surveys (\w+)", TEXT)
     assert set(shown) <= set(known)
     assert len(shown) >= 5
-    for name in (*builtin_mappings(), *groupings()):
+    for name in (*builtin_mappings(), *builtin_groupings()):
         assert f"`{name}`" in TEXT, name

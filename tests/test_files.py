@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from auditor.atomic_files import make_folder, write_whole, writing
+from auditor.atomic_files import make_folder, report_write_errors, write_atomically
 from auditor.errors import AuditorError, UsageError
 
 
 def test_written_whole(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
-    write_whole("neu ✓\n", path)
+    write_atomically("neu ✓\n", path)
     assert path.read_bytes() == "neu ✓\n".encode()
     assert os.listdir(tmp_path) == ["report.html"]
 
@@ -25,7 +25,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
     with pytest.raises(UnicodeEncodeError):
-        write_whole("half \ud800", path)
+        write_atomically("half \ud800", path)
     assert path.read_text(encoding="utf-8") == "old"
     assert os.listdir(tmp_path) == ["report.html"]
 
@@ -33,32 +33,32 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 def test_the_file_can_be_read_as_others_are(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.touch()
-    write_whole("x", tmp_path / "report.md")
+    write_atomically("x", tmp_path / "report.md")
     assert stat.S_IMODE((tmp_path / "report.md").stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
 
 
 @pytest.mark.parametrize("name", ["missing/report.html", ""])
 def test_a_path_that_cannot_be_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be written|a folder"):
-        write_whole("x", tmp_path / name)
+        write_atomically("x", tmp_path / name)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_an_error_of_a_full_disk_is_said_with_what_to_do(tmp_path: Path, number: int) -> None:
-    with pytest.raises(AuditorError, match="Make room there") as caught, writing(tmp_path / "a.parquet"):
+    with pytest.raises(AuditorError, match="Make room there") as caught, report_write_errors(tmp_path / "a.parquet"):
         raise OSError(number, "a library's own words")
     assert caught.value.message == f"{tmp_path / 'a.parquet'}: cannot be written: {os.strerror(number)}."
     assert caught.value.exit_code == 1
 
 
 def test_a_reader_who_left_is_no_error_of_writing() -> None:
-    with pytest.raises(BrokenPipeError), writing("standard output"):
+    with pytest.raises(BrokenPipeError), report_write_errors("standard output"):
         raise BrokenPipeError
 
 
 def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 252 + ".md")
-    write_whole("x", path)
+    write_atomically("x", path)
     assert path.read_text(encoding="utf-8") == "x"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import SurveyError
-from auditor.input_files import MAX_DEPTH, decode, parse_json, parse_toml, read_text, require_file
+from auditor.input_files import MAX_DEPTH, decode_utf8, parse_json, parse_toml, read_text, require_file
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_toml_that_is_odd(text: str, message: str) -> None:
         with pytest.raises(SurveyError, match="F: ") as caught:
             parse_toml(text, "F", SurveyError)
         assert message in caught.value.message
-        assert caught.value.mend
+        assert caught.value.how_to_fix
     else:
         assert parse_toml(text, "F", SurveyError)
     assert time.process_time() - start < 5
@@ -73,7 +73,7 @@ def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
         (b"a\n\0", "line 2 has a NUL"),
     ):
         with pytest.raises(SurveyError, match=message):
-            decode(data, "F", SurveyError)
+            decode_utf8(data, "F", SurveyError)
 
 
 def test_a_file_that_may_not_be_looked_at(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor import __main__ as program
-from auditor.__main__ import UNEXPECTED
+from auditor.__main__ import UNEXPECTED_ERROR_PREFIX
 from auditor.errors import SurveyError
 from tests.commands import auditor
 
@@ -64,7 +64,7 @@ def test_the_last_resort_is_one_line_and_a_mark(
     assert done.returncode == 1
     assert done.stdout == ""
     line = done.stderr.lstrip("\n")  # one that the command-line library writes after the end of the input
-    assert line.startswith(f"{UNEXPECTED}: {name}")
+    assert line.startswith(f"{UNEXPECTED_ERROR_PREFIX}: {name}")
     assert words in done.stderr
     assert "How to fix: Run it again with --debug" in done.stderr
     assert line.count("\n") == 1
@@ -81,7 +81,7 @@ def test_the_traceback_is_written_where_it_is_asked_for(
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "\x1b" not in done.stderr
-    assert UNEXPECTED in done.stderr
+    assert UNEXPECTED_ERROR_PREFIX in done.stderr
     assert len(unexpected_errors) == 1
 
 
@@ -107,7 +107,7 @@ def test_what_is_expected_is_no_last_resort(
     raising(monkeypatch, error)
     done = auditor(*COMMAND)
     assert (done.returncode, done.stderr) == (code, line)
-    assert program.unexpected == []
+    assert program.unhandled_errors == []
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
         "full": "1",
     }
     assert "No space left on device" in done.stderr
-    for word in ("Traceback", "Exception ignored", UNEXPECTED):
+    for word in ("Traceback", "Exception ignored", UNEXPECTED_ERROR_PREFIX):
         assert word not in done.stderr
 
 

@@ -19,7 +19,7 @@ from auditor.redaction import (
     known_secrets,
     redact,
     redact_bytes,
-    remember,
+    register_secrets,
 )
 from tests.encodings import encodings, traces_of
 
@@ -38,17 +38,17 @@ TYPICAL = [
 def test_a_secret_is_found_in_every_encoding(name: str) -> None:
     code = encodings(SECRET)[name]
     for text in (code, f"the key {code} is wrong", json.dumps({"error": code}), json.dumps(json.dumps([code]))):
-        redacted = Redactor([*TYPICAL, SECRET]).text(text)
+        redacted = Redactor([*TYPICAL, SECRET]).redact_text(text)
         assert REPLACEMENT in redacted
         assert not [part for part in traces_of(SECRET) if part in redacted.encode()]
-        assert Redactor([SECRET]).data(text.encode()).decode() == redacted
+        assert Redactor([SECRET]).redact_bytes(text.encode()).decode() == redacted
 
 
 @pytest.mark.parametrize("wide", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
 def test_a_secret_is_found_in_a_body_of_wide_characters(wide: str, before: str) -> None:
     body = f'{before}{{"error": "the key {SECRET} is wrong"}}'.encode(wide)
-    redacted = Redactor([*TYPICAL, SECRET]).data(body)
+    redacted = Redactor([*TYPICAL, SECRET]).redact_bytes(body)
     assert REPLACEMENT.encode() in redacted
     assert SECRET.encode(wide)[4:] not in redacted
     assert SECRET not in redacted.replace(b"\0", b"").decode("utf-8", "replace")
@@ -56,7 +56,7 @@ def test_a_secret_is_found_in_a_body_of_wide_characters(wide: str, before: str) 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
 def test_what_stands_around_a_secret_stays(name: str) -> None:
-    redacted = Redactor([SECRET]).text(f"é before {encodings(SECRET)[name]} after \ud800")
+    redacted = Redactor([SECRET]).redact_text(f"é before {encodings(SECRET)[name]} after \ud800")
     assert redacted.startswith("é before ")
     assert redacted.endswith(" after \ud800")
 
@@ -66,10 +66,10 @@ def test_no_beginning_of_a_secret_is_left_where_a_text_is_cut(name: str) -> None
     code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL, SECRET])
     whole = f"key: {code}"
     for end in range(len("key: ") + 1, len(whole)):
-        kept = redactor.text(whole[:end], complete=False)
+        kept = redactor.redact_text(whole[:end], complete=False)
         assert kept.startswith("key: ")
         assert len(kept) <= len("key: ") + 3 or REPLACEMENT in kept  # base64 begins with what encodes a neighbour
-    assert redactor.text("an end as any other.", complete=False) == "an end as any other."
+    assert redactor.redact_text("an end as any other.", complete=False) == "an end as any other."
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8, max_size=40), st.text(), st.text())
@@ -77,8 +77,8 @@ def test_any_secret_is_removed_and_only_it(secret: str, before: str, after: str)
     if secret in before + after:
         return
     redactor = Redactor([secret])
-    assert secret not in redactor.text(before + secret + after)
-    assert secret not in json.loads(redactor.text(json.dumps([f"|{secret}|"])))[0]
+    assert secret not in redactor.redact_text(before + secret + after)
+    assert secret not in json.loads(redactor.redact_text(json.dumps([f"|{secret}|"])))[0]
 
 
 def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
@@ -87,9 +87,9 @@ def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
     odd = ["50%", "C:\\new", "sk-", "AIza", "\\u00e9", "%20", "key", "2025-01-01", "=", "…", "非常", "\n", 'said "no"']
     text = " ".join(rng.choices([*words, *odd], k=1_500_000))
     assert len(text.encode()) > 10_000_000
-    assert redactor.text(text) is text
+    assert redactor.redact_text(text) is text
     data = json.dumps({"text": text}).encode()
-    assert redactor.data(data) is data
+    assert redactor.redact_bytes(data) is data
 
 
 @pytest.mark.parametrize(
@@ -99,27 +99,27 @@ def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
 def test_time_is_linear_in_hostile_text(unit: str) -> None:
     redactor = Redactor(TYPICAL)
     data = (unit * (2_000_000 // len(unit))).encode()
-    redactor.data(data[:1000])
+    redactor.redact_bytes(data[:1000])
     began = time.thread_time()
-    redactor.data(data)
+    redactor.redact_bytes(data)
     assert time.thread_time() - began < 2.0  # 0.02 to 0.3 s here; quadratic time would take hours
 
 
 def test_short_secrets_are_not_searched_for() -> None:
-    remember("x", "1234567", "", None)
+    register_secrets("x", "1234567", "", None)
     assert known_secrets() == ()
     assert redact("the next 1234567") == "the next 1234567"
 
 
 def test_what_is_remembered_is_removed_everywhere_from_then_on() -> None:
     assert redact(SECRET) == SECRET
-    remember("another-one", SECRET + "\n")
+    register_secrets("another-one", SECRET + "\n")
     assert redact(f"{SECRET}, another-one") == f"{REPLACEMENT}, {REPLACEMENT}"
     assert redact_bytes(SECRET.encode()) == REPLACEMENT.encode()
 
 
 def test_a_librarys_log_has_no_secret(caplog: pytest.LogCaptureFixture) -> None:
-    remember(SECRET)
+    register_secrets(SECRET)
     logger = logging.getLogger("some.library")
     logger.addFilter(RedactingFilter())
     try:

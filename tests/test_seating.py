@@ -9,20 +9,20 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell
-from auditor.panel_assignment import Place, Seating, reviewed, seating
-from auditor.run import planned_survey
+from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, select_reviewed
+from auditor.run import load_planned_survey
 from tests.audits import config
 
 URL = "http://127.0.0.1:1"
 
 
-def seats(own: AuditConfig) -> tuple[Seating, list[Place]]:
-    survey = planned_survey(own)
-    places = [Place(m.name, c, s) for m in own.models for c, n in survey.scores.items() for s in range(3) if n]
-    return seating(own, survey), places
+def seats(own: AuditConfig) -> tuple[PanelAssignment, list[TraceKey]]:
+    survey = load_planned_survey(own)
+    places = [TraceKey(m.name, c, s) for m in own.models for c, n in survey.scores.items() for s in range(3) if n]
+    return assign_panels(own, survey), places
 
 
-def panels(own: AuditConfig) -> dict[Place, list[str]]:
+def panels(own: AuditConfig) -> dict[TraceKey, list[str]]:
     found, places = seats(own)
     return {place: [j.model for j in found.panel(place)] for place in places}
 
@@ -45,7 +45,7 @@ def test_names_and_order_decide_nothing() -> None:
     }
     other = panels(AuditConfig.model_validate(data | moved))
     for place, judges in panels(own).items():
-        assert sorted(other[Place(names[place.model], place.cell, place.sample)]) == sorted(judges)
+        assert sorted(other[TraceKey(names[place.model], place.cell, place.sample)]) == sorted(judges)
 
 
 def test_more_samples_keep_the_seats_of_the_first() -> None:
@@ -58,9 +58,9 @@ def test_more_samples_keep_the_seats_of_the_first() -> None:
 def test_only_the_first_readable_traces_of_a_cell_are_judged() -> None:
     own = config(URL, probes={"direct": {"samples": 4}, "review": {"traces": 2}})
     cell = Cell("Japan", "divorce")
-    readable = [Place("model-a", cell, s) for s in (3, 1, 2)]
-    assert [p.sample for p in reviewed(own, readable)] == [1, 2]
-    found = seating(own, planned_survey(own)).seated(reviewed(own, readable))
+    readable = [TraceKey("model-a", cell, s) for s in (3, 1, 2)]
+    assert [p.sample for p in select_reviewed(own, readable)] == [1, 2]
+    found = assign_panels(own, load_planned_survey(own)).judges_by_cell(select_reviewed(own, readable))
     assert found == {("model-a", cell): {"model-b", "model-c"}}
 
 

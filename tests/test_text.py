@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.text_safety import cut_middle, map_strings, plain_json, shortened, slug, visible
+from auditor.text_safety import (
+    escape_invisible,
+    escape_json_controls,
+    map_strings,
+    slugify,
+    truncate_middle,
+    truncate_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,11 +40,11 @@ from auditor.text_safety import cut_middle, map_strings, plain_json, shortened, 
     ],
 )
 def test_visible(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert escape_invisible(text) == shown
 
 
 def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
-    everything = visible("".join(map(chr, range(sys.maxunicode + 1))))
+    everything = escape_invisible("".join(map(chr, range(sys.maxunicode + 1))))
     everything.encode("utf-8")
     assert not set(everything) & set(map(chr, [*range(0x9), *range(0xB, 0x20), *range(0x7F, 0xA0), 0x200E, 0x200F]))
     assert not set(everything) & set(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x61C, 0x2028, 0x2029]))
@@ -45,20 +52,20 @@ def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
 
 def test_json_for_a_terminal_has_nothing_that_acts_and_stays_the_same_document() -> None:
     everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
-    text = plain_json(json.dumps({everything: [everything]}, ensure_ascii=False, indent=1))
+    text = escape_json_controls(json.dumps({everything: [everything]}, ensure_ascii=False, indent=1))
     assert json.loads(text) == {everything: [everything]}
-    assert visible(text) == text
-    assert plain_json('"é 日本 \x9b"') == '"é 日本 \\u009b"'
+    assert escape_invisible(text) == text
+    assert escape_json_controls('"é 日本 \x9b"') == '"é 日本 \\u009b"'
 
 
 def test_a_long_name_is_shortened() -> None:
-    assert shortened("a" * 60) == "a" * 60
-    assert shortened("a" * 61) == "a" * 59 + "…"
+    assert truncate_text("a" * 60) == "a" * 60
+    assert truncate_text("a" * 61) == "a" * 59 + "…"
 
 
 def test_once_is_enough() -> None:
-    once = visible("\x1b\u202e\ud800")
-    assert visible(once) == once
+    once = escape_invisible("\x1b\u202e\ud800")
+    assert escape_invisible(once) == once
 
 
 @pytest.mark.parametrize(
@@ -74,13 +81,13 @@ def test_once_is_enough() -> None:
     ],
 )
 def test_a_slug_is_a_file_name_and_no_path(name: str, file: str) -> None:
-    assert slug(name) == file
+    assert slugify(name) == file
 
 
 @pytest.mark.parametrize("length", [0, 1, 499, 500, 501, 502, 600, 5_000, 1_600_000])
 def test_a_long_text_is_cut_in_the_middle_and_says_how_much_is_left_out(length: int) -> None:
     text = "".join(chr(ord("a") + i % 26) for i in range(length))
-    cut = cut_middle(text, 500)
+    cut = truncate_middle(text, 500)
     assert len(cut) <= 500
     if length <= 500:
         assert cut == text

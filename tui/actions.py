@@ -7,7 +7,7 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-Where = Literal["everywhere", "home", "queue", "conflict", "people"]
+ScreenName = Literal["everywhere", "home", "queue", "conflict", "people"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +24,30 @@ class Action:
         plain: the word that does the same without the screen; None for what only a screen needs.
     """
 
-    where: Where
+    screen: ScreenName
     name: str
     keys: str
     label: str
     help: str
-    footer: bool = False
-    plain: str | None = None
+    in_footer: bool = False
+    plain_text_command: str | None = None
 
     @property
     def id(self) -> str:
         """By this the keys can be changed, as in `"conflict.left" = "h"`."""
         word = self.name.replace("('", ".").removesuffix("')")
-        return f"{self.where}.{word.removeprefix('decide.')}"
+        return f"{self.screen}.{word.removeprefix('decide.')}"
 
     @property
     def binding(self) -> Binding:
-        return Binding(self.keys, self.name, self.label, show=self.footer, id=self.id)
+        return Binding(self.keys, self.name, self.label, show=self.in_footer, id=self.id)
 
 
 ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show every key of this screen.", True, "help"),
     Action("everywhere", "command_palette", "ctrl+p", "palette", "Find any of these by its name."),
     Action("everywhere", "theme", "T", "dark or light", "Change between dark and light."),
-    Action("everywhere", "quit", "ctrl+q", "quit", "Leave; everything is saved already.", plain="quit"),
+    Action("everywhere", "quit", "ctrl+q", "quit", "Leave; everything is saved already.", plain_text_command="quit"),
     Action("home", "open", "enter", "open", "Open the audit's queue of conflicts.", True, "open"),
     Action("home", "people", "a", "agreement", "How raters agree, and judges with people.", True, "agreement"),
     Action("home", "down", "j,down", "down", "Go down."),
@@ -57,19 +57,19 @@ ACTIONS = (
     Action("queue", "best", "space", "best", "Open the undecided one that teaches most.", True, "next"),
     Action("queue", "filter", "slash", "filter", "Filter and search: kind:binary divorce", True, "filter"),
     Action("queue", "sort", "o", "order", "Change the order.", True, "sort"),
-    Action("queue", "reverse", "O", "reverse", "Turn the order round.", plain="reverse"),
-    Action("queue", "filters", "F", "saved filters", "Choose, save or delete a filter.", plain="filters"),
-    Action("queue", "clear", "x", "clear filter", "Show all conflicts again.", plain="clear"),
+    Action("queue", "reverse", "O", "reverse", "Turn the order round.", plain_text_command="reverse"),
+    Action("queue", "filters", "F", "saved filters", "Choose, save or delete a filter.", plain_text_command="filters"),
+    Action("queue", "clear", "x", "clear filter", "Show all conflicts again.", plain_text_command="clear"),
     Action("queue", "people", "a", "agreement", "How raters agree, and judges with people.", True, "agreement"),
     Action("queue", "undo", "u", "undo", "Take back your last decision, note, flag.", True, "undo"),
-    Action("queue", "redo", "r", "redo", "Bring back what was taken back.", plain="redo"),
+    Action("queue", "redo", "r", "redo", "Bring back what was taken back.", plain_text_command="redo"),
     Action("queue", "down", "j,down", "down", "Go down one line."),
     Action("queue", "up", "k,up", "up", "Go up one line."),
     Action("queue", "page_down", "pagedown,ctrl+d", "page down", "Go down one page."),
     Action("queue", "page_up", "pageup,ctrl+u", "page up", "Go up one page."),
     Action("queue", "first", "g,home", "first", "Go to the first line."),
     Action("queue", "last", "G,end", "last", "Go to the last line."),
-    Action("queue", "reload", "R", "reload", "Read the queue anew.", plain="list"),
+    Action("queue", "reload", "R", "reload", "Read the queue anew.", plain_text_command="list"),
     Action("queue", "leave", "q,escape", "back", "Back to the audits.", True, "audits"),
     Action("conflict", "decide('left')", "1", "left", "The left side is right.", True, "left"),
     Action("conflict", "decide('right')", "2", "right", "The right side is right.", True, "right"),
@@ -79,21 +79,56 @@ ACTIONS = (
     Action("conflict", "skip", "s", "skip", "Leave it undecided and go on.", True, "skip"),
     Action("conflict", "best", "space,enter", "next", "Go to the undecided one that teaches most.", True, "next"),
     Action("conflict", "undo", "u", "undo", "Take back your last decision, note, flag.", True, "undo"),
-    Action("conflict", "redo", "r", "redo", "Bring back what was taken back.", plain="redo"),
-    Action("conflict", "note", "n", "note", "Write a note on this conflict.", plain="note"),
-    Action("conflict", "flag", "f", "flag", "Mark it for attention, or take the mark off.", plain="flag"),
-    Action("conflict", "reveal", "v", "reveal", "See what is hidden before deciding; it is logged.", plain="reveal"),
-    Action("conflict", "history", "h", "history", "All that you did to this conflict.", plain="history"),
-    Action("conflict", "next_sample", "full_stop", "next sample", "Read both sides' next sample.", plain="sample"),
-    Action("conflict", "last_sample", "comma", "last sample", "Read both sides' sample before.", plain="sample"),
+    Action("conflict", "redo", "r", "redo", "Bring back what was taken back.", plain_text_command="redo"),
+    Action("conflict", "note", "n", "note", "Write a note on this conflict.", plain_text_command="note"),
+    Action("conflict", "flag", "f", "flag", "Mark it for attention, or take the mark off.", plain_text_command="flag"),
+    Action(
+        "conflict",
+        "reveal",
+        "v",
+        "reveal",
+        "See what is hidden before deciding; it is logged.",
+        plain_text_command="reveal",
+    ),
+    Action("conflict", "history", "h", "history", "All that you did to this conflict.", plain_text_command="history"),
+    Action(
+        "conflict",
+        "next_sample",
+        "full_stop",
+        "next sample",
+        "Read both sides' next sample.",
+        plain_text_command="sample",
+    ),
+    Action(
+        "conflict",
+        "last_sample",
+        "comma",
+        "last sample",
+        "Read both sides' sample before.",
+        plain_text_command="sample",
+    ),
     Action("conflict", "differences", "d", "differences", "Mark the words that only one side uses."),
-    Action("conflict", "following", "right_square_bracket", "following", "Go to the next in the queue.", plain="open"),
-    Action("conflict", "preceding", "left_square_bracket", "preceding", "Go to the one before it.", plain="open"),
+    Action(
+        "conflict",
+        "following",
+        "right_square_bracket",
+        "following",
+        "Go to the next in the queue.",
+        plain_text_command="open",
+    ),
+    Action(
+        "conflict",
+        "preceding",
+        "left_square_bracket",
+        "preceding",
+        "Go to the one before it.",
+        plain_text_command="open",
+    ),
     Action("conflict", "down", "j,down", "down", "Scroll down."),
     Action("conflict", "up", "k,up", "up", "Scroll up."),
     Action("conflict", "page_down", "pagedown", "page down", "Scroll down one page."),
     Action("conflict", "page_up", "pageup", "page up", "Scroll up one page."),
-    Action("conflict", "leave", "q,escape", "back", "Back to the queue.", plain="list"),
+    Action("conflict", "leave", "q,escape", "back", "Back to the queue.", plain_text_command="list"),
     Action("people", "down", "j,down", "down", "Scroll down."),
     Action("people", "up", "k,up", "up", "Scroll up."),
     Action("people", "page_down", "pagedown,space", "page down", "Scroll down one page."),
@@ -102,7 +137,7 @@ ACTIONS = (
     Action("people", "leave", "q,escape", "back", "Back.", True, "list"),
 )
 
-NAMES = {
+KEY_NAMES = {
     "question_mark": "?",
     "slash": "/",
     "equals_sign": "=",
@@ -117,34 +152,34 @@ NAMES = {
 }
 
 
-def of(where: Where) -> tuple[Action, ...]:
+def actions_for(screen: ScreenName) -> tuple[Action, ...]:
     """The actions of one screen."""
-    return tuple(action for action in ACTIONS if action.where == where)
+    return tuple(action for action in ACTIONS if action.screen == screen)
 
 
-def bindings(where: Where) -> list[BindingType]:
+def bindings_for(screen: ScreenName) -> list[BindingType]:
     """The key bindings of one screen."""
-    return [action.binding for action in of(where)]
+    return [action.binding for action in actions_for(screen)]
 
 
 def key_name(key: str) -> str:
     """A key as a person would write it."""
     key = key.strip()
-    return NAMES.get(key, key)
+    return KEY_NAMES.get(key, key)
 
 
-def markdown() -> str:
+def render_key_tables() -> str:
     """The keys of every screen as tables, as they stand in `docs/review.md`."""
     parts = []
-    for where in dict.fromkeys(action.where for action in ACTIONS):
+    for where in dict.fromkeys(action.screen for action in ACTIONS):
         parts += [f"### {where.capitalize()}", "", "| key | what it does | in plain text | name |", "|---|---|---|---|"]
-        for action in of(where):
+        for action in actions_for(where):
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys.split(","))
-            word = f"`{action.plain}`" if action.plain else "–"
+            word = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
             parts.append(f"| {keys} | {action.help} | {word} | `{action.id}` |")
         parts.append("")
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    print(markdown())
+    print(render_key_tables())

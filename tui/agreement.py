@@ -10,90 +10,92 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from auditor.review.session import Desk
-from auditor.storage.conflict_status import QueueFilter, Standing
-from auditor.tui.actions import bindings
-from auditor.tui.formatting import content, fit, interval, line
-from auditor.tui.screen import Page
+from auditor.review.session import ReviewSession
+from auditor.storage.conflict_status import ConflictStatus, QueueFilter
+from auditor.tui.actions import bindings_for
+from auditor.tui.formatting import draw_interval, fit_width, to_content, to_single_line
+from auditor.tui.screen import ReviewScreen
 
 if TYPE_CHECKING:
-    from auditor.review.summary import Row, Summary, Table
+    from auditor.review.summary import RatingSummary, SummaryRow, SummaryTable
 
-NAME = 26
-LEGEND = "● value  ━ 95% interval  ·  same: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
+MAX_NAME_WIDTH = 26
+PLOT_LEGEND = "● value  ━ 95% interval  ·  same: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
 
 
-class PeoplePage(Page):
+class AgreementScreen(ReviewScreen):
     """Agreement between raters, and between judges and people."""
 
-    where = "people"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("people")
+    screen_name = "people"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("people")
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, session: ReviewSession) -> None:
         super().__init__()
-        self.desk = desk
-        self.summary: Summary | None = None
+        self.session = session
+        self.summary: RatingSummary | None = None
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         with VerticalScroll(id="people", can_focus=False):
             yield Static(Content("Reading the ratings …"), id="people-text")
 
     def on_mount(self) -> None:
-        def show(summary: Summary) -> None:
+        def show(summary: RatingSummary) -> None:
             self.summary = summary
-            self._paint()
+            self._update_tables()
 
-        self.read("summary", self._summary, show)
+        self.submit_read("summary", self._load_summary, show)
 
-    def _summary(self) -> Summary:
-        from auditor.review.summary import summary_of  # loads scipy, which the first screen does without
+    def _load_summary(self) -> RatingSummary:
+        from auditor.review.summary import summarize_ratings  # loads scipy, which the first screen does without
 
-        return summary_of(self.desk.db, self.desk.audit)
+        return summarize_ratings(self.session.db, self.session.audit)
 
-    def refresh_bar(self) -> None:
-        self.set_bar(self.desk.audit.name, "agreement")
-        self._paint()
+    def refresh_title_bar(self) -> None:
+        self.set_title_bar(self.session.audit.name, "agreement")
+        self._update_tables()
 
-    def _paint(self) -> None:
+    def _update_tables(self) -> None:
         if self.summary is not None:
             width = max(self.query_one("#people").scrollable_content_region.width, 40)
-            parts = [Content.styled(LEGEND, "$text-muted"), *(painted(t, width) for t in self.summary.tables)]
+            parts = [Content.styled(PLOT_LEGEND, "$text-muted"), *(render_table(t, width) for t in self.summary.tables)]
             self.query_one("#people-text", Static).update(Content("\n\n").join(parts))
 
     def action_disputed(self) -> None:
-        self.review.open_queue(self.desk.audit.name, QueueFilter(states=(Standing.DISPUTED,)))
+        self.review_app.open_queue(self.session.audit.name, QueueFilter(states=(ConflictStatus.DISPUTED,)))
 
     def action_down(self) -> None:
-        self._scroll(1)
+        self._scroll_tables(1)
 
     def action_up(self) -> None:
-        self._scroll(-1)
+        self._scroll_tables(-1)
 
     def action_page_down(self) -> None:
-        self._scroll(self.query_one("#people").size.height - 1)
+        self._scroll_tables(self.query_one("#people").size.height - 1)
 
     def action_page_up(self) -> None:
-        self._scroll(1 - self.query_one("#people").size.height)
+        self._scroll_tables(1 - self.query_one("#people").size.height)
 
-    def _scroll(self, lines: int) -> None:
+    def _scroll_tables(self, lines: int) -> None:
         self.query_one("#people").scroll_relative(y=lines, animate=False)
 
     def action_leave(self) -> None:
-        self.review.back()
+        self.review_app.go_back()
 
 
-def painted(table: Table, width: int) -> Content:
+def render_table(table: SummaryTable, width: int) -> Content:
     """A table of the summary: a title, why it can be trusted how far, and a line for each row."""
-    lines = [content(table.title, "bold $text-accent"), content(table.note, "$text-muted")]
-    name = min(NAME, width // 3)
-    lines += [_row(row, name, width) for row in table.rows]
+    lines = [to_content(table.title, "bold $text-accent"), to_content(table.note, "$text-muted")]
+    name = min(MAX_NAME_WIDTH, width // 3)
+    lines += [_render_row(row, name, width) for row in table.rows]
     return Content("\n").join(lines)
 
 
-def _row(row: Row, name: int, width: int) -> Content:
-    head = Content.styled(fit(row.name, name) + " ", "bold")
+def _render_row(row: SummaryRow, name_width: int, width: int) -> Content:
+    head = Content.styled(fit_width(row.name, name_width) + " ", "bold")
     if row.value is None:
-        break_ = "\n  " if len(row.text) > width - name - 1 else ""
-        return Content.assemble(head, break_, content(line(row.text), "$text-muted"))
-    plot = interval(min(max(width - name - 44, 9), 41), row.value, row.low, row.high, least=row.least)
-    return Content.assemble(head, (plot, "$text-primary"), " ", content(line(row.text)))
+        break_ = "\n  " if len(row.text) > width - name_width - 1 else ""
+        return Content.assemble(head, break_, to_content(to_single_line(row.text), "$text-muted"))
+    plot = draw_interval(
+        min(max(width - name_width - 44, 9), 41), row.value, row.low, row.high, scale_min=row.scale_min
+    )
+    return Content.assemble(head, (plot, "$text-primary"), " ", to_content(to_single_line(row.text)))

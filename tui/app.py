@@ -18,26 +18,26 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from auditor.errors import AuditorError
-from auditor.review.completion import Afterwards, OnDecided
-from auditor.review.session import SECOND_SHARE, Desk
+from auditor.review.completion import CompletionNotifier, OnDecided
+from auditor.review.session import DEFAULT_SECOND_RATER_SHARE, ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.tui import actions
-from auditor.tui.actions import Action, Where
-from auditor.tui.agreement import PeoplePage
-from auditor.tui.dialogs import Keys
-from auditor.tui.formatting import line
-from auditor.tui.home import Home
-from auditor.tui.queue import QueuePage
-from auditor.tui.screen import Page
-from auditor.tui.settings import Settings, load_settings
+from auditor.tui.actions import Action, ScreenName
+from auditor.tui.agreement import AgreementScreen
+from auditor.tui.dialogs import KeysWindow
+from auditor.tui.formatting import to_single_line
+from auditor.tui.home import HomeScreen
+from auditor.tui.queue import QueueScreen
+from auditor.tui.screen import ReviewScreen
+from auditor.tui.settings import ReviewSettings, load_review_settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
 
 T = TypeVar("T")
-REST_S = 3.0
+IDLE_BEFORE_GC_S = 3.0
 """Without a key for so long, a person reads."""
-BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+WIDTH_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
 
 
 class ReviewApp(App[None]):
@@ -52,9 +52,9 @@ class ReviewApp(App[None]):
 
     TITLE = "auditor review"
     CSS_PATH = "app.tcss"
-    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+    HORIZONTAL_BREAKPOINTS = WIDTH_BREAKPOINTS
     ENABLE_COMMAND_PALETTE = True
-    BINDINGS: ClassVar[list[BindingType]] = actions.bindings("everywhere")
+    BINDINGS: ClassVar[list[BindingType]] = actions.bindings_for("everywhere")
 
     def __init__(
         self,
@@ -63,129 +63,129 @@ class ReviewApp(App[None]):
         rater: str,
         audit: str | None = None,
         blind: bool = True,
-        second_share: float = SECOND_SHARE,
-        settings: Settings | None = None,
+        second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
+        settings: ReviewSettings | None = None,
         on_decided: OnDecided | None = None,
     ) -> None:
         super().__init__()
         self.db = db
         self.rater = rater
         self.blind = blind
-        self.second_share = second_share
-        self.settings = settings or load_settings()
-        self.collects = False
-        self._start = audit
-        self._last_key = 0.0
-        self._afterwards = Afterwards(on_decided)
-        self._desks: dict[str, Desk] = {}
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-write")
-        self._follower = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-follow")
+        self.second_rater_share = second_rater_share
+        self.settings = settings or load_review_settings()
+        self.collects_when_idle = False
+        self._initial_audit = audit
+        self._last_input_time = 0.0
+        self._completion_notifier = CompletionNotifier(on_decided)
+        self._review_sessions: dict[str, ReviewSession] = {}
+        self._write_executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-write")
+        self._prefetch_executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-follow")
 
     def on_mount(self) -> None:
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.settings.theme if self.settings.theme in self.available_themes else DARK.name
         self.set_keymap(self.settings.keys)
-        if self._start is None or not self.open_queue(self._start):
-            self.push_screen(Home())
+        if self._initial_audit is None or not self.open_queue(self._initial_audit):
+            self.push_screen(HomeScreen())
 
-        self.set_interval(REST_S, self._collect)
+        self.set_interval(IDLE_BEFORE_GC_S, self._collect_garbage)
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, (Key, MouseEvent)):
-            self._last_key = time.monotonic()
+            self._last_input_time = time.monotonic()
         await super().on_event(event)
 
-    def _collect(self) -> None:
-        if self.collects and time.monotonic() - self._last_key > REST_S:
+    def _collect_garbage(self) -> None:
+        if self.collects_when_idle and time.monotonic() - self._last_input_time > IDLE_BEFORE_GC_S:
             gc.collect()
 
     def on_unmount(self) -> None:
-        self._writer.shutdown(wait=True)
-        self._follower.shutdown(wait=True, cancel_futures=True)
+        self._write_executor.shutdown(wait=True)
+        self._prefetch_executor.shutdown(wait=True, cancel_futures=True)
 
     @property
-    def badge(self) -> Content:
+    def rater_badge(self) -> Content:
         """Who rates, and what they may see."""
         sight = Content.styled("blind", "$text-success") if self.blind else Content.styled("open book", "$text-warning")
-        return Content.assemble(sight, (" · ", "$text-muted"), Content.styled(line(self.rater), "bold"))
+        return Content.assemble(sight, (" · ", "$text-muted"), Content.styled(to_single_line(self.rater), "bold"))
 
     # --- screens
 
-    def desk(self, audit: str) -> Desk:
+    def get_session(self, audit: str) -> ReviewSession:
         """The rater's desk in an audit; one for the whole session."""
-        if audit not in self._desks:
-            self._desks[audit] = Desk(
+        if audit not in self._review_sessions:
+            self._review_sessions[audit] = ReviewSession(
                 self.db,
-                audits.get(self.db, audit),
+                audits.get_audit(self.db, audit),
                 self.rater,
                 blind=self.blind,
-                second_share=self.second_share,
+                second_rater_share=self.second_rater_share,
             )
-        return self._desks[audit]
+        return self._review_sessions[audit]
 
-    def open_queue(self, audit: str, wanted: QueueFilter | None = None) -> bool:
+    def open_queue(self, audit: str, queue_filter: QueueFilter | None = None) -> bool:
         """Show the queue of an audit, and say whether there is one."""
-        return self._open(lambda: QueuePage(self.desk(audit), wanted))
+        return self._open_screen(lambda: QueueScreen(self.get_session(audit), queue_filter))
 
-    def open_people(self, audit: str) -> None:
+    def open_agreement(self, audit: str) -> None:
         """Show how people, and judges and people, agree in an audit."""
-        self._open(lambda: PeoplePage(self.desk(audit)))
+        self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
 
-    def back(self) -> None:
+    def go_back(self) -> None:
         """Leave the screen for the one below it; below the first is home."""
-        if sum(isinstance(screen, Page) for screen in self.screen_stack) > 1:
+        if sum(isinstance(screen, ReviewScreen) for screen in self.screen_stack) > 1:
             self.pop_screen()
         else:
-            self.switch_screen(Home())
+            self.switch_screen(HomeScreen())
 
-    def _open(self, page: Callable[[], Page]) -> bool:
+    def _open_screen(self, create_screen: Callable[[], ReviewScreen]) -> bool:
         try:
-            self.push_screen(page())
+            self.push_screen(create_screen())
         except AuditorError as error:
-            self.notify(line(str(error)), severity="error", markup=False)
+            self.notify(to_single_line(str(error)), severity="error", markup=False)
             return False
         return True
 
     # --- storing
 
-    def write(
+    def submit_write(
         self,
         job: Callable[[], T],
-        done: Callable[[T], None],
-        failed: Callable[[AuditorError], None] | None = None,
+        on_success: Callable[[T], None],
+        on_error: Callable[[AuditorError], None] | None = None,
     ) -> None:
         """Do what stores something off the screen's thread, one after another; then say that it is done."""
-        future = self._writer.submit(job)  # now, so that leaving at once loses nothing
+        future = self._write_executor.submit(job)  # now, so that leaving at once loses nothing
 
         async def work() -> None:
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
             except AuditorError as error:
-                (failed or self._failed)(error)
+                (on_error or self._show_error)(error)
             else:
-                done(result)
+                on_success(result)
 
         _: Worker[None] = self.run_worker(work, group="write")
 
-    def _failed(self, error: AuditorError) -> None:
-        self.notify(line(str(error)), severity="error", timeout=20, markup=False)
+    def _show_error(self, error: AuditorError) -> None:
+        self.notify(to_single_line(str(error)), severity="error", timeout=20, markup=False)
 
-    def follow(self, desk: Desk) -> None:
+    def prefetch_and_notify(self, session: ReviewSession) -> None:
         """After a decision: work out in the background what comes next, and tell an audit that waits for people."""
 
         def work() -> None:
             try:
-                desk.look_ahead()
-                self._afterwards.decided(desk)
+                session.prefetch_next_keys()
+                self._completion_notifier.notify_if_complete(session)
             except AuditorError as error:
-                self.call_from_thread(self._failed, error)
+                self.call_from_thread(self._show_error, error)
 
-        self._follower.submit(work)
+        self._prefetch_executor.submit(work)
 
-    def finish(self) -> None:
+    def notify_decided_audits(self) -> None:
         """Tell of the audits in which something was decided; called when the app has ended."""
-        self._afterwards.leave(self._desks.values())
+        self._completion_notifier.notify_remaining(self._review_sessions.values())
 
     def _fatal_error(self) -> None:
         """End the app after an unexpected error, which `run_review` then raises.
@@ -202,33 +202,33 @@ class ReviewApp(App[None]):
         self.settings.save_theme(self.theme)
 
     def action_help(self) -> None:
-        where = self._where
+        where = self._screen_name
         if where is not None:
-            groups = [(where, self._keys(where)), ("everywhere", self._keys("everywhere"))]
-            self.push_screen(Keys(f"Keys · {where}", groups, self.size.width))
+            groups = [(where, self._labelled_actions(where)), ("everywhere", self._labelled_actions("everywhere"))]
+            self.push_screen(KeysWindow(f"Keys · {where}", groups, self.size.width))
 
     @property
-    def _where(self) -> Where | None:
-        return self.screen.where if isinstance(self.screen, Page) else None
+    def _screen_name(self) -> ScreenName | None:
+        return self.screen.screen_name if isinstance(self.screen, ReviewScreen) else None
 
-    def _keys(self, where: Where) -> list[tuple[str, Action]]:
+    def _labelled_actions(self, screen: ScreenName) -> list[tuple[str, Action]]:
         found = []
-        for action in actions.of(where):
+        for action in actions.actions_for(screen):
             names = self.settings.keys.get(action.id, action.keys).split(",")
             found.append((" ".join(actions.key_name(name) for name in names), action))
         return found
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every action of the screen, then the library's own."""
-        page = screen if isinstance(screen, Page) else None
-        for action in (*(actions.of(page.where) if page else ()), *actions.of("everywhere")):
-            yield SystemCommand(action.label.capitalize(), action.help, self._runner(action, page))
+        page = screen if isinstance(screen, ReviewScreen) else None
+        for action in (*(actions.actions_for(page.screen_name) if page else ()), *actions.actions_for("everywhere")):
+            yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, page))
         names = {action.label.capitalize() for action in actions.ACTIONS}
         yield from (c for c in super().get_system_commands(screen) if c.title not in names and c.title != "Keys")
 
-    def _runner(self, action: Action, page: Page | None) -> Callable[[], None]:
+    def _command_callback(self, action: Action, review_screen: ReviewScreen | None) -> Callable[[], None]:
         async def run() -> None:
-            target = self if action.where == "everywhere" or page is None else page
+            target = self if action.screen == "everywhere" or review_screen is None else review_screen
             await self.run_action(action.name, target)
 
         def start() -> None:
@@ -238,12 +238,12 @@ class ReviewApp(App[None]):
 
 
 @contextmanager
-def collecting_at_rest(app: ReviewApp) -> Iterator[None]:
+def idle_garbage_collection(app: ReviewApp) -> Iterator[None]:
     """Collect garbage only while no key is pressed: a collection stops the screen for up to a tenth of a second."""
     gc.collect()
     gc.freeze()
     gc.disable()
-    app.collects = True
+    app.collects_when_idle = True
     try:
         yield
     finally:
@@ -257,7 +257,7 @@ def run_review(
     *,
     rater: str,
     blind: bool = True,
-    second_share: float = SECOND_SHARE,
+    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
     on_decided: OnDecided | None = None,
 ) -> None:
     """Open the app on a database and return when the person leaves.
@@ -275,21 +275,21 @@ def run_review(
         ConfigError: the reviewer's settings are wrong.
         Exception: whatever ended the app unexpectedly.
     """
-    settings = load_settings()
+    settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
         if audit is not None:
-            audits.get(db, audit)
+            audits.get_audit(db, audit)
         app = ReviewApp(
             db,
             rater=rater,
             audit=audit,
             blind=blind,
-            second_share=second_share,
+            second_rater_share=second_rater_share,
             settings=settings,
             on_decided=on_decided,
         )
-        with collecting_at_rest(app):
+        with idle_garbage_collection(app):
             app.run()
-        app.finish()
+        app.notify_decided_audits()
         if app._exception is not None:
             raise app._exception

@@ -11,42 +11,42 @@ from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from auditor.domain import Act, Decision
+from auditor.domain import Decision, RatingAction
 from auditor.errors import AuditorError
-from auditor.review.item import Item
-from auditor.review.session import Desk
+from auditor.review.item import ReviewItem
+from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey
-from auditor.storage.rating_log import Entry
-from auditor.tui.actions import bindings
-from auditor.tui.dialogs import Ask, AskScore, History
-from auditor.tui.evidence import evidence
-from auditor.tui.formatting import DECISIONS, STANDING_WORDS, STANDINGS, content, line
-from auditor.tui.screen import Page
+from auditor.storage.rating_log import RatingEntry
+from auditor.tui.actions import bindings_for
+from auditor.tui.dialogs import HistoryWindow, ScoreDialog, TextDialog
+from auditor.tui.evidence import render_evidence
+from auditor.tui.formatting import DECISION_SYMBOLS, STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
+from auditor.tui.screen import ReviewScreen
 from auditor.tui.side_panel import SidePanel
-from auditor.tui.wording import said, taken_back
+from auditor.tui.wording import describe_decision, describe_undo
 
 T = TypeVar("T")
 
 
-class ConflictPage(Page):
+class ConflictScreen(ReviewScreen):
     """Decide one conflict after the other."""
 
-    where = "conflict"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("conflict")
+    screen_name = "conflict"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("conflict")
 
-    def __init__(self, desk: Desk, keys: Sequence[ConflictKey], key: ConflictKey) -> None:
+    def __init__(self, session: ReviewSession, conflict_keys: Sequence[ConflictKey], conflict_key: ConflictKey) -> None:
         super().__init__()
-        self.desk = desk
-        self.keys = keys
-        self.places = {key: place for place, key in enumerate(keys)}
-        self.key = key
-        self.item: Item | None = None
-        self.sample = 0
-        self.marks = True
-        self.saving = 0
-        self.last_said = ""
+        self.session = session
+        self.conflict_keys = conflict_keys
+        self.positions = {key: place for place, key in enumerate(conflict_keys)}
+        self.conflict_key = conflict_key
+        self.item: ReviewItem | None = None
+        self.sample_index = 0
+        self.highlight_differences = True
+        self.n_pending_saves = 0
+        self.last_message = ""
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         yield Static(id="cell")
         with Container(id="conflict"):
             with Horizontal(id="sides"):
@@ -57,78 +57,85 @@ class ConflictPage(Page):
         yield Static(id="standing")
 
     def on_mount(self) -> None:
-        self.open(self.key)
+        self.open_conflict(self.conflict_key)
 
-    def refresh_bar(self) -> None:
-        place = self.places.get(self.key)
-        where = "" if place is None else f"{place + 1:,} of {len(self.keys):,}"
-        self.set_bar(self.desk.audit.name, "conflicts", *([where] if where else []))
+    def refresh_title_bar(self) -> None:
+        place = self.positions.get(self.conflict_key)
+        where = "" if place is None else f"{place + 1:,} of {len(self.conflict_keys):,}"
+        self.set_title_bar(self.session.audit.name, "conflicts", *([where] if where else []))
         if self.item:
-            self._paint()
+            self._update_panels()
 
-    def open(self, key: ConflictKey) -> None:
+    def open_conflict(self, conflict_key: ConflictKey) -> None:
         """Show a conflict, as the rater may see it now."""
         try:
-            item = self.desk.item(key)
+            item = self.session.load_item(conflict_key)
         except AuditorError as error:
-            self.notify(line(str(error)), severity="error", markup=False)
+            self.notify(to_single_line(str(error)), severity="error", markup=False)
             return
-        self.key, self.sample = key, 0
-        self.show(item)
+        self.conflict_key, self.sample_index = conflict_key, 0
+        self.show_item(item)
         for side in self.query(SidePanel):
             side.scroll_home(animate=False)
         self.query_one("#evidence").scroll_home(animate=False)
 
-    def show(self, item: Item) -> None:
+    def show_item(self, item: ReviewItem) -> None:
         """Show the conflict that is open in its present state."""
         self.item = item
         self.query_one("#conflict").set_class(item.revealed, "-revealed")
-        self.refresh_bar()
+        self.refresh_title_bar()
 
     # --- what is seen
 
-    def _paint(self) -> None:
+    def _update_panels(self) -> None:
         item = self.item
         assert item is not None
         kind = item.row.kind if item.row.gap is None else f"{item.row.kind} · gap {item.row.gap:.2f}"
         head = Content.assemble(
-            content(line(item.key.topic), "bold $text-accent"),
-            content(f" in {line(item.key.country)}" if item.key.country else "", "bold"),
+            to_content(to_single_line(item.key.topic), "bold $text-accent"),
+            to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),
             (f"   {kind}", "$text-muted"),
             "\n",
-            content(line(item.question), "italic $text-muted"),
+            to_content(to_single_line(item.question), "italic $text-muted"),
         )
         self.query_one("#cell", Static).update(head, layout=False)
         truth = item.survey.score if item.survey else None
         for name, side, other in (("left", item.left, item.right), ("right", item.right, item.left)):
             panel = self.query_one(f"#{name}", SidePanel)
-            panel.show(name, side, other, self.sample, truth=truth, marks=self.marks)
+            panel.show_side(
+                name,
+                side,
+                other,
+                self.sample_index,
+                survey_score=truth,
+                highlight_differences=self.highlight_differences,
+            )
         self.query_one("#evidence").border_title = Content("Judges and people" if item.revealed else "Hidden")
-        self.query_one("#evidence-text", Static).update(evidence(item))
-        self.query_one("#standing", Static).update(self._standing(item), layout=False)
+        self.query_one("#evidence-text", Static).update(render_evidence(item))
+        self.query_one("#standing", Static).update(self._format_status_line(item), layout=False)
 
-    def _standing(self, item: Item) -> Content:
+    def _format_status_line(self, item: ReviewItem) -> Content:
         row = item.row
-        if self.saving:
+        if self.n_pending_saves:
             state = Content.styled("… saving", "$text-warning")
-        elif item.decision and item.decision.settles:
-            sign = DECISIONS[item.decision]
-            state = content(f"✓ saved: {sign.glyph} {said(item.decision, row.score)}", sign.style)
+        elif item.decision and item.decision.resolves_conflict:
+            sign = DECISION_SYMBOLS[item.decision]
+            state = to_content(f"✓ saved: {sign.glyph} {describe_decision(item.decision, row.score)}", sign.style)
         else:
             state = Content("○ not decided by you" if item.decision is None else "– skipped, not decided by you")
         parts = [state]
         if row.flagged:
             parts.append(Content.styled("⚑ flagged", "$text-error"))
-        if item.wants_second:
+        if item.needs_second_rater:
             parts.append(Content.styled("a second opinion is wanted", "$text-accent"))
         if row.note:
-            parts.append(content(f"✎ {line(row.note)}", "$text-accent"))
+            parts.append(to_content(f"✎ {to_single_line(row.note)}", "$text-accent"))
         if not item.revealed:
             parts.append(Content.styled("the rest is hidden until you decide", "$text-muted"))
-            if item.known:
+            if item.disclosed_elsewhere:
                 parts.append(Content.styled("not blind: you have seen this cell", "$text-warning"))
         else:
-            parts.append(STANDINGS[row.standing].says(STANDING_WORDS[row.standing]))
+            parts.append(STATUS_SYMBOLS[row.status].with_text(STATUS_LABELS[row.status]))
         return Content.styled("  ·  ", "$text-muted").join(parts)
 
     # --- deciding
@@ -136,7 +143,7 @@ class ConflictPage(Page):
     def action_decide(self, decision: str) -> None:
         item = self.item
         if item:
-            self._write(lambda: self.desk.decide(item, Decision(decision)))
+            self._save_rating(lambda: self.session.decide(item, Decision(decision)))
 
     def action_score(self) -> None:
         item = self.item
@@ -147,17 +154,17 @@ class ConflictPage(Page):
             self.notify("These answers are no scores: say left, right, both or neither, or write a note.", markup=False)
             return
         start = item.row.score if item.row.score is not None else (left + right) / 2
-        self.app.push_screen(AskScore(start, left, right, of_task=self.desk.of_task), self._give_score)
+        self.app.push_screen(ScoreDialog(start, left, right, of_task=self.session.of_task), self._save_score)
 
-    def _give_score(self, score: float | None) -> None:
+    def _save_score(self, score: float | None) -> None:
         item = self.item
         if item and score is not None:
-            self._write(lambda: self.desk.decide(item, Decision.SCORE, score=score))
+            self._save_rating(lambda: self.session.decide(item, Decision.SCORE, score=score))
 
     def action_skip(self) -> None:
         item = self.item
-        if item and (item.decision is None or not item.decision.settles):
-            self._write(lambda: self.desk.decide(item, Decision.SKIP), then=self.action_best)
+        if item and (item.decision is None or not item.decision.resolves_conflict):
+            self._save_rating(lambda: self.session.decide(item, Decision.SKIP), on_saved=self.action_best)
         else:
             self.action_best()
 
@@ -166,131 +173,131 @@ class ConflictPage(Page):
 
         def store(text: str | None) -> None:
             if item and text is not None and text != item.row.note:
-                self._write(lambda: self.desk.note(item, text))
+                self._save_rating(lambda: self.session.save_note(item, text))
 
         if item:
-            self.app.push_screen(Ask("Note", item.row.note, "what a colleague should know"), store)
+            self.app.push_screen(TextDialog("Note", item.row.note, "what a colleague should know"), store)
 
     def action_flag(self) -> None:
         item = self.item
         if item:
-            self._write(lambda: self.desk.flag(item))
+            self._save_rating(lambda: self.session.toggle_flag(item))
 
     def action_reveal(self) -> None:
         item = self.item
         if item and not item.revealed:
-            self._write(lambda: self.desk.reveal(item))
+            self._save_rating(lambda: self.session.reveal(item))
 
     def action_undo(self) -> None:
-        self._take_back(Act.UNDO, self.desk.undo)
+        self._save_undo(RatingAction.UNDO, self.session.undo)
 
     def action_redo(self) -> None:
-        self._take_back(Act.REDO, self.desk.redo)
+        self._save_undo(RatingAction.REDO, self.session.redo)
 
-    def _write(self, job: Callable[[], Entry], then: Callable[[], None] | None = None) -> None:
+    def _save_rating(self, job: Callable[[], RatingEntry], on_saved: Callable[[], None] | None = None) -> None:
         """Store, and only when it is durable show that it is."""
-        key = self.key
+        key = self.conflict_key
 
-        def work() -> Item:
+        def work() -> ReviewItem:
             job()
-            return self.desk.item(key)
+            return self.session.load_item(key)
 
-        def done(item: Item) -> None:
-            self.saving -= 1
-            if self.key == item.key:
-                self.show(item)
-            if then:
-                then()
-            self.review.follow(self.desk)
+        def done(item: ReviewItem) -> None:
+            self.n_pending_saves -= 1
+            if self.conflict_key == item.key:
+                self.show_item(item)
+            if on_saved:
+                on_saved()
+            self.review_app.prefetch_and_notify(self.session)
 
-        self._save(work, done)
+        self._run_save(work, done)
 
-    def _take_back(self, act: Act, job: Callable[[], Entry | None]) -> None:
-        def work() -> tuple[Entry | None, Item | None]:
+    def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
+        def work() -> tuple[RatingEntry | None, ReviewItem | None]:
             entry = job()
-            return entry, entry and self.desk.item(entry.key)
+            return entry, entry and self.session.load_item(entry.key)
 
-        def done(result: tuple[Entry | None, Item | None]) -> None:
-            self.saving -= 1
+        def done(result: tuple[RatingEntry | None, ReviewItem | None]) -> None:
+            self.n_pending_saves -= 1
             entry, item = result
-            self.notify(taken_back(act, entry), markup=False)
+            self.notify(describe_undo(act, entry), markup=False)
             if item:
-                self.key = item.key
-                self.show(item)
+                self.conflict_key = item.key
+                self.show_item(item)
             elif self.item:
-                self.show(self.item)
-            self.review.follow(self.desk)
+                self.show_item(self.item)
+            self.review_app.prefetch_and_notify(self.session)
 
-        self._save(work, done)
+        self._run_save(work, done)
 
-    def _save(self, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        self.saving += 1
+    def _run_save(self, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
+        self.n_pending_saves += 1
         if self.item:
-            self.query_one("#standing", Static).update(self._standing(self.item), layout=False)
-        self.review.write(work, done, self._failed)
+            self.query_one("#standing", Static).update(self._format_status_line(self.item), layout=False)
+        self.review_app.submit_write(job, on_success, self._show_save_error)
 
-    def _failed(self, error: AuditorError) -> None:
-        self.saving -= 1
-        self.notify(line(str(error)), severity="error", timeout=20, markup=False)
+    def _show_save_error(self, error: AuditorError) -> None:
+        self.n_pending_saves -= 1
+        self.notify(to_single_line(str(error)), severity="error", timeout=20, markup=False)
         if self.item:
-            self.show(self.item)
+            self.show_item(self.item)
 
     # --- going about
 
     def action_best(self) -> None:
-        key = self.desk.next_key(after=self.key)
+        key = self.session.next_conflict_key(after=self.conflict_key)
         if key is None:
             self.notify("Nothing else is left for you to decide.", markup=False)
         else:
-            self.open(key)
+            self.open_conflict(key)
 
     def action_following(self) -> None:
-        self._step(1)
+        self._move_in_queue(1)
 
     def action_preceding(self) -> None:
-        self._step(-1)
+        self._move_in_queue(-1)
 
-    def _step(self, by: int) -> None:
-        place = self.places.get(self.key, -1 if by > 0 else 1) + by
-        if 0 <= place < len(self.keys):
-            self.open(self.keys[place])
+    def _move_in_queue(self, offset: int) -> None:
+        place = self.positions.get(self.conflict_key, -1 if offset > 0 else 1) + offset
+        if 0 <= place < len(self.conflict_keys):
+            self.open_conflict(self.conflict_keys[place])
         else:
             self.notify("This is the end of the queue.", markup=False)
 
     def action_history(self) -> None:
-        self.app.push_screen(History(self.desk.history(self.key)))
+        self.app.push_screen(HistoryWindow(self.session.history(self.conflict_key)))
 
     def action_next_sample(self) -> None:
-        self._turn(1)
+        self._change_sample(1)
 
     def action_last_sample(self) -> None:
-        self._turn(-1)
+        self._change_sample(-1)
 
-    def _turn(self, by: int) -> None:
+    def _change_sample(self, offset: int) -> None:
         if self.item:
             n = max(len(self.item.left.samples), len(self.item.right.samples), 1)
-            self.sample = (self.sample + by) % n
-            self._paint()
+            self.sample_index = (self.sample_index + offset) % n
+            self._update_panels()
 
     def action_differences(self) -> None:
-        self.marks = not self.marks
-        self._paint()
+        self.highlight_differences = not self.highlight_differences
+        self._update_panels()
 
     def action_down(self) -> None:
-        self._scroll(1)
+        self._scroll_panels(1)
 
     def action_up(self) -> None:
-        self._scroll(-1)
+        self._scroll_panels(-1)
 
     def action_page_down(self) -> None:
-        self._scroll(self.query_one("#left").size.height - 1)
+        self._scroll_panels(self.query_one("#left").size.height - 1)
 
     def action_page_up(self) -> None:
-        self._scroll(1 - self.query_one("#left").size.height)
+        self._scroll_panels(1 - self.query_one("#left").size.height)
 
-    def _scroll(self, lines: int) -> None:
+    def _scroll_panels(self, lines: int) -> None:
         for widget in (*self.query(SidePanel), self.query_one("#evidence")):
             widget.scroll_relative(y=lines, animate=False)
 
     def action_leave(self) -> None:
-        self.review.back()
+        self.review_app.go_back()

@@ -5,47 +5,55 @@ from __future__ import annotations
 from textual.content import Content
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.review.item import Item, Side
-from auditor.tui.formatting import RULINGS, content, line, signed
-from auditor.tui.wording import said
+from auditor.review.item import ReviewItem, ReviewSide
+from auditor.tui.formatting import VERDICT_SYMBOLS, format_score, to_content, to_single_line
+from auditor.tui.wording import describe_decision
 
-HIDDEN = """Hidden until you decide
+HIDDEN_NOTICE = """Hidden until you decide
 
 Authors, the judges' verdicts and what the survey found stay out of sight, so that your decision is your own. They \
 show here as soon as it is saved; you can then revise it, and your first decision is kept.
 """
 
 
-def evidence(item: Item) -> Content:
+def render_evidence(item: ReviewItem) -> Content:
     """The text of the panel beside, or below, the sides."""
     if not item.revealed:
-        first, _, rest = HIDDEN.partition("\n")
-        return Content.assemble(*_question(item), (first, "bold"), "\n", (rest, "$text-muted"))
-    votes = f"Judges  left {_tally(item.left)} · right {_tally(item.right)}"
-    parts = [Content.assemble(*_question(item), _truth(item), "\n", (votes[:6], "bold"), votes[6:])]
-    if item.first is not None:
-        parts.append(content(f"You first said: {said(item.first)}. Both decisions are kept.", "$text-accent"))
-    parts += [_judges("left", item.left), _judges("right", item.right)]
+        first, _, rest = HIDDEN_NOTICE.partition("\n")
+        return Content.assemble(*_render_task_question(item), (first, "bold"), "\n", (rest, "$text-muted"))
+    votes = f"Judges  left {_format_vote_counts(item.left)} · right {_format_vote_counts(item.right)}"
+    parts = [
+        Content.assemble(*_render_task_question(item), _render_ground_truth(item), "\n", (votes[:6], "bold"), votes[6:])
+    ]
+    if item.first_decision is not None:
+        parts.append(
+            to_content(
+                f"You first said: {describe_decision(item.first_decision)}. Both decisions are kept.", "$text-accent"
+            )
+        )
+    parts += [_render_side_verdicts("left", item.left), _render_side_verdicts("right", item.right)]
     return Content("\n\n").join(parts)
 
 
-def _question(item: Item) -> list[Content]:
+def _render_task_question(item: ReviewItem) -> list[Content]:
     """The whole item of a task, of which the head of the page has room for one line."""
-    return [] if item.key.country else [content(item.question), Content("\n\n")]
+    return [] if item.key.country else [to_content(item.question), Content("\n\n")]
 
 
-def _truth(item: Item) -> Content:
+def _render_ground_truth(item: ReviewItem) -> Content:
     """What people say, or what is right."""
     if item.key.country:
-        return _survey(item)
-    if item.truth is None:
+        return _render_survey_score(item)
+    if item.correct_answer is None:
         return Content.assemble(("◆ Right answer ", "bold"), ("not known", "$text-muted"))
-    sides = [name for name, side in (("left", item.left), ("right", item.right)) if side.answer == item.truth]
+    sides = [name for name, side in (("left", item.left), ("right", item.right)) if side.answer == item.correct_answer]
     which = f" · {sides[0]} has it" if len(sides) == 1 else "" if sides else " · neither side has it"
-    return Content.assemble(("◆ Right answer ", "bold"), content(line(item.truth)), (which, "$text-accent"))
+    return Content.assemble(
+        ("◆ Right answer ", "bold"), to_content(to_single_line(item.correct_answer)), (which, "$text-accent")
+    )
 
 
-def _survey(item: Item) -> Content:
+def _render_survey_score(item: ReviewItem) -> Content:
     if item.survey is None or item.survey.score is None:
         return Content.assemble(("◆ Survey ", "bold"), ("people were not asked this here", "$text-muted"))
     truth = item.survey.score
@@ -54,37 +62,37 @@ def _survey(item: Item) -> Content:
     nearer = "both are as near" if left == right else f"{'left' if left < right else 'right'} is nearer"
     return Content.assemble(
         ("◆ Survey ", "bold"),
-        f"{signed(truth)}{asked} · ",
+        f"{format_score(truth)}{asked} · ",
         (f"{nearer} (left {left:.2f} away, right {right:.2f})", "$text-accent"),
     )
 
 
-def _tally(side: Side) -> str:
+def _format_vote_counts(side: ReviewSide) -> str:
     valid = sum(v.ruling is Ruling.VALID for v in side.verdicts)
     given = sum(v.ruling is not None for v in side.verdicts)
     return f"{valid} of {given} VALID" if given else "no verdict"
 
 
-def _judges(name: str, side: Side) -> Content:
+def _render_side_verdicts(side_name: str, side: ReviewSide) -> Content:
     head = Content.assemble(
-        (f"{name.capitalize()} · ", "bold"),
-        content(line(side.author or ""), "bold"),
-        (f"  {_tally(side)}", "$text-muted"),
+        (f"{side_name.capitalize()} · ", "bold"),
+        to_content(to_single_line(side.author or ""), "bold"),
+        (f"  {_format_vote_counts(side)}", "$text-muted"),
     )
-    return Content("\n").join([head, *(_verdict(v) for v in side.verdicts)])
+    return Content("\n").join([head, *(_render_verdict(v) for v in side.verdicts)])
 
 
-def _verdict(verdict: Verdict) -> Content:
-    who = content(f" {line(verdict.judge)} #{verdict.sample + 1}")
+def _render_verdict(verdict: Verdict) -> Content:
+    who = to_content(f" {to_single_line(verdict.judge)} #{verdict.sample + 1}")
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return Content.assemble((f"– {verdict.outcome}", "$text-muted"), who)
-    sign = RULINGS[verdict.ruling]
+    sign = VERDICT_SYMBOLS[verdict.ruling]
     aspects = {
         "culture": verdict.cultural_accuracy,
         "logic": verdict.logical_consistency,
         "score": verdict.score_fit,
     }
     lacking = [name for name, holds in aspects.items() if holds is False]
-    short = content(f" · lacks {', '.join(lacking)}" if lacking else "", "$text-muted")
-    why = content(f" — {line(verdict.justification)}" if verdict.justification else "")
-    return Content.assemble(sign.says(sign.word), who, short, why)
+    short = to_content(f" · lacks {', '.join(lacking)}" if lacking else "", "$text-muted")
+    why = to_content(f" — {to_single_line(verdict.justification)}" if verdict.justification else "")
+    return Content.assemble(sign.with_text(sign.label), who, short, why)

@@ -13,97 +13,100 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from auditor.domain import Decision, Ruling
-from auditor.storage.conflict_status import Standing
-from auditor.text_safety import visible
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.text_safety import escape_invisible
 
 ELLIPSIS = "…"
 
 
-class Sign(NamedTuple):
+class StatusSymbol(NamedTuple):
     """A glyph, the word that says the same, and a style that repeats it."""
 
     glyph: str
-    word: str
+    label: str
     style: str
 
-    def says(self, words: str) -> Content:
+    def with_text(self, text: str) -> Content:
         """The sign in front of some words."""
-        return Content.styled(line(f"{self.glyph} {words}"), self.style)
+        return Content.styled(to_single_line(f"{self.glyph} {text}"), self.style)
 
 
-STANDINGS = {
-    Standing.OPEN: Sign("○", "open", "$text-warning"),
-    Standing.DISPUTED: Sign("≠", "disputed", "$text-error"),
-    Standing.MAJORITY: Sign("◆", "judges", "$text-secondary"),
-    Standing.PERSON: Sign("●", "people", "$text-success"),
+STATUS_SYMBOLS = {
+    ConflictStatus.OPEN: StatusSymbol("○", "open", "$text-warning"),
+    ConflictStatus.DISPUTED: StatusSymbol("≠", "disputed", "$text-error"),
+    ConflictStatus.MAJORITY: StatusSymbol("◆", "judges", "$text-secondary"),
+    ConflictStatus.PERSON: StatusSymbol("●", "people", "$text-success"),
 }
-STANDING_WORDS = {
-    Standing.OPEN: "open",
-    Standing.DISPUTED: "people disagree",
-    Standing.MAJORITY: "settled by the judges",
-    Standing.PERSON: "settled by people",
+STATUS_LABELS = {
+    ConflictStatus.OPEN: "open",
+    ConflictStatus.DISPUTED: "people disagree",
+    ConflictStatus.MAJORITY: "settled by the judges",
+    ConflictStatus.PERSON: "settled by people",
 }
-RULINGS = {Ruling.VALID: Sign("✓", "VALID", "$text-success"), Ruling.INVALID: Sign("✕", "INVALID", "$text-error")}
-DECISIONS = {
-    None: Sign("·", "", "$text-muted"),
-    Decision.LEFT: Sign("◀", "left", "$text-success"),
-    Decision.RIGHT: Sign("▶", "right", "$text-success"),
-    Decision.BOTH: Sign("◆", "both", "$text-success"),
-    Decision.NEITHER: Sign("✕", "neither", "$text-success"),
-    Decision.SCORE: Sign("±", "score", "$text-success"),
-    Decision.SKIP: Sign("–", "skipped", "$text-muted"),
+VERDICT_SYMBOLS = {
+    Ruling.VALID: StatusSymbol("✓", "VALID", "$text-success"),
+    Ruling.INVALID: StatusSymbol("✕", "INVALID", "$text-error"),
+}
+DECISION_SYMBOLS = {
+    None: StatusSymbol("·", "", "$text-muted"),
+    Decision.LEFT: StatusSymbol("◀", "left", "$text-success"),
+    Decision.RIGHT: StatusSymbol("▶", "right", "$text-success"),
+    Decision.BOTH: StatusSymbol("◆", "both", "$text-success"),
+    Decision.NEITHER: StatusSymbol("✕", "neither", "$text-success"),
+    Decision.SCORE: StatusSymbol("±", "score", "$text-success"),
+    Decision.SKIP: StatusSymbol("–", "skipped", "$text-muted"),
 }
 
 
-def prose(text: str) -> str:
+def to_multiline(text: str) -> str:
     """A stored text as it may be shown on several lines."""
-    return visible(text).replace("\t", "    ")
+    return escape_invisible(text).replace("\t", "    ")
 
 
-def line(text: str) -> str:
+def to_single_line(text: str) -> str:
     """A stored text as it may be shown on one line."""
-    return " ".join(visible(text).split())
+    return " ".join(escape_invisible(text).split())
 
 
-def fit(text: str, width: int) -> str:
+def fit_width(text: str, width: int) -> str:
     """One line of exactly `width` columns; what is cut ends in an ellipsis."""
-    shown = line(text)
+    shown = to_single_line(text)
     if cell_len(shown) <= width:
         return set_cell_size(shown, width)
     return set_cell_size(shown, max(width - 1, 0)) + ELLIPSIS[: max(width, 0)]
 
 
-def content(text: str, style: str = "") -> Content:
+def to_content(text: str, style: str = "") -> Content:
     """A stored text as content for a widget."""
-    return Content.styled(prose(text), style) if style else Content(prose(text))
+    return Content.styled(to_multiline(text), style) if style else Content(to_multiline(text))
 
 
-def marked(text: str, spans: Iterable[tuple[int, int]], style: str) -> Content:
+def highlight_spans(text: str, spans: Iterable[tuple[int, int]], style: str) -> Content:
     """A stored text with some spans of it, as characters of the text, in a style."""
     pieces: list[Content] = []
     end = 0
     for start, stop in spans:
-        pieces += [content(text[end:start]), content(text[start:stop], style)]
+        pieces += [to_content(text[end:start]), to_content(text[start:stop], style)]
         end = stop
-    return Content("").join([*pieces, content(text[end:])])
+    return Content("").join([*pieces, to_content(text[end:])])
 
 
-def signed(score: float) -> str:
+def format_score(score: float) -> str:
     """A score with its sign, as in +0.62."""
     return f"{score:+.2f}".replace("-", "−")
 
 
-def position(score: float | None, answer: str | None) -> str:
+def format_answer(score: float | None, answer: str | None) -> str:
     """What a side says: its answer to an item of a task, or its score."""
-    return line(answer) if answer is not None else "no score" if score is None else signed(score)
+    return to_single_line(answer) if answer is not None else "no score" if score is None else format_score(score)
 
 
-def whereabouts(country: str, topic: str) -> str:
+def format_cell(country: str, topic: str) -> str:
     """Where a conflict is: the topic and its country, or the item."""
-    return f"{line(topic)} in {line(country)}" if country else line(topic)
+    return f"{to_single_line(topic)} in {to_single_line(country)}" if country else to_single_line(topic)
 
 
-def bar(share: float | None, width: int) -> str:
+def draw_progress_bar(share: float | None, width: int) -> str:
     """A bar of a share in [0, 1]; dots where there is none to show."""
     if share is None:
         return "·" * width
@@ -111,7 +114,7 @@ def bar(share: float | None, width: int) -> str:
     return "━" * full + "╌" * (width - full)
 
 
-def axis(width: int, points: Sequence[tuple[float, str]]) -> str:
+def draw_score_axis(width: int, points: Sequence[tuple[float, str]]) -> str:
     """The scale from -1 to 1 on `width` columns, with its middle marked and each point's glyph where it lies.
 
     Several points of one glyph in one place are counted there (2 to 9, then +); of different glyphs the last is seen.
@@ -128,14 +131,14 @@ def axis(width: int, points: Sequence[tuple[float, str]]) -> str:
     return "".join(cells)
 
 
-def interval(width: int, value: float, low: float | None, high: float | None, *, least: float) -> str:
+def draw_interval(width: int, value: float, low: float | None, high: float | None, *, scale_min: float) -> str:
     """A value with its interval on a scale from `least` to 1, in `width` columns; a zero inside is marked."""
     cells = ["·"] * width
 
     def column(x: float) -> int:
-        return round((max(least, min(1.0, x)) - least) / (1 - least) * (width - 1))
+        return round((max(scale_min, min(1.0, x)) - scale_min) / (1 - scale_min) * (width - 1))
 
-    if least < 0:
+    if scale_min < 0:
         cells[column(0.0)] = "┼"
     if low is not None and high is not None:
         for place in range(column(low), column(high) + 1):

@@ -13,92 +13,94 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from auditor.storage.conflict_status import Standing
-from auditor.storage.overview import Overview, overviews
-from auditor.tui.actions import bindings
-from auditor.tui.formatting import STANDINGS, bar, content, fit, line
-from auditor.tui.screen import Page
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.overview import AuditOverview, load_overviews
+from auditor.tui.actions import bindings_for
+from auditor.tui.formatting import STATUS_SYMBOLS, draw_progress_bar, fit_width, to_content, to_single_line
+from auditor.tui.screen import ReviewScreen
 
-INTERVAL_S = 2.0
-BAR = 24
-MARGINS = 5
+REFRESH_INTERVAL_S = 2.0
+PROGRESS_BAR_WIDTH = 24
+LIST_MARGIN_WIDTH = 5
 """Columns that border, padding and scrollbar take of the list."""
-EMPTY = """No audit here yet
+NO_AUDITS_TEXT = """No audit here yet
 
 auditor init audit.toml      writes a configuration to start from
 auditor run audit.toml       runs it; it shows here while it runs
 auditor import scores …      brings in scores measured elsewhere"""
 
 
-class Audits(OptionList, inherit_bindings=False):
+class AuditList(OptionList, inherit_bindings=False):
     """The list; its keys are the screen's, so that they can be changed."""
 
 
-class Home(Page):
+class HomeScreen(ReviewScreen):
     """Choose an audit."""
 
-    where = "home"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("home")
+    screen_name = "home"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("home")
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Overview] = []
+        self.audit_overviews: list[AuditOverview] = []
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         with Vertical(id="home"):
-            yield Audits(id="audits", markup=False)
+            yield AuditList(id="audits", markup=False)
             yield Static(id="home-empty")
 
     def on_mount(self) -> None:
-        self.look()
-        self.set_interval(INTERVAL_S, self.look)
+        self.reload_audits()
+        self.set_interval(REFRESH_INTERVAL_S, self.reload_audits)
 
     def on_screen_resume(self) -> None:
-        self.look()
+        self.reload_audits()
 
-    def refresh_bar(self) -> None:
-        self.set_bar("audits")
-        self._paint()
+    def refresh_title_bar(self) -> None:
+        self.set_title_bar("audits")
+        self._update_list()
 
-    def look(self) -> None:
+    def reload_audits(self) -> None:
         """Read the database; a run that writes is neither waited for nor held up."""
         if self.is_current and not any(worker.is_running for worker in self.workers):
-            self.read("overviews", lambda: overviews(self.review.db), self._show)
+            self.submit_read("overviews", lambda: load_overviews(self.review_app.db), self._show_overviews)
 
-    def _show(self, found: list[Overview]) -> None:
-        self.found = found
-        self._paint()
+    def _show_overviews(self, audit_overviews: list[AuditOverview]) -> None:
+        self.audit_overviews = audit_overviews
+        self._update_list()
 
-    def _paint(self) -> None:
-        audits = self.query_one(Audits)
-        audits.display = bool(self.found)
+    def _update_list(self) -> None:
+        audits = self.query_one(AuditList)
+        audits.display = bool(self.audit_overviews)
         empty = self.query_one("#home-empty", Static)
-        empty.display = not self.found
-        empty.update(self._nothing())
-        openings = sum(o.conflicts[Standing.OPEN] + o.conflicts[Standing.DISPUTED] for o in self.found)
-        audits.border_title = content(_count(len(self.found), "audit"))
-        audits.border_subtitle = content(f"{_count(openings, 'conflict')} waiting for people")
-        width = max(self.size.width - MARGINS, 40)
-        names = [o.audit.name for o in self.found]
+        empty.display = not self.audit_overviews
+        empty.update(self._format_empty_notice())
+        openings = sum(
+            o.conflicts[ConflictStatus.OPEN] + o.conflicts[ConflictStatus.DISPUTED] for o in self.audit_overviews
+        )
+        audits.border_title = to_content(_pluralize(len(self.audit_overviews), "audit"))
+        audits.border_subtitle = to_content(f"{_pluralize(openings, 'conflict')} waiting for people")
+        width = max(self.size.width - LIST_MARGIN_WIDTH, 40)
+        names = [o.audit.name for o in self.audit_overviews]
         if [option.id for option in audits.options] == names:
-            for overview in self.found:
-                audits.replace_option_prompt(overview.audit.name, card(overview, width))
+            for overview in self.audit_overviews:
+                audits.replace_option_prompt(overview.audit.name, render_audit_card(overview, width))
             return
         audits.clear_options()
-        audits.add_options([Option(card(o, width), id=o.audit.name) for o in self.found])
-        audits.highlighted = 0 if self.found else None
+        audits.add_options([Option(render_audit_card(o, width), id=o.audit.name) for o in self.audit_overviews])
+        audits.highlighted = 0 if self.audit_overviews else None
         audits.focus()
 
-    def _nothing(self) -> Content:
-        first, _, rest = EMPTY.partition("\n")
-        path = self.review.db.path
-        where = content(f"\n\nThis is {line(str(path.resolve()))}" if path else "", "$text-muted")
+    def _format_empty_notice(self) -> Content:
+        first, _, rest = NO_AUDITS_TEXT.partition("\n")
+        path = self.review_app.db.path
+        where = to_content(f"\n\nThis is {to_single_line(str(path.resolve()))}" if path else "", "$text-muted")
         return Content.assemble((first, "bold"), "\n", rest, where)
 
     @property
-    def chosen(self) -> str | None:
+    def selected_audit(self) -> str | None:
         """The audit under the cursor."""
-        audits = self.query_one(Audits)
+        audits = self.query_one(AuditList)
         return None if audits.highlighted is None else audits.get_option_at_index(audits.highlighted).id
 
     @on(OptionList.OptionSelected)
@@ -106,79 +108,85 @@ class Home(Page):
         self.action_open()
 
     def action_open(self) -> None:
-        if self.chosen:
-            self.review.open_queue(self.chosen)
+        if self.selected_audit:
+            self.review_app.open_queue(self.selected_audit)
 
     def action_people(self) -> None:
-        if self.chosen:
-            self.review.open_people(self.chosen)
+        if self.selected_audit:
+            self.review_app.open_agreement(self.selected_audit)
 
     def action_down(self) -> None:
-        self.query_one(Audits).action_cursor_down()
+        self.query_one(AuditList).action_cursor_down()
 
     def action_up(self) -> None:
-        self.query_one(Audits).action_cursor_up()
+        self.query_one(AuditList).action_cursor_up()
 
     async def action_leave(self) -> None:
         await self.app.action_quit()
 
 
-def card(overview: Overview, width: int) -> Content:
+def render_audit_card(overview: AuditOverview, width: int) -> Content:
     """Three lines about an audit, and one to part it from the next."""
     audit = overview.audit
-    state, style = _state(overview)
-    when = _when(audit.updated_at)
-    name = fit(audit.name, max(width - len(state) - len(when) - 3, 12))
+    state, style = _format_state(overview)
+    when = _format_timestamp(audit.updated_at)
+    name = fit_width(audit.name, max(width - len(state) - len(when) - 3, 12))
     first = Content.assemble((name, "bold"), " ", (state, style), "  ", (when, "$text-muted"))
-    return Content("\n").join([first, _work(overview), _conflicts(overview), Content("")])
+    return Content("\n").join([first, _render_progress(overview), _render_conflict_counts(overview), Content("")])
 
 
-def _state(overview: Overview) -> tuple[str, str]:
-    if overview.is_done:
+def _format_state(overview: AuditOverview) -> tuple[str, str]:
+    if overview.is_finished:
         return "✓ done", "$text-success"
     running = overview.runner is not None
     return (
-        f"▶ {line(overview.audit.stage)}" if running else f"‖ stopped at {line(overview.audit.stage)}"
+        f"▶ {to_single_line(overview.audit.stage)}"
+        if running
+        else f"‖ stopped at {to_single_line(overview.audit.stage)}"
     ), "$text-warning"
 
 
-def _work(overview: Overview) -> Content:
-    usable = [] if overview.coverage is None else [f"{overview.coverage:.0%} usable"]
-    what = f" {' · '.join([*_said(overview), *usable, _cost(overview)])}"
-    return Content.assemble((bar(overview.progress, BAR), "$text-primary"), content(what))
+def _render_progress(overview: AuditOverview) -> Content:
+    usable = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
+    what = f" {' · '.join([*_format_answer_counts(overview), *usable, _format_cost(overview)])}"
+    return Content.assemble(
+        (draw_progress_bar(overview.progress, PROGRESS_BAR_WIDTH), "$text-primary"), to_content(what)
+    )
 
 
-def _said(overview: Overview) -> Iterator[str]:
+def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
     """How much models have said, by kind; nothing of a kind that the audit does not ask for."""
-    if overview.planned != 0 or overview.traces:
-        planned = "" if overview.planned is None else f"/{overview.planned:,}"
+    if overview.planned_samples != 0 or overview.traces:
+        planned = "" if overview.planned_samples is None else f"/{overview.planned_samples:,}"
         yield f"{overview.traces:,}{planned} samples"
     if overview.answers:
-        yield _count(overview.answers, "moral answer")
+        yield _pluralize(overview.answers, "moral answer")
     if overview.comparisons:
-        yield _count(overview.comparisons, "comparison")
+        yield _pluralize(overview.comparisons, "comparison")
 
 
-def _cost(overview: Overview) -> str:
+def _format_cost(overview: AuditOverview) -> str:
     if overview.cost_usd is None:
         return "cost unknown"
     return f"{'≥ ' if overview.unpriced else ''}${overview.cost_usd:.2f}"
 
 
-def _conflicts(overview: Overview) -> Content:
-    if not overview.total:
+def _render_conflict_counts(overview: AuditOverview) -> Content:
+    if not overview.n_conflicts:
         return Content.styled("no conflicts", "$text-muted")
     pieces = [
-        sign.says(f"{overview.conflicts[standing]:,} {sign.word}")
-        for standing, sign in STANDINGS.items()
+        sign.with_text(f"{overview.conflicts[standing]:,} {sign.label}")
+        for standing, sign in STATUS_SYMBOLS.items()
         if overview.conflicts[standing]
     ]
-    return Content("   ").join([*pieces, content(f"of {_count(overview.total, 'conflict')}", "$text-muted")])
+    return Content("   ").join(
+        [*pieces, to_content(f"of {_pluralize(overview.n_conflicts, 'conflict')}", "$text-muted")]
+    )
 
 
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+def _pluralize(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def _when(stamp: str) -> str:
-    return stamp[:16].replace("T", " ")
+def _format_timestamp(timestamp: str) -> str:
+    return timestamp[:16].replace("T", " ")

@@ -5,82 +5,97 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.review.item import Item, Side
-from auditor.storage.conflict_status import QueueRow, Standing
-from auditor.storage.overview import Overview
-from auditor.tui.formatting import STANDING_WORDS, line, prose, whereabouts
-from auditor.tui.wording import said
+from auditor.review.item import ReviewItem, ReviewSide
+from auditor.storage.conflict_status import ConflictStatus, QueueRow
+from auditor.storage.overview import AuditOverview
+from auditor.tui.formatting import STATUS_LABELS, format_cell, to_multiline, to_single_line
+from auditor.tui.wording import describe_decision
 
 
-def tell_audit(number: int, overview: Overview) -> str:
+def describe_audit(number: int, overview: AuditOverview) -> str:
     """One line about an audit."""
-    waiting = overview.conflicts[Standing.OPEN] + overview.conflicts[Standing.DISPUTED]
+    waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
     going = "stopped" if overview.runner is None else "running"
-    state = "done" if overview.is_done else f"{going} at stage {line(overview.audit.stage)}"
+    state = "done" if overview.is_finished else f"{going} at stage {to_single_line(overview.audit.stage)}"
     progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples in"
     progress += f", {overview.answers:,} moral answers" if overview.answers else ""
     progress += f", {overview.comparisons:,} comparisons" if overview.comparisons else ""
-    usable = "" if overview.coverage is None else f", {overview.coverage:.0%} of them usable"
+    usable = "" if overview.usable_share is None else f", {overview.usable_share:.0%} of them usable"
     cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"
-    name = line(overview.audit.name)
-    return f"{number}. {name}: {state}{progress}{usable}, {cost}, {waiting} of {overview.total} conflicts waiting."
+    name = to_single_line(overview.audit.name)
+    return (
+        f"{number}. {name}: {state}{progress}{usable}, {cost}, {waiting} of {overview.n_conflicts} conflicts waiting."
+    )
 
 
-def tell_row(place: int, row: QueueRow) -> str:
+def describe_queue_row(position: int, row: QueueRow) -> str:
     """One line of the queue."""
-    yours = "undecided" if row.decision is None or not row.decision.settles else said(row.decision, row.score)
+    yours = (
+        "undecided"
+        if row.decision is None or not row.decision.resolves_conflict
+        else describe_decision(row.decision, row.score)
+    )
     flag = ", flagged" if row.flagged else ""
-    scores = f"left {_stands(row.score_left, row.answer_left)}, right {_stands(row.score_right, row.answer_right)}"
-    cell = whereabouts(row.key.country, row.key.topic)
-    return f"{place}. {cell}: {row.kind}, {scores}, {STANDING_WORDS[row.standing]}, yours: {yours}{flag}."
+    left = _format_spoken_answer(row.score_left, row.answer_left)
+    right = _format_spoken_answer(row.score_right, row.answer_right)
+    scores = f"left {left}, right {right}"
+    cell = format_cell(row.key.country, row.key.topic)
+    return f"{position}. {cell}: {row.kind}, {scores}, {STATUS_LABELS[row.status]}, yours: {yours}{flag}."
 
 
-def tell_item(item: Item) -> Iterator[str]:
+def describe_item(item: ReviewItem) -> Iterator[str]:
     """A conflict, as far as the rater may see it."""
-    yield f"{whereabouts(item.key.country, item.key.topic)}. {line(item.question)}"
-    second = " A second opinion is wanted." if item.wants_second else ""
-    yield f"Kind: {item.row.kind}. State: {STANDING_WORDS[item.row.standing]}.{second}"
+    yield f"{format_cell(item.key.country, item.key.topic)}. {to_single_line(item.question)}"
+    second = " A second opinion is wanted." if item.needs_second_rater else ""
+    yield f"Kind: {item.row.kind}. State: {STATUS_LABELS[item.row.status]}.{second}"
     for name, side in (("Left", item.left), ("Right", item.right)):
         samples = [s for s in side.samples if s.score is not None or s.answer is not None]
-        scores = ", ".join(_stands(s.score, s.answer) for s in samples) or "none"
+        scores = ", ".join(_format_spoken_answer(s.score, s.answer) for s in samples) or "none"
         verb = "scores" if side.answer is None else "answers"
-        yield f"{name} {verb} {_stands(side.score, side.answer)}; its samples: {scores}."
-    yield from tell_samples(item, 0)
+        yield f"{name} {verb} {_format_spoken_answer(side.score, side.answer)}; its samples: {scores}."
+    yield from describe_samples(item, 0)
     if item.row.note:
-        yield f"Your note: {line(item.row.note)}"
+        yield f"Your note: {to_single_line(item.row.note)}"
     if item.row.flagged:
         yield "You flagged it."
     if item.revealed:
-        yield from tell_hidden(item)
+        yield from describe_hidden_evidence(item)
     else:
         truth, score = ("survey", " score,") if item.key.country else ("the right answer", "")
         yield f"Authors, verdicts and {truth} are hidden until you decide: left, right, both, neither,{score} or skip."
-        if item.known:
+        if item.disclosed_elsewhere:
             yield "You have seen this cell in another conflict, so your decision settles this one but is not blind."
 
 
-def tell_samples(item: Item, number: int) -> Iterator[str]:
+def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
     """Both sides' reasoning in one sample; past the last it begins anew."""
     for name, side in (("Left", item.left), ("Right", item.right)):
         if not side.samples:
             yield f"{name} has no sample."
             continue
-        sample = side.samples[number % len(side.samples)]
+        sample = side.samples[sample_index % len(side.samples)]
         is_usable = sample.score is not None or sample.answer is not None
-        score = _stands(sample.score, sample.answer) if is_usable else sample.outcome.value
+        score = _format_spoken_answer(sample.score, sample.answer) if is_usable else sample.outcome.value
         yield f"{name}, sample {sample.number + 1} of {len(side.samples)}, {score}:"
-        yield "  " + prose(sample.text or "no text came back").replace("\n", "\n  ")
+        yield "  " + to_multiline(sample.text or "no text came back").replace("\n", "\n  ")
 
 
-def tell_hidden(item: Item) -> Iterator[str]:
+def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
     """Authors, survey and verdicts."""
-    if item.decision is not None and item.decision.settles:
-        yield f"You said: {said(item.decision, item.row.score)}."
-    if item.first is not None:
-        yield f"You first said: {said(item.first)}. Both decisions are kept."
-    yield f"Left is by {line(item.left.author or 'unknown')}, right by {line(item.right.author or 'unknown')}."
+    if item.decision is not None and item.decision.resolves_conflict:
+        yield f"You said: {describe_decision(item.decision, item.row.score)}."
+    if item.first_decision is not None:
+        yield f"You first said: {describe_decision(item.first_decision)}. Both decisions are kept."
+    yield (
+        f"Left is by {to_single_line(item.left.author or 'unknown')}, right by "
+        f"{to_single_line(item.right.author or 'unknown')}."
+    )
     if not item.key.country:
-        yield f"The right answer is {line(item.truth)}." if item.truth is not None else "The right answer is not known."
+        yield (
+            f"The right answer is {to_single_line(item.correct_answer)}."
+            if item.correct_answer is not None
+            else "The right answer is not known."
+        )
     elif item.survey is None or item.survey.score is None:
         yield "The survey did not ask this here."
     else:
@@ -90,22 +105,24 @@ def tell_hidden(item: Item) -> Iterator[str]:
         asked = "" if item.survey.n is None else f" ({item.survey.n} asked)"
         yield f"The survey says {truth:+.2f}{asked}: {away}."
     for name, side in (("left", item.left), ("right", item.right)):
-        yield from _verdicts(name, side)
+        yield from _describe_verdicts(name, side)
 
 
-def _stands(score: float | None, answer: str | None) -> str:
-    return line(answer) if answer is not None else "no score" if score is None else f"{score:+.2f}"
+def _format_spoken_answer(score: float | None, answer: str | None) -> str:
+    return to_single_line(answer) if answer is not None else "no score" if score is None else f"{score:+.2f}"
 
 
-def _verdicts(name: str, side: Side) -> Iterator[str]:
+def _describe_verdicts(side_name: str, side: ReviewSide) -> Iterator[str]:
     valid = sum(v.ruling is Ruling.VALID for v in side.verdicts)
     given = sum(v.ruling is not None for v in side.verdicts)
-    yield f"Judges on the {name}: {valid} of {given} VALID." if given else f"Judges on the {name}: no verdict."
+    yield (
+        f"Judges on the {side_name}: {valid} of {given} VALID." if given else f"Judges on the {side_name}: no verdict."
+    )
     for verdict in side.verdicts:
-        yield f"  {line(verdict.judge)}, sample {verdict.sample + 1}: {_ruling(verdict)}"
+        yield f"  {to_single_line(verdict.judge)}, sample {verdict.sample + 1}: {_describe_verdict(verdict)}"
 
 
-def _ruling(verdict: Verdict) -> str:
+def _describe_verdict(verdict: Verdict) -> str:
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return f"{verdict.outcome}."
-    return f"{verdict.ruling}. {line(verdict.justification or '')}".rstrip()
+    return f"{verdict.ruling}. {to_single_line(verdict.justification or '')}".rstrip()

@@ -9,27 +9,27 @@ import os
 import sys
 from typing import TextIO
 
-from auditor.review.completion import Afterwards, OnDecided
-from auditor.review.session import SECOND_SHARE, Desk
+from auditor.review.completion import CompletionNotifier, OnDecided
+from auditor.review.session import DEFAULT_SECOND_RATER_SHARE, ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.tui.formatting import line
-from auditor.tui.plain_text_commands import Session
-from auditor.tui.settings import load_settings
+from auditor.tui.formatting import to_single_line
+from auditor.tui.plain_text_commands import PlainTextReview
+from auditor.tui.settings import load_review_settings
 
 
-def needs_plain() -> bool:
+def needs_plain_text() -> bool:
     """Whether there is no terminal that a full screen could be shown on."""
     return not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb"
 
 
-def run_plain(
+def run_plain_text_review(
     storage_url: str,
     audit: str | None = None,
     *,
     rater: str,
     blind: bool = True,
-    second_share: float = SECOND_SHARE,
+    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
     on_decided: OnDecided | None = None,
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
@@ -46,17 +46,17 @@ def run_plain(
 
     with open_database(storage_url, create=False) as db:
 
-        def make_desk(name: str) -> Desk:
-            found = audits.get(db, name)
-            return Desk(db, found, rater, blind=blind, second_share=second_share)
+        def make_desk(name: str) -> ReviewSession:
+            found = audits.get_audit(db, name)
+            return ReviewSession(db, found, rater, blind=blind, second_rater_share=second_rater_share)
 
-        afterwards = Afterwards(on_decided)
-        session = Session(db, make_desk, load_settings(), say, afterwards)
-        say(f"You rate as {line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands.")
+        afterwards = CompletionNotifier(on_decided)
+        session = PlainTextReview(db, make_desk, load_review_settings(), say, afterwards)
+        say(f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands.")
         if audit is None:
-            session.audits("")
+            session.list_audits("")
         else:
-            session.enter(audit)
-        while (command := stdin.readline()) and session.do(command):
+            session.open_audit(audit)
+        while (command := stdin.readline()) and session.run_command(command):
             pass
-        afterwards.leave(session.desks.values())
+        afterwards.notify_remaining(session.sessions.values())

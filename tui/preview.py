@@ -4,54 +4,57 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from auditor.review.item import Item, Side
-from auditor.tui.formatting import DECISIONS, axis, content, line, position
-from auditor.tui.side_panel import SAMPLE, ordered
-from auditor.tui.wording import said
+from auditor.review.item import ReviewItem, ReviewSide
+from auditor.tui.formatting import DECISION_SYMBOLS, draw_score_axis, format_answer, to_content, to_single_line
+from auditor.tui.side_panel import SAMPLE_GLYPH, sort_samples
+from auditor.tui.wording import describe_decision
 
-SCALE = 41
-EXCERPT = 600
+SCORE_AXIS_WIDTH = 41
+MAX_EXCERPT_CHARS = 600
 
 
-def preview(item: Item) -> Content:
+def render_preview(item: ReviewItem) -> Content:
     """A conflict in short: the question, both sides, what the rater said."""
     parts = [
         Content.assemble(
-            content(line(item.key.topic), "bold $text-accent"),
-            content(f" in {line(item.key.country)}" if item.key.country else "", "bold"),
+            to_content(to_single_line(item.key.topic), "bold $text-accent"),
+            to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),
             "\n",
-            content(line(item.question) if item.key.country else item.question, "italic $text-muted"),
+            to_content(to_single_line(item.question) if item.key.country else item.question, "italic $text-muted"),
         ),
-        _side("1 left", item.left),
-        _side("2 right", item.right),
-        _yours(item),
+        _render_side("1 left", item.left),
+        _render_side("2 right", item.right),
+        _render_rating(item),
     ]
     return Content("\n\n").join(parts)
 
 
-def _side(name: str, side: Side) -> Content:
-    scores = [(s.score, SAMPLE) for s in side.samples if s.score is not None]
-    usable = [s for s in ordered(side) if s.text and (s.score is not None or s.answer is not None)]
+def _render_side(side_name: str, side: ReviewSide) -> Content:
+    scores = [(s.score, SAMPLE_GLYPH) for s in side.samples if s.score is not None]
+    usable = [s for s in sort_samples(side) if s.text and (s.score is not None or s.answer is not None)]
     text = usable[0].text if usable and usable[0].text else "no text came back"
-    short = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+    short = text if len(text) <= MAX_EXCERPT_CHARS else text[:MAX_EXCERPT_CHARS] + "…"
     scale = Content.assemble(
-        ("−1 ", "$text-muted"), (axis(SCALE, scores), "$text-primary"), (" +1", "$text-muted"), "\n"
+        ("−1 ", "$text-muted"),
+        (draw_score_axis(SCORE_AXIS_WIDTH, scores), "$text-primary"),
+        (" +1", "$text-muted"),
+        "\n",
     )
     return Content.assemble(
-        content(f"{name}  {position(side.score, side.answer)}", "bold $text-primary"),
+        to_content(f"{side_name}  {format_answer(side.score, side.answer)}", "bold $text-primary"),
         "\n",
         scale if side.score is not None else "",
-        content(short),
+        to_content(short),
     )
 
 
-def _yours(item: Item) -> Content:
-    if item.decision is None or not item.decision.settles:
+def _render_rating(item: ReviewItem) -> Content:
+    if item.decision is None or not item.decision.resolves_conflict:
         pieces = [Content.styled("not decided by you", "$text-muted")]
     else:
-        pieces = [DECISIONS[item.decision].says(said(item.decision, item.row.score))]
+        pieces = [DECISION_SYMBOLS[item.decision].with_text(describe_decision(item.decision, item.row.score))]
     if item.row.flagged:
         pieces.append(Content.styled("⚑ flagged", "$text-error"))
     if item.row.note:
-        pieces.append(content(f"✎ {line(item.row.note)}", "$text-accent"))
+        pieces.append(to_content(f"✎ {to_single_line(item.row.note)}", "$text-accent"))
     return Content("  ·  ").join(pieces)

@@ -14,130 +14,134 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from auditor.domain import Act
+from auditor.domain import RatingAction
 from auditor.errors import AuditorError, UsageError
-from auditor.review.filters import format_filter, is_empty, next_sort, parse_filter
-from auditor.review.session import Desk
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, Sort, Standing
-from auditor.storage.rating_log import Entry
-from auditor.tui.actions import bindings
-from auditor.tui.conflict import ConflictPage
-from auditor.tui.dialogs import Ask, ChooseFilter
-from auditor.tui.formatting import STANDINGS, content, line
-from auditor.tui.preview import preview
-from auditor.tui.queue_table import QueueTable, heading
-from auditor.tui.screen import Page
-from auditor.tui.wording import taken_back
+from auditor.review.filters import format_filter, matches_everything, parse_filter, with_next_sort
+from auditor.review.session import ReviewSession
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueSort
+from auditor.storage.rating_log import RatingEntry
+from auditor.tui.actions import bindings_for
+from auditor.tui.conflict import ConflictScreen
+from auditor.tui.dialogs import FilterDialog, TextDialog
+from auditor.tui.formatting import STATUS_SYMBOLS, to_content, to_single_line
+from auditor.tui.preview import render_preview
+from auditor.tui.queue_table import QueueTable, format_header
+from auditor.tui.screen import ReviewScreen
+from auditor.tui.wording import describe_undo
 
-ORDERS = {
-    Sort.TEACHES: "what teaches most",
-    Sort.GAP: "widest gap",
-    Sort.COUNTRY: "country",
-    Sort.TOPIC: "topic",
-    Sort.KIND: "kind",
-    Sort.STATE: "state",
+SORT_LABELS = {
+    QueueSort.INFORMATIVENESS: "what teaches most",
+    QueueSort.GAP: "widest gap",
+    QueueSort.COUNTRY: "country",
+    QueueSort.TOPIC: "topic",
+    QueueSort.KIND: "kind",
+    QueueSort.STATE: "state",
 }
 
-HINT = "kind: state: country: topic: model: rater: gap:>0.5 is:todo sort:gap"
+FILTER_HINT = "kind: state: country: topic: model: rater: gap:>0.5 is:todo sort:gap"
 PREVIEW_DELAY_S = 0.08
-NOTHING = "This audit has no conflicts."
-NONE_PASSES = "No conflict passes this filter. x clears it."
+NO_CONFLICTS_TEXT = "This audit has no conflicts."
+NO_MATCH_TEXT = "No conflict passes this filter. x clears it."
 
 
-class QueuePage(Page):
+class QueueScreen(ReviewScreen):
     """The conflicts of one audit as one rater sees them."""
 
-    where = "queue"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("queue")
+    screen_name = "queue"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("queue")
 
-    def __init__(self, desk: Desk, wanted: QueueFilter | None = None) -> None:
+    def __init__(self, session: ReviewSession, queue_filter: QueueFilter | None = None) -> None:
         super().__init__()
-        self.desk = desk
-        self.wanted = wanted or QueueFilter()
-        self.counts = dict.fromkeys(Standing, 0)
-        self._waiting: Timer | None = None
+        self.session = session
+        self.queue_filter = queue_filter or QueueFilter()
+        self.status_counts = dict.fromkeys(ConflictStatus, 0)
+        self._preview_timer: Timer | None = None
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         yield Static(id="queue-head")
         with Horizontal(id="queue-body"):
             with Vertical(id="queue-list"):
                 yield Static(id="queue-columns")
-                yield QueueTable(self.desk.rows, id="queue")
+                yield QueueTable(self.session.queue_rows, id="queue")
                 yield Static(id="queue-empty")
             with VerticalScroll(id="preview", can_focus=False) as panel:
                 panel.border_title = Content("Under the cursor")
                 yield Static(id="preview-text")
 
     @property
-    def table(self) -> QueueTable:
+    def queue_table(self) -> QueueTable:
         return self.query_one("#queue", QueueTable)
 
     def on_mount(self) -> None:
-        self.load()
-        self.read("warm-up", self.desk.warm_up, lambda _: None)
+        self.load_conflicts()
+        self.submit_read("warm-up", self.session.preload_masking, lambda _: None)
 
     def on_screen_resume(self) -> None:
-        self.table.forget()
-        self._count()
-        self._moved()
+        self.queue_table.invalidate_rows()
+        self._load_counts()
+        self._schedule_preview()
 
-    def refresh_bar(self) -> None:
-        self.set_bar(self.desk.audit.name, "conflicts")
-        self._moved()
+    def refresh_title_bar(self) -> None:
+        self.set_title_bar(self.session.audit.name, "conflicts")
+        self._schedule_preview()
 
-    def load(self, at: ConflictKey | None = None) -> None:
+    def load_conflicts(self, cursor_key: ConflictKey | None = None) -> None:
         """Read which conflicts there are, in order; their lines come when they are looked at."""
-        wanted = self.wanted
+        wanted = self.queue_filter
 
         def show(keys: list[ConflictKey]) -> None:
-            self.table.show(keys, at)
-            self.table.display = bool(keys)
+            self.queue_table.show_conflicts(keys, cursor_key)
+            self.queue_table.display = bool(keys)
             note = self.query_one("#queue-empty", Static)
             note.display = not keys
-            note.update(Content(NOTHING if is_empty(wanted) else NONE_PASSES))
-            self._head()
+            note.update(Content(NO_CONFLICTS_TEXT if matches_everything(wanted) else NO_MATCH_TEXT))
+            self._update_header()
 
-        self.read("keys", lambda: self.desk.keys(wanted), show)
-        self._count()
+        self.submit_read("keys", lambda: self.session.conflict_keys(wanted), show)
+        self._load_counts()
 
-    def _count(self) -> None:
-        def show(counts: dict[Standing, int]) -> None:
-            self.counts = counts
-            self._head()
+    def _load_counts(self) -> None:
+        def show(counts: dict[ConflictStatus, int]) -> None:
+            self.status_counts = counts
+            self._update_header()
 
-        self.read("counts", self.desk.counts, show)
+        self.submit_read("counts", self.session.count_by_status, show)
 
-    @on(QueueTable.Moved)
-    def _moved(self) -> None:
-        self._head()
-        if self._waiting:
-            self._waiting.stop()
-        self._waiting = self.set_timer(PREVIEW_DELAY_S, self._preview)
+    @on(QueueTable.CursorMoved)
+    def _schedule_preview(self) -> None:
+        self._update_header()
+        if self._preview_timer:
+            self._preview_timer.stop()
+        self._preview_timer = self.set_timer(PREVIEW_DELAY_S, self._show_preview)
 
-    def _preview(self) -> None:
+    def _show_preview(self) -> None:
         """Show what is under the cursor once it rests, where there is room for it."""
         panel = self.query_one("#preview")
-        if self.table.key is None or not panel.size.width:
+        if self.queue_table.cursor_key is None or not panel.size.width:
             return
         try:
-            shown = preview(self.desk.item(self.table.key, peek=True))
+            shown = render_preview(self.session.load_item(self.queue_table.cursor_key, keep_hidden=True))
         except AuditorError as error:
-            shown = content(str(error), "$text-error")
+            shown = to_content(str(error), "$text-error")
         self.query_one("#preview-text", Static).update(shown)
         panel.scroll_home(animate=False)
 
-    def _head(self) -> None:
+    def _update_header(self) -> None:
         pieces = [
-            sign.says(f"{self.counts[standing]:,} {sign.word}")
-            for standing, sign in STANDINGS.items()
-            if self.counts[standing] or standing is Standing.OPEN
+            sign.with_text(f"{self.status_counts[standing]:,} {sign.label}")
+            for standing, sign in STATUS_SYMBOLS.items()
+            if self.status_counts[standing] or standing is ConflictStatus.OPEN
         ]
-        order = ORDERS[self.wanted.sort] + (" (reversed)" if self.wanted.reverse else "")
+        order = SORT_LABELS[self.queue_filter.sort] + (" (reversed)" if self.queue_filter.reverse else "")
         shown = (
-            "" if is_empty(self.wanted) else line(format_filter(replace(self.wanted, sort=Sort.TEACHES, reverse=False)))
+            ""
+            if matches_everything(self.queue_filter)
+            else to_single_line(
+                format_filter(replace(self.queue_filter, sort=QueueSort.INFORMATIVENESS, reverse=False))
+            )
         )
-        n = len(self.table.keys)
-        place = f"{self.table.cursor + 1:,} of {n:,}" if n else "none"
+        n = len(self.queue_table.conflict_keys)
+        place = f"{self.queue_table.cursor + 1:,} of {n:,}" if n else "none"
         below = Content.assemble(
             (place, "bold"), (f" · by {order}", "$text-muted"), (f" · / {shown}" if shown else "", "$text-accent")
         )
@@ -145,92 +149,99 @@ class QueuePage(Page):
             Content.assemble(Content("   ").join(pieces), "\n", below), layout=False
         )
         self.query_one("#queue-columns", Static).update(
-            Content(heading(self.table.scrollable_content_region.width or 80, of_task=self.desk.of_task)), layout=False
+            Content(
+                format_header(self.queue_table.scrollable_content_region.width or 80, of_task=self.session.of_task)
+            ),
+            layout=False,
         )
 
     # --- actions
 
-    @on(QueueTable.Chosen)
+    @on(QueueTable.RowOpened)
     def action_open(self) -> None:
-        if self.table.key:
-            self.app.push_screen(ConflictPage(self.desk, self.table.keys, self.table.key))
+        if self.queue_table.cursor_key:
+            self.app.push_screen(
+                ConflictScreen(self.session, self.queue_table.conflict_keys, self.queue_table.cursor_key)
+            )
 
     def action_best(self) -> None:
-        key = self.desk.next_key()
+        key = self.session.next_conflict_key()
         if key is None:
             self.notify("Nothing is left for you to decide.", markup=False)
         else:
-            self.app.push_screen(ConflictPage(self.desk, self.table.keys, key))
+            self.app.push_screen(ConflictScreen(self.session, self.queue_table.conflict_keys, key))
 
     def action_filter(self) -> None:
-        self._ask_filter(format_filter(self.wanted), HINT)
+        self._open_filter_dialog(format_filter(self.queue_filter), FILTER_HINT)
 
-    def _ask_filter(self, text: str, hint: str) -> None:
-        self.app.push_screen(Ask("Filter", text, hint, does="shows", low=True), self.set_filter)
+    def _open_filter_dialog(self, text: str, hint: str) -> None:
+        self.app.push_screen(TextDialog("Filter", text, hint, enter_verb="shows", at_bottom=True), self.apply_filter)
 
-    def set_filter(self, text: str | None) -> None:
+    def apply_filter(self, text: str | None) -> None:
         """Show what passes a filter, given as a line; None leaves all as it is."""
         if text is None:
             return
         try:
-            self.wanted = parse_filter(text)
+            self.queue_filter = parse_filter(text)
         except UsageError as error:
-            self._ask_filter(text, f"✕ {line(str(error))}")
+            self._open_filter_dialog(text, f"✕ {to_single_line(str(error))}")
             return
-        self.load(self.table.key)
+        self.load_conflicts(self.queue_table.cursor_key)
 
     def action_sort(self) -> None:
-        self.wanted = next_sort(self.wanted)
-        self.load()
+        self.queue_filter = with_next_sort(self.queue_filter)
+        self.load_conflicts()
 
     def action_reverse(self) -> None:
-        self.wanted = replace(self.wanted, reverse=not self.wanted.reverse)
-        self.load()
+        self.queue_filter = replace(self.queue_filter, reverse=not self.queue_filter.reverse)
+        self.load_conflicts()
 
     def action_clear(self) -> None:
-        self.set_filter("")
+        self.apply_filter("")
 
     def action_filters(self) -> None:
-        self.app.push_screen(ChooseFilter(self.review.settings, format_filter(self.wanted)), self.set_filter)
+        self.app.push_screen(
+            FilterDialog(self.review_app.settings, format_filter(self.queue_filter)), self.apply_filter
+        )
 
     def action_people(self) -> None:
-        self.review.open_people(self.desk.audit.name)
+        self.review_app.open_agreement(self.session.audit.name)
 
     def action_reload(self) -> None:
-        self.load(self.table.key)
+        self.load_conflicts(self.queue_table.cursor_key)
 
     def action_undo(self) -> None:
-        self._take_back(Act.UNDO, self.desk.undo)
+        self._save_undo(RatingAction.UNDO, self.session.undo)
 
     def action_redo(self) -> None:
-        self._take_back(Act.REDO, self.desk.redo)
+        self._save_undo(RatingAction.REDO, self.session.redo)
 
-    def _take_back(self, act: Act, job: Callable[[], Entry | None]) -> None:
-        def done(entry: Entry | None) -> None:
-            self.notify(taken_back(act, entry), markup=False)
-            self.table.forget()
-            self._count()
-            self.review.follow(self.desk)
+    def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
+        def done(entry: RatingEntry | None) -> None:
+            self.notify(describe_undo(act, entry), markup=False)
+            self.queue_table.invalidate_rows()
+            self._load_counts()
+            self.review_app.prefetch_and_notify(self.session)
 
-        self.review.write(job, done)
+        self.review_app.submit_write(job, done)
 
     def action_down(self) -> None:
-        self.table.move(1)
+        self.queue_table.move_cursor(1)
 
     def action_up(self) -> None:
-        self.table.move(-1)
+        self.queue_table.move_cursor(-1)
 
     def action_page_down(self) -> None:
-        self.table.move(self.table.page)
+        self.queue_table.move_cursor(self.queue_table.page_height)
 
     def action_page_up(self) -> None:
-        self.table.move(-self.table.page)
+        self.queue_table.move_cursor(-self.queue_table.page_height)
 
     def action_first(self) -> None:
-        self.table.move(-len(self.table.keys))
+        self.queue_table.move_cursor(-len(self.queue_table.conflict_keys))
 
     def action_last(self) -> None:
-        self.table.move(len(self.table.keys))
+        self.queue_table.move_cursor(len(self.queue_table.conflict_keys))
 
     def action_leave(self) -> None:
-        self.review.back()
+        self.review_app.go_back()

@@ -17,8 +17,8 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
 from auditor.tui import actions
-from auditor.tui.actions import Action, Where
-from auditor.tui.formatting import line
+from auditor.tui.actions import Action, ScreenName
+from auditor.tui.formatting import to_single_line
 
 if TYPE_CHECKING:
     from auditor.tui.app import ReviewApp
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Page(Screen[None]):
+class ReviewScreen(Screen[None]):
     """A full screen: a bar, a body, the keys."""
 
-    where: ClassVar[Where] = "everywhere"
+    screen_name: ClassVar[ScreenName] = "everywhere"
 
     @property
-    def review(self) -> ReviewApp:
+    def review_app(self) -> ReviewApp:
         """The app, with what is ours."""
         from auditor.tui.app import ReviewApp
 
@@ -40,39 +40,39 @@ class Page(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="bar")
-        yield from self.body()
-        yield KeyBar(self.where)
+        yield from self.compose_body()
+        yield KeyBar(self.screen_name)
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """What stands between bar and keys."""
         yield from ()
 
-    def set_bar(self, *path: str, right: Content | None = None) -> None:
+    def set_title_bar(self, *path: str, right: Content | None = None) -> None:
         """Show where we are, and on the right who rates how."""
-        trail = Content(" › ").join([Content.styled(line(part), "bold") for part in ("auditor", *path)])
+        trail = Content(" › ").join([Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)])
         bar = self.query_one("#bar", Static)
-        right = right or self.review.badge
+        right = right or self.review_app.rater_badge
         space = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
         bar.update(Content.assemble(trail, " " * space, right), layout=False)
 
-    def read(self, group: str, job: Callable[[], T], done: Callable[[T], None]) -> None:
+    def submit_read(self, group: str, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
         """Read something in a thread, then show it; a later reading of the same group takes the place of this one."""
 
         async def work() -> None:
-            done(await asyncio.to_thread(job))
+            on_success(await asyncio.to_thread(job))
 
         # `work`, not `work()`: cancelled before it began, that would never be awaited.
         _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
-    def _cannot_read(self, event: Worker.StateChanged) -> None:
+    def _show_read_error(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
-            self.notify(line(f"cannot be read: {event.worker.error}"), severity="error", markup=False)
+            self.notify(to_single_line(f"cannot be read: {event.worker.error}"), severity="error", markup=False)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.refresh_bar)
+        self.call_after_refresh(self.refresh_title_bar)
 
-    def refresh_bar(self) -> None:
+    def refresh_title_bar(self) -> None:
         """Show the bar anew; each screen says what is in it."""
 
 
@@ -82,34 +82,34 @@ class KeyBar(Widget):
     One widget, where the library's footer has one for every key: a screen opens in half the time.
     """
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, screen: ScreenName) -> None:
         super().__init__()
-        self._shown = [action for action in actions.of(where) if action.footer]
-        self._always = [action for action in actions.of("everywhere") if action.footer]
-        self._places: list[tuple[int, Action]] = []
+        self._screen_actions = [action for action in actions.actions_for(screen) if action.in_footer]
+        self._global_actions = [action for action in actions.actions_for("everywhere") if action.in_footer]
+        self._click_regions: list[tuple[int, Action]] = []
 
     def render(self) -> Content:
-        last = [(action, self._piece(action)) for action in self._always]
+        last = [(action, self._format_key(action)) for action in self._global_actions]
         room = self.size.width - sum(piece.cell_length for _, piece in last)
         shown = []
-        for action, piece in ((action, self._piece(action)) for action in self._shown):
+        for action, piece in ((action, self._format_key(action)) for action in self._screen_actions):
             if piece.cell_length > room:
                 break
             room -= piece.cell_length
             shown.append((action, piece))
         ends = accumulate(piece.cell_length for _, piece in (*shown, *last))
-        self._places = [(end, action) for end, (action, _) in zip(ends, (*shown, *last), strict=True)]
+        self._click_regions = [(end, action) for end, (action, _) in zip(ends, (*shown, *last), strict=True)]
         return Content("").join(piece for _, piece in (*shown, *last))
 
-    def _piece(self, action: Action) -> Content:
+    def _format_key(self, action: Action) -> Content:
         review = cast("ReviewApp", self.app)
         key = actions.key_name(review.settings.keys.get(action.id, action.keys).split(",")[0])
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 
     async def on_click(self, event: Click) -> None:
         at = event.get_content_offset(self)
-        for end, action in self._places:
+        for end, action in self._click_regions:
             if at is not None and at.x < end:
-                target = self.app if action.where == "everywhere" else self.screen
+                target = self.app if action.screen == "everywhere" else self.screen
                 await self.app.run_action(action.name, target)
                 return

@@ -20,19 +20,19 @@ from typing import Any
 
 import platformdirs
 
-from auditor.atomic_files import make_folder, write_whole
+from auditor.atomic_files import make_folder, write_atomically
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.review.filters import parse_filter
 from auditor.tui.actions import ACTIONS
 from auditor.tui.theme import DARK
 
-FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
-KNOWN = ("theme", "keys", "filters")
+SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
+KNOWN_KEYS = ("theme", "keys", "filters")
 
 
 @dataclass
-class Settings:
+class ReviewSettings:
     """What a reviewer set.
 
     Attributes:
@@ -46,28 +46,28 @@ class Settings:
     keys: Mapping[str, str] = field(default_factory=dict)
     filters: dict[str, str] = field(default_factory=dict)
 
-    def save_filter(self, name: str, text: str) -> None:
+    def save_filter(self, name: str, filter_text: str) -> None:
         """Remember a filter under a name."""
-        self.filters[name] = text
-        self._remember()
+        self.filters[name] = filter_text
+        self._save_state()
 
     def delete_filter(self, name: str) -> None:
         """Forget a filter; one that stands in `review.toml` is back at the next start."""
         self.filters.pop(name, None)
-        self._remember()
+        self._save_state()
 
     def save_theme(self, name: str) -> None:
         """Remember the theme."""
         self.theme = name
-        self._remember()
+        self._save_state()
 
-    def _remember(self) -> None:
+    def _save_state(self) -> None:
         make_folder(self.folder)
         path = self.folder / "review-state.json"
-        write_whole(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), path)
+        write_atomically(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), path)
 
 
-def load_settings(folder: Path | None = None) -> Settings:
+def load_review_settings(folder: Path | None = None) -> ReviewSettings:
     """Read a reviewer's settings; files that are not there are as good as empty.
 
     Args:
@@ -76,35 +76,35 @@ def load_settings(folder: Path | None = None) -> Settings:
     Raises:
         ConfigError: `review.toml` cannot be read, or names an action, key or filter that does not exist.
     """
-    folder = folder or Path(os.environ.get(FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
-    state = _state(folder / "review-state.json")
-    given = _given(folder / "review.toml")
+    folder = folder or Path(os.environ.get(SETTINGS_FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
+    state = _read_saved_state(folder / "review-state.json")
+    given = _read_settings_file(folder / "review.toml")
     keys = {str(k): str(v) for k, v in given.get("keys", {}).items()}
     filters = {str(k): str(v) for k, v in given.get("filters", {}).items()}
-    _check_keys(keys)
+    _check_key_bindings(keys)
     for name, text in filters.items():
         try:
             parse_filter(text)
         except UsageError as error:
-            raise ConfigError(f"review.toml: the filter '{name}': {error.message}", error.mend) from None
+            raise ConfigError(f"review.toml: the filter '{name}': {error.message}", error.how_to_fix) from None
     theme = str(given.get("theme") or state.get("theme") or DARK.name)
-    return Settings(folder, theme=theme, keys=keys, filters={**filters, **state.get("filters", {})})
+    return ReviewSettings(folder, theme=theme, keys=keys, filters={**filters, **state.get("filters", {})})
 
 
-def _given(path: Path) -> dict[str, Any]:
+def _read_settings_file(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     given = read_toml(path, ConfigError)
     for key in given:
-        if key not in KNOWN:
-            raise ConfigError(f"{path}: unknown key '{key}'.", _hint(key, KNOWN))
+        if key not in KNOWN_KEYS:
+            raise ConfigError(f"{path}: unknown key '{key}'.", _suggest_name(key, KNOWN_KEYS))
     for key in ("keys", "filters"):
         if not isinstance(given.get(key, {}), dict):
             raise ConfigError(f"{path}: '{key}' must be a table.", f"Write it below a line [{key}].")
     return given
 
 
-def _state(path: Path) -> dict[str, Any]:
+def _read_saved_state(path: Path) -> dict[str, Any]:
     """What the app remembered; a broken file is no reason not to start."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
@@ -113,17 +113,17 @@ def _state(path: Path) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def _check_keys(keys: Mapping[str, str]) -> None:
+def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
     ids = {action.id: action for action in ACTIONS}
-    for name in keys:
+    for name in key_by_action:
         if name not in ids:
-            raise ConfigError(f"review.toml: there is no action '{name}'.", _hint(name, ids))
-    for where in {action.where for action in ACTIONS}:
+            raise ConfigError(f"review.toml: there is no action '{name}'.", _suggest_name(name, ids))
+    for where in {action.screen for action in ACTIONS}:
         taken: dict[str, str] = {}
         for action in ACTIONS:
-            if action.where not in (where, "everywhere"):
+            if action.screen not in (where, "everywhere"):
                 continue
-            for key in keys.get(action.id, action.keys).split(","):
+            for key in key_by_action.get(action.id, action.keys).split(","):
                 other = taken.setdefault(key.strip(), action.id)
                 if other != action.id:
                     raise ConfigError(
@@ -132,5 +132,5 @@ def _check_keys(keys: Mapping[str, str]) -> None:
                     )
 
 
-def _hint(word: str, known: Iterable[str]) -> str:
+def _suggest_name(word: str, known: Iterable[str]) -> str:
     return did_you_mean(word, known, "`?` in the app shows the names.")

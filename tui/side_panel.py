@@ -9,34 +9,43 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from auditor.domain import Outcome
-from auditor.review.item import Side
-from auditor.review.word_comparison import only_here
-from auditor.storage.evidence import Sample
-from auditor.tui.formatting import axis, content, line, marked, position, signed
+from auditor.review.item import ReviewSide
+from auditor.review.word_comparison import find_unique_words
+from auditor.storage.evidence import BlindedSample
+from auditor.tui.formatting import (
+    draw_score_axis,
+    format_answer,
+    format_score,
+    highlight_spans,
+    to_content,
+    to_single_line,
+)
 
-SAMPLE, MEAN, TRUTH = "●", "▲", "◆"
+SAMPLE_GLYPH, MEAN_GLYPH, SURVEY_GLYPH = "●", "▲", "◆"
 
 
-class Scale(Widget):
+class ScoreScale(Widget):
     """The scale from -1 to 1 with the samples on it, the mean below, and the survey's score once it may be seen."""
 
     def __init__(self) -> None:
         super().__init__(classes="scale")
-        self.samples: tuple[float, ...] = ()
-        self.mean = 0.0
-        self.truth: float | None = None
+        self.sample_scores: tuple[float, ...] = ()
+        self.mean_score = 0.0
+        self.survey_score: float | None = None
 
-    def show(self, samples: tuple[float, ...], mean: float, truth: float | None) -> None:
+    def show_scores(self, sample_scores: tuple[float, ...], mean_score: float, survey_score: float | None) -> None:
         """Plot other points."""
-        self.samples, self.mean, self.truth = samples, mean, truth
+        self.sample_scores, self.mean_score, self.survey_score = sample_scores, mean_score, survey_score
         self.refresh()
 
     def render(self) -> Content:
         width = max(self.size.width - 6, 3)
-        points = [(score, SAMPLE) for score in self.samples]
-        upper = axis(width, points)
-        marks = [(self.mean, MEAN)] + ([(self.truth, TRUTH)] if self.truth is not None else [])
-        lower = axis(width, marks).replace("─", " ").replace("┼", " ")
+        points = [(score, SAMPLE_GLYPH) for score in self.sample_scores]
+        upper = draw_score_axis(width, points)
+        marks = [(self.mean_score, MEAN_GLYPH)] + (
+            [(self.survey_score, SURVEY_GLYPH)] if self.survey_score is not None else []
+        )
+        lower = draw_score_axis(width, marks).replace("─", " ").replace("┼", " ")
         return Content.assemble(("−1 ", "$text-muted"), (upper, "$primary"), (" +1", "$text-muted"), "\n   ", lower)
 
 
@@ -47,71 +56,90 @@ class SidePanel(VerticalScroll):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._shown: object = None
+        self._rendered_state: object = None
 
     def compose(self) -> ComposeResult:
-        yield Scale()
+        yield ScoreScale()
         yield Static(classes="summary")
         yield Static(classes="reasoning")
 
-    def show(self, name: str, side: Side, other: Side, sample: int, *, truth: float | None, marks: bool) -> None:
+    def show_side(
+        self,
+        side_name: str,
+        side: ReviewSide,
+        other_side: ReviewSide,
+        sample_index: int,
+        *,
+        survey_score: float | None,
+        highlight_differences: bool,
+    ) -> None:
         """Show a side; `marks` says whether the words that only it uses are marked."""
-        number = "1" if name == "left" else "2"
+        number = "1" if side_name == "left" else "2"
         author = "" if side.author is None else f" · {side.author}"
-        self.border_title = Content(line(f"{number} {name}{author} · {position(side.score, side.answer)}"))
+        self.border_title = Content(
+            to_single_line(f"{number} {side_name}{author} · {format_answer(side.score, side.answer)}")
+        )
         scores = tuple(s.score for s in side.samples if s.score is not None)
-        scale = self.query_one(Scale)
+        scale = self.query_one(ScoreScale)
         scale.display = side.score is not None
         if side.score is not None:
-            scale.show(scores, side.score, truth)
-        self.query_one(".summary", Static).update(_summary(side, truth), layout=False)
-        own, others = ordered(side), ordered(other)
+            scale.show_scores(scores, side.score, survey_score)
+        self.query_one(".summary", Static).update(_render_summary(side, survey_score), layout=False)
+        own, others = sort_samples(side), sort_samples(other_side)
         n = len(own)
-        place = f"text {sample % n + 1} of {n}" if n > 1 else ""
-        self.border_subtitle = content(place)
-        theirs = others[sample % len(others)] if others else None
-        turned = own[sample % n :] + own[: sample % n] if n else []
-        shown = (turned, theirs, marks)
-        if shown != self._shown:
-            self._shown = shown
-            pieces = [_reasoning(mine, theirs, marks=marks) for mine in turned]
+        place = f"text {sample_index % n + 1} of {n}" if n > 1 else ""
+        self.border_subtitle = to_content(place)
+        theirs = others[sample_index % len(others)] if others else None
+        turned = own[sample_index % n :] + own[: sample_index % n] if n else []
+        shown = (turned, theirs, highlight_differences)
+        if shown != self._rendered_state:
+            self._rendered_state = shown
+            pieces = [_render_reasoning(mine, theirs, highlight_differences=highlight_differences) for mine in turned]
             nothing = Content.styled("No sample is stored for this side.", "$text-muted")
             self.query_one(".reasoning", Static).update(Content("\n\n").join(pieces) if pieces else nothing)
 
 
-def _summary(side: Side, truth: float | None) -> Content:
+def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
     ok = sum(s.outcome is Outcome.OK for s in side.samples)
     failed = len(side.samples) - ok
     if side.score is None:
         same = sum(s.answer == side.answer for s in side.samples)
         parts = [f"{same} of {ok} samples say so"]
     else:
-        parts = [f"{ok} {SAMPLE}", f"mean {MEAN} {signed(side.score)}"]
-    if truth is not None:
-        parts.append(f"people {TRUTH} {signed(truth)}")
+        parts = [f"{ok} {SAMPLE_GLYPH}", f"mean {MEAN_GLYPH} {format_score(side.score)}"]
+    if survey_score is not None:
+        parts.append(f"people {SURVEY_GLYPH} {format_score(survey_score)}")
     if failed:
         parts.append(f"{failed} failed")
-    return content(" · ".join(parts), "$text-muted")
+    return to_content(" · ".join(parts), "$text-muted")
 
 
-def ordered(side: Side) -> list[Sample]:
+def sort_samples(side: ReviewSide) -> list[BlindedSample]:
     """The samples, those with the side's answer, or nearest to its mean, first, and those without any last."""
-    return sorted(side.samples, key=lambda s: (s.score is None and s.answer is None, _far(s, side), s.number))
+    return sorted(
+        side.samples, key=lambda s: (s.score is None and s.answer is None, _distance_from_side(s, side), s.number)
+    )
 
 
-def _far(sample: Sample, side: Side) -> float:
+def _distance_from_side(sample: BlindedSample, side: ReviewSide) -> float:
     return float(sample.answer != side.answer) if side.score is None else abs((sample.score or 0.0) - side.score)
 
 
-def _reasoning(mine: Sample, theirs: Sample | None, *, marks: bool) -> Content:
-    is_usable = mine.score is not None or mine.answer is not None
-    said = position(mine.score, mine.answer) if is_usable else mine.outcome.value
+def _render_reasoning(
+    shown_sample: BlindedSample, other_sample: BlindedSample | None, *, highlight_differences: bool
+) -> Content:
+    is_usable = shown_sample.score is not None or shown_sample.answer is not None
+    said = format_answer(shown_sample.score, shown_sample.answer) if is_usable else shown_sample.outcome.value
     head = Content.assemble(
-        content(f"{said} ", "bold $text-primary" if is_usable else "bold $text-error"),
-        (f"sample #{mine.number + 1}", "$text-muted"),
+        to_content(f"{said} ", "bold $text-primary" if is_usable else "bold $text-error"),
+        (f"sample #{shown_sample.number + 1}", "$text-muted"),
         "\n",
     )
-    if mine.text is None:
+    if shown_sample.text is None:
         return head + Content.styled("no text came back", "$text-muted")
-    spans = only_here(mine.text, theirs.text) if marks and theirs and theirs.text else []
-    return head + marked(mine.text, spans, "underline $text-accent")
+    spans = (
+        find_unique_words(shown_sample.text, other_sample.text)
+        if highlight_differences and other_sample and other_sample.text
+        else []
+    )
+    return head + highlight_spans(shown_sample.text, spans, "underline $text-accent")

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from textual_serve.server import Server
 
 LOOPBACK = "127.0.0.1"
-PORT = 8321
+DEFAULT_PORT = 8321
 
 
-def serve(command: Sequence[str], *, host: str = LOOPBACK, port: int = PORT, public_url: str | None = None) -> None:
+def serve_app(
+    command: Sequence[str], *, host: str = LOOPBACK, port: int = DEFAULT_PORT, public_url: str | None = None
+) -> None:
     """Serve a program that runs the app, until it is interrupted.
 
     Args:
@@ -33,11 +35,11 @@ def serve(command: Sequence[str], *, host: str = LOOPBACK, port: int = PORT, pub
     Raises:
         UsageError: textual-serve is not installed.
     """
-    make_server(command, host=host, port=port, public_url=public_url).serve()
+    create_server(command, host=host, port=port, public_url=public_url).serve()
 
 
-def make_server(
-    command: Sequence[str], *, host: str = LOOPBACK, port: int = PORT, public_url: str | None = None
+def create_server(
+    command: Sequence[str], *, host: str = LOOPBACK, port: int = DEFAULT_PORT, public_url: str | None = None
 ) -> Server:
     """The server, not yet started; see `serve`."""
     try:
@@ -58,11 +60,13 @@ def make_server(
             raise web.HTTPForbidden(text=f"This server answers to {server.public_url} only.")
         return await handler(request)
 
-    class Guarded(Server):
+    class HostCheckingServer(Server):
         async def _make_app(self) -> web.Application:
             app = await super()._make_app()
             app.middlewares.append(guard)
             return app
 
-    server = Guarded(shlex.join(command), host=host, port=port, title="auditor review", public_url=public_url)
+    server = HostCheckingServer(
+        shlex.join(command), host=host, port=port, title="auditor review", public_url=public_url
+    )
     return server

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from auditor.domain import Act, Decision
-from auditor.storage.rating_log import Entry
-from auditor.tui.formatting import line, signed
+from auditor.domain import Decision, RatingAction
+from auditor.storage.rating_log import RatingEntry
+from auditor.tui.formatting import format_score, to_single_line
 
-SENTENCES = {
+DECISION_PHRASES = {
     Decision.LEFT: "left is right",
     Decision.RIGHT: "right is right",
     Decision.BOTH: "both are right",
@@ -16,33 +16,38 @@ SENTENCES = {
 }
 
 
-def said(decision: Decision, score: float | None = None) -> str:
+def describe_decision(decision: Decision, score: float | None = None) -> str:
     """A decision about the sides shown, as a sentence."""
-    own = f": {signed(score)}" if decision is Decision.SCORE and score is not None else ""
-    return SENTENCES[decision] + own
+    own = f": {format_score(score)}" if decision is Decision.SCORE and score is not None else ""
+    return DECISION_PHRASES[decision] + own
 
 
-def taken_back(act: Act, entry: Entry | None) -> str:
+def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
     """What an undo or a redo did."""
     if entry is None:
         return f"Nothing to {act}."
     rating = entry.rating
-    verb = "Undone" if act is Act.UNDO else "Redone"
-    now = [said(rating.decision, rating.score)]
+    verb = "Undone" if act is RatingAction.UNDO else "Redone"
+    now = [describe_decision(rating.decision, rating.score)]
     now += ["flagged"] * rating.flagged + ["with a note"] * bool(rating.note)
-    return f"{verb}. {line(rating.cell.topic)} in {line(rating.cell.country)} is now: {', '.join(now)}."
+    return (
+        f"{verb}. {to_single_line(rating.cell.topic)} in {to_single_line(rating.cell.country)} is now: "
+        f"{', '.join(now)}."
+    )
 
 
-def did(entry: Entry) -> str:
+def describe_log_entry(entry: RatingEntry) -> str:
     """One row of the log."""
     rating = entry.rating
     what = {
-        Act.DECIDE: "skipped" if not rating.decision.settles else said(rating.decision, rating.score),
-        Act.NOTE: f"note: {line(rating.note)}" if rating.note else "note taken off",
-        Act.FLAG: "flagged" if rating.flagged else "flag taken off",
-        Act.REVEAL: "asked to see what is hidden",
-        Act.UNDO: f"undone; now: {said(rating.decision, rating.score)}",
-        Act.REDO: f"redone; now: {said(rating.decision, rating.score)}",
+        RatingAction.DECIDE: "skipped"
+        if not rating.decision.resolves_conflict
+        else describe_decision(rating.decision, rating.score),
+        RatingAction.NOTE: f"note: {to_single_line(rating.note)}" if rating.note else "note taken off",
+        RatingAction.FLAG: "flagged" if rating.flagged else "flag taken off",
+        RatingAction.REVEAL: "asked to see what is hidden",
+        RatingAction.UNDO: f"undone; now: {describe_decision(rating.decision, rating.score)}",
+        RatingAction.REDO: f"redone; now: {describe_decision(rating.decision, rating.score)}",
     }[rating.act]
     seen = "" if not rating.shown else " (not blind)"
     took = "" if rating.duration_s is None or rating.duration_s < 1 else f" after {rating.duration_s:.0f} s"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.agents.call_builders import blinded
+from auditor.agents.call_builders import blind_trace
 from auditor.agents.localization import country_name, topic_wording
-from auditor.agents.run_context import Context
+from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, LogicProbe
 from auditor.domain import ENGLISH, Cell, Item, ItemSet, Outcome, Survey, Trace, canonical_hash, derive_seed
 from auditor.errors import ConfigError, ImportFileError
@@ -17,25 +17,25 @@ from auditor.storage import results
 from auditor.surveys.languages import native_languages
 from auditor.surveys.row_reader import read_rows
 
-TOPICS, TRACES = "topics", "traces"
+TOPIC_ITEMS, TRACE_ITEMS = "topics", "traces"
 ACCEPTABILITY = "acceptability"
-MAX_ID = 120
+MAX_ID_LENGTH = 120
 
 
-def item_sets(context: Context, probe: LogicProbe) -> list[ItemSet]:
+def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
     """The sets of an audit, each with no more items than the probe allows.
 
     Raises:
         ImportFileError: the file of items cannot be used.
     """
     config, survey = context.config, context.survey
-    if probe.items == TOPICS:
-        found = [topics_of(config, survey, country, context.cells) for country in chosen_countries(probe, survey)]
-    elif probe.items == TRACES:
-        found = traces_on(context, probe)
+    if probe.items == TOPIC_ITEMS:
+        found = [build_topic_set(config, survey, country, context.cells) for country in chosen_countries(probe, survey)]
+    elif probe.items == TRACE_ITEMS:
+        found = build_trace_sets(context, probe)
     else:
-        found = items_of(Path(probe.items), probe.relation, _language(config))
-    return [_thinned(one, probe.max_items, config.seed) for one in found if len(one.items) > 1]
+        found = load_item_sets(Path(probe.items), probe.relation, _prompt_language(config))
+    return [_subsample(one, probe.max_items, config.seed) for one in found if len(one.items) > 1]
 
 
 def chosen_countries(probe: LogicProbe, survey: Survey) -> list[str]:
@@ -55,20 +55,20 @@ def chosen_countries(probe: LogicProbe, survey: Survey) -> list[str]:
     return list(probe.countries)
 
 
-def topics_of(config: AuditConfig, survey: Survey, country: str, cells: Iterable[Cell]) -> ItemSet:
+def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: Iterable[Cell]) -> ItemSet:
     """The topics that people of a country were asked about; their scores are what people say."""
-    language = _language(config, country)
+    language = _prompt_language(config, country)
     topics = [cell.topic for cell in cells if cell.country == country]
     items = tuple(Item(t, topic_wording(survey, t, language), survey.scores.get(Cell(country, t))) for t in topics)
     return ItemSet(country, country_name(country, language), ACCEPTABILITY, items, language)
 
 
-def traces_on(context: Context, probe: LogicProbe) -> list[ItemSet]:
+def build_trace_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
     """All usable traces on each cell of the chosen countries, with author, country and topic taken out."""
     countries = set(chosen_countries(probe, context.survey))
     cells = [cell for cell in context.cells if cell.country in countries]
     of_cell: dict[Cell, list[Trace]] = {cell: [] for cell in cells}
-    for trace in results.traces(context.db, context.audit_id, cells):
+    for trace in results.load_traces(context.db, context.audit_id, cells):
         if trace.outcome is Outcome.OK and trace.text:
             of_cell[trace.cell].append(trace)
     return [
@@ -76,14 +76,14 @@ def traces_on(context: Context, probe: LogicProbe) -> list[ItemSet]:
             context=f"{cell.country} · {cell.topic}",
             text="",
             criterion=probe.relation,
-            items=tuple(Item(f"{t.model} #{t.sample}", blinded(context.config, context.survey, t)) for t in traces),
-            language=_language(context.config),
+            items=tuple(Item(f"{t.model} #{t.sample}", blind_trace(context.config, context.survey, t)) for t in traces),
+            language=_prompt_language(context.config),
         )
         for cell, traces in of_cell.items()
     ]
 
 
-def items_of(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet]:
+def load_item_sets(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet]:
     """The sets in a file with `item[,context][,text][,human]`, in its order.
 
     `item` names an item, and is its text where there is no `text`; `context` is what judges are told of a set; `human`
@@ -96,10 +96,10 @@ def items_of(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet
     rows = 0
     for row in read_rows(file, ["item"], ["context", "text", "human"]):
         rows += 1
-        name, items = row.text("item"), sets.setdefault(row.cells["context"], {})
+        name, items = row.required_text("item"), sets.setdefault(row.cells["context"], {})
         item = Item(short_id(name), row.cells["text"] or name, row.number("human"))
         if item.id in items:
-            raise ImportFileError(f"{row.where}: the item '{item.id}' is there twice in its set.", "Keep one.")
+            raise ImportFileError(f"{row.location}: the item '{item.id}' is there twice in its set.", "Keep one.")
         items[item.id] = item
     if not rows:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
@@ -108,7 +108,7 @@ def items_of(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet
 
 def short_id(text: str) -> str:
     """A text as a name: itself where it is short, else its beginning and a part of its hash."""
-    if len(text) <= MAX_ID:
+    if len(text) <= MAX_ID_LENGTH:
         return text
     return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
 
@@ -127,24 +127,24 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
     probe = config.probes.logic
     if probe is None:
         return
-    if probe.items not in (TOPICS, TRACES):
-        items_of(Path(probe.items), probe.relation)
+    if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
+        load_item_sets(Path(probe.items), probe.relation)
         return
     for country in chosen_countries(probe, survey):
-        for topic in survey.topics if probe.items == TOPICS else ():
-            topic_wording(survey, topic, _language(config, country))
+        for topic in survey.topics if probe.items == TOPIC_ITEMS else ():
+            topic_wording(survey, topic, _prompt_language(config, country))
 
 
-def _language(config: AuditConfig, country: str | None = None) -> str:
+def _prompt_language(config: AuditConfig, country: str | None = None) -> str:
     """The audit's first language; for `native` the country's first, or English where there is none."""
     return config.languages_in(native_languages(country) if country else ())[0]
 
 
-def _thinned(one: ItemSet, most: int, seed: int) -> ItemSet:
+def _subsample(item_set: ItemSet, max_items: int, seed: int) -> ItemSet:
     """The set, or so many of its items, drawn at random, in their order."""
-    n = len(one.items)
-    if n <= most:
-        return one
-    drawn = np.random.default_rng(derive_seed(seed, "logic", one.context)).permutation(n)[:most]
-    kept = tuple(one.items[i] for i in sorted(drawn))
-    return ItemSet(one.context, one.text, one.criterion, kept, one.language)
+    n = len(item_set.items)
+    if n <= max_items:
+        return item_set
+    drawn = np.random.default_rng(derive_seed(seed, "logic", item_set.context)).permutation(n)[:max_items]
+    kept = tuple(item_set.items[i] for i in sorted(drawn))
+    return ItemSet(item_set.context, item_set.text, item_set.criterion, kept, item_set.language)

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from auditor.domain import Answer, Outcome, Purpose
-from auditor.metrics.paraphrase import plain
+from auditor.metrics.paraphrase import normalize_text
 from auditor.models.structured import (
     Choice,
     Contradiction,
@@ -14,25 +14,25 @@ from auditor.models.structured import (
     Paraphrases,
     RuleOfThumb,
     Support,
-    read,
+    parse_structured_answer,
 )
 
-Mode = Literal["structured", "text"]
+AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
 _QUOTED = re.compile(r'^[“"«„](.*)[”"»“]$', re.DOTALL)
 
 
-def read_answer(answer: Answer, mode: Mode) -> tuple[Outcome, str | None]:
+def parse_answer(answer: Answer, mode: AnswerMode) -> tuple[Outcome, str | None]:
     """How the call ended, and the answer in it, which only `ok` has."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
-        return _said(answer.text.strip())
-    found = read(MoralAnswer, answer.text)
-    return (Outcome.UNPARSED, None) if isinstance(found, str) else _said(found.answer)
+        return _require_letters(answer.text.strip())
+    found = parse_structured_answer(MoralAnswer, answer.text)
+    return (Outcome.UNPARSED, None) if isinstance(found, str) else _require_letters(found.answer)
 
 
-def read_rule(answer: Answer, mode: Mode, told: str = "") -> tuple[Outcome, str | None]:
+def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple[Outcome, str | None]:
     """How the call ended, and the rule of thumb in it, which only `ok` has.
 
     Args:
@@ -43,55 +43,55 @@ def read_rule(answer: Answer, mode: Mode, told: str = "") -> tuple[Outcome, str 
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
-        rule = bare(next((line for line in answer.text.splitlines() if line.strip()), ""))
+        rule = strip_label_and_quotes(next((line for line in answer.text.splitlines() if line.strip()), ""))
     else:
-        found = read(RuleOfThumb, answer.text)
+        found = parse_structured_answer(RuleOfThumb, answer.text)
         if isinstance(found, str):
             return Outcome.UNPARSED, None
-        rule = bare(found.rule)
-    return (Outcome.UNPARSED, None) if plain(rule) in plain(told) else _said(rule)
+        rule = strip_label_and_quotes(found.rule)
+    return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _require_letters(rule)
 
 
-def read_choice(answer: Answer, choices: int) -> tuple[int | None, str | None]:
+def parse_choice(answer: Answer, n_choices: int) -> tuple[int | None, str | None]:
     """The number of the answer chosen, from 1, and why; None where that cannot be read, or there is no such number."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None, None
-    found = read(Choice, answer.text)
-    if isinstance(found, str) or not 1 <= found.choice <= choices:
+    found = parse_structured_answer(Choice, answer.text)
+    if isinstance(found, str) or not 1 <= found.choice <= n_choices:
         return None, None
     return found.choice, found.reason
 
 
-def bare(text: str) -> str:
+def strip_label_and_quotes(text: str) -> str:
     """A sentence without a label before it or quotes around it."""
     text = _LABEL.sub("", text.strip()).strip()
     quoted = _QUOTED.match(text)
     return quoted[1].strip() if quoted else text
 
 
-def read_paraphrases(answer: Answer) -> list[str]:
+def parse_paraphrases(answer: Answer) -> list[str]:
     """The wordings in an answer; none where it cannot be read."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return []
-    found = read(Paraphrases, answer.text)
-    return [] if isinstance(found, str) else [text for p in found.paraphrases if (text := bare(p))]
+    found = parse_structured_answer(Paraphrases, answer.text)
+    return [] if isinstance(found, str) else [text for p in found.paraphrases if (text := strip_label_and_quotes(p))]
 
 
-def read_pair(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool | None, str | None]:
+def parse_pair_verdict(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool | None, str | None]:
     """How the call ended, whether the judge says yes, and why."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
     if purpose is Purpose.CONSISTENCY:
-        support = read(Support, answer.text)
+        support = parse_structured_answer(Support, answer.text)
         return (
             (Outcome.UNPARSED, None, None)
             if isinstance(support, str)
             else (Outcome.OK, support.supported, support.reason)
         )
-    found = read(Contradiction, answer.text)
+    found = parse_structured_answer(Contradiction, answer.text)
     return (Outcome.UNPARSED, None, None) if isinstance(found, str) else (Outcome.OK, found.contradict, found.reason)
 
 
-def _said(text: str) -> tuple[Outcome, str | None]:
+def _require_letters(text: str) -> tuple[Outcome, str | None]:
     """Words without a letter say nothing."""
     return (Outcome.OK, text) if any(c.isalnum() for c in text) else (Outcome.UNPARSED, None)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.agents.call_builders import fence
+from auditor.agents.call_builders import fence_line
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
-from auditor.domain.semantic import Question
+from auditor.domain.semantic import MoralQuestion
 from auditor.models.structured import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Structure, Support
 from auditor.prompts import load_prompt
-from auditor.text_safety import cut_middle
+from auditor.text_safety import truncate_middle
 
 PARAPHRASE_TEMPERATURE = 1.0
-PARAPHRASE_WORDS = 40
+MAX_PARAPHRASE_WORDS = 40
 
 
-def answer_call(
+def build_answer_call(
     config: AuditConfig,
     model: ModelSection,
     question: str,
@@ -34,106 +34,113 @@ def answer_call(
         temperature: in place of the probe's and of the model's own.
         rule: to be followed.
     """
-    probe = probe_of(config)
+    probe = semantic_probe(config)
     template = "semantic.answer" if rule is None else "semantic.follow"
     fields = {
         "question": question,
         "max_words": str(probe.max_words),
-        **({} if rule is None else {"rule": shown(config, rule)}),
+        **({} if rule is None else {"rule": truncate_shown_text(config, rule)}),
     }
     chosen = probe.temperature if model.temperature is None else model.temperature
-    return _call(
+    return _build_call(
         config,
         model,
         Purpose.MORAL,
         load_prompt(f"{template}.{probe.mode}").render(preamble=model.system, **fields),
         temperature=chosen if temperature is None else temperature,
         max_tokens=probe.max_tokens,
-        structure=MoralAnswer if probe.mode == "structured" else None,
-        words=probe.max_words,
+        schema=MoralAnswer if probe.mode == "structured" else None,
+        max_words=probe.max_words,
         sample=sample,
     )
 
 
-def choice_call(config: AuditConfig, model: ModelSection, question: str, choices: Sequence[str]) -> Call:
+def build_choice_call(config: AuditConfig, model: ModelSection, question: str, choices: Sequence[str]) -> Call:
     """Which of several answers to a wording is right, and why."""
-    probe = probe_of(config)
-    listed = "\n".join(f"{i}. {shown(config, choice)}" for i, choice in enumerate(choices, 1))
+    probe = semantic_probe(config)
+    listed = "\n".join(f"{i}. {truncate_shown_text(config, choice)}" for i, choice in enumerate(choices, 1))
     messages = load_prompt("semantic.choice").render(
         preamble=model.system, question=question, choices=listed, max_words=str(probe.max_words)
     )
-    return _call(
+    return _build_call(
         config,
         model,
         Purpose.MORAL,
         messages,
         temperature=probe.temperature if model.temperature is None else model.temperature,
         max_tokens=probe.max_tokens,
-        structure=Choice,
-        words=probe.max_words,
+        schema=Choice,
+        max_words=probe.max_words,
     )
 
 
-def rule_call(config: AuditConfig, model: ModelSection, question: str, answer: str) -> Call:
+def build_rule_call(config: AuditConfig, model: ModelSection, question: str, answer: str) -> Call:
     """The rule of thumb that an answer follows."""
-    probe = probe_of(config)
+    probe = semantic_probe(config)
     messages = load_prompt(f"semantic.rule.{probe.mode}").render(
-        preamble=model.system, question=question, answer=shown(config, answer), max_words=str(probe.rot_words)
+        preamble=model.system,
+        question=question,
+        answer=truncate_shown_text(config, answer),
+        max_words=str(probe.rot_words),
     )
-    return _call(
+    return _build_call(
         config,
         model,
         Purpose.RULE,
         messages,
         temperature=0.0,
         max_tokens=probe.max_tokens,
-        structure=RuleOfThumb if probe.mode == "structured" else None,
-        words=probe.rot_words,
+        schema=RuleOfThumb if probe.mode == "structured" else None,
+        max_words=probe.rot_words,
     )
 
 
-def paraphrase_call(config: AuditConfig, model: ModelSection, question: Question, count: int, attempt: int) -> Call:
+def build_paraphrase_call(
+    config: AuditConfig, model: ModelSection, question: MoralQuestion, count: int, attempt: int
+) -> Call:
     """Other wordings of a question."""
     messages = load_prompt("semantic.paraphrase").render(
         preamble=model.system, question=question.text, count=str(count)
     )
-    return _call(
+    return _build_call(
         config,
         model,
         Purpose.PARAPHRASE,
         messages,
         temperature=PARAPHRASE_TEMPERATURE,
         max_tokens=max(300, 80 * count),
-        structure=Paraphrases,
-        words=PARAPHRASE_WORDS,
+        schema=Paraphrases,
+        max_words=MAX_PARAPHRASE_WORDS,
         sample=attempt,
     )
 
 
-def pair_call(
+def build_pair_call(
     config: AuditConfig, judge: ModelSection, purpose: Purpose, question: str, first: str, second: str
 ) -> Call:
     """A judge's question about two answers: does the second follow from the first, or do they contradict each other?"""
-    first, second = shown(config, first), shown(config, second)
+    first, second = truncate_shown_text(config, first), truncate_shown_text(config, second)
     structure = Support if purpose is Purpose.CONSISTENCY else Contradiction
-    marks = fence(first + second, config.seed, question)
+    marks = fence_line(first + second, config.seed, question)
     messages = load_prompt(f"semantic.{purpose.value}").render(
         preamble=judge.system, question=question, first=first, second=second, fence=marks
     )
-    return _call(config, judge, purpose, messages, temperature=0.0, max_tokens=200, structure=structure, words=40)
+    return _build_call(
+        config, judge, purpose, messages, temperature=0.0, max_tokens=200, schema=structure, max_words=40
+    )
 
 
-def shown(config: AuditConfig, text: str) -> str:
+def truncate_shown_text(config: AuditConfig, text: str) -> str:
     """What a model wrote, as another is shown it: no longer than `probes.review.max_trace_chars`."""
-    return cut_middle(text, config.probes.review.max_trace_chars)
+    return truncate_middle(text, config.probes.review.max_trace_chars)
 
 
-def probe_of(config: AuditConfig) -> SemanticProbe:
+def semantic_probe(config: AuditConfig) -> SemanticProbe:
     """The probe as configured; its defaults where it is not asked for, as in an experiment."""
     return config.probes.semantic or SemanticProbe()
 
 
-def _call(
+def _build_call(
     config: AuditConfig,
     model: ModelSection,
     purpose: Purpose,
@@ -141,8 +148,8 @@ def _call(
     *,
     temperature: float,
     max_tokens: int,
-    structure: type[Structure] | None,
-    words: int,
+    schema: type[Structure] | None,
+    max_words: int,
     sample: int = 0,
 ) -> Call:
     # The seed depends on what is asked and not on the model's name, so that renaming a model changes no call.
@@ -155,6 +162,6 @@ def _call(
         purpose=purpose,
         sample=sample,
         params={"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params},
-        schema=structure.__name__ if structure else None,
-        max_words=words if structure else None,
+        schema=schema.__name__ if schema else None,
+        max_words=max_words if schema else None,
     )

@@ -5,63 +5,65 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from auditor.agents.run_context import Context
-from auditor.agents.semantic.answer_collection import ask_noted
-from auditor.agents.semantic.answer_parsing import read_paraphrases
-from auditor.agents.semantic.call_builders import paraphrase_call
-from auditor.agents.semantic.vector_cache import Vectors
+from auditor.agents.run_context import RunContext
+from auditor.agents.semantic.answer_collection import run_audit_calls
+from auditor.agents.semantic.answer_parsing import parse_paraphrases
+from auditor.agents.semantic.call_builders import build_paraphrase_call
+from auditor.agents.semantic.vector_cache import VectorCache
 from auditor.config.semantic import SemanticProbe
-from auditor.domain.semantic import Question, Wording
-from auditor.metrics.paraphrase import MIN_DISTANCE, edit_distance, parascore
+from auditor.domain.semantic import MoralQuestion, MoralWording
+from auditor.metrics.paraphrase import MIN_EDIT_DISTANCE, edit_distance, parascore
 from auditor.storage import semantic_results
 
-COPY, OTHER_MEANING = "too near to another wording", "too far in meaning"
+TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meaning"
 
 
-async def word_anew(context: Context, probe: SemanticProbe, questions: Sequence[Question]) -> None:
+async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
     """Ask for the wordings that questions lack, again up to the limit, and store what was kept and what was not."""
     assert probe.paraphraser is not None
     author = context.config.model(probe.paraphraser)
     ids = [q.id for q in questions]
-    known = await asyncio.to_thread(semantic_results.wordings, context.db, context.audit_id, ids)
+    known = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
     for attempt in range(probe.attempts):
-        lacking = {q.id: n for q in questions if (n := probe.paraphrases - len(_kept(known[q.id]))) > 0}
+        lacking = {q.id: n for q in questions if (n := probe.paraphrases - len(_accepted_paraphrases(known[q.id]))) > 0}
         asked = {
-            q: paraphrase_call(context.config, author, q, lacking[q.id], attempt) for q in questions if q.id in lacking
+            q: build_paraphrase_call(context.config, author, q, lacking[q.id], attempt)
+            for q in questions
+            if q.id in lacking
         }
-        answers = await ask_noted(context, "paraphrase", list(asked.values()))
+        answers = await run_audit_calls(context, "paraphrase", list(asked.values()))
         for question, call in asked.items():
             if call.key in answers:
-                texts = read_paraphrases(answers[call.key])
-                new = await asyncio.to_thread(_judged, context, probe, texts, known[question.id], call.key)
+                texts = parse_paraphrases(answers[call.key])
+                new = await asyncio.to_thread(_assess_candidates, context, probe, texts, known[question.id], call.key)
                 known[question.id] += new
     added = [w for group in known.values() for w in group if w.key is not None]
     await asyncio.to_thread(semantic_results.save_wordings, context.db, context.audit_id, added)
 
 
-def _kept(wordings: Sequence[Wording]) -> list[Wording]:
+def _accepted_paraphrases(wordings: Sequence[MoralWording]) -> list[MoralWording]:
     """Those that are asked, the question itself aside."""
     return [w for w in wordings if w.number]
 
 
-def _judged(
-    context: Context, probe: SemanticProbe, texts: Sequence[str], known: Sequence[Wording], key: str
-) -> list[Wording]:
-    assert context.moral_encoder is not None
+def _assess_candidates(
+    context: RunContext, probe: SemanticProbe, texts: Sequence[str], known_wordings: Sequence[MoralWording], key: str
+) -> list[MoralWording]:
+    assert context.load_semantic_encoder is not None
     assert probe.paraphraser is not None
-    question = next(w for w in known if w.number == 0)
-    vectors = Vectors(context.db, context.moral_encoder()).of([question.text, *texts])
-    found: list[Wording] = []
+    question = next(w for w in known_wordings if w.number == 0)
+    vectors = VectorCache(context.db, context.load_semantic_encoder()).embed([question.text, *texts])
+    found: list[MoralWording] = []
     for text in texts:
         similarity = float(vectors[question.text] @ vectors[text])
-        taken = [w.text for w in (*known, *found) if w.number is not None]
+        taken = [w.text for w in (*known_wordings, *found) if w.number is not None]
         if len(taken) > probe.paraphrases:
             break
-        reason, distance, score = quality(text, question.text, taken, similarity, probe.threshold)
+        reason, distance, score = assess_paraphrase(text, question.text, taken, similarity, probe.threshold)
         found.append(
-            Wording(
+            MoralWording(
                 question=question.question,
-                candidate=len(known) + len(found),
+                candidate=len(known_wordings) + len(found),
                 number=len(taken) if reason is None else None,
                 text=text,
                 source=probe.paraphraser,
@@ -76,8 +78,8 @@ def _judged(
     return found
 
 
-def quality(
-    text: str, question: str, taken: Sequence[str], similarity: float, threshold: float
+def assess_paraphrase(
+    text: str, question: str, accepted: Sequence[str], similarity: float, threshold: float
 ) -> tuple[str | None, float, float]:
     """Why a paraphrase is rejected, None if it is not; its distance to the question; and its score.
 
@@ -90,6 +92,6 @@ def quality(
     """
     distance = edit_distance(question, text)
     score = parascore(similarity, distance)
-    if any(edit_distance(other, text) < MIN_DISTANCE for other in taken):
-        return COPY, distance, score
-    return (None if score >= threshold else OTHER_MEANING), distance, score
+    if any(edit_distance(other, text) < MIN_EDIT_DISTANCE for other in accepted):
+        return TOO_SIMILAR, distance, score
+    return (None if score >= threshold else MEANING_CHANGED), distance, score

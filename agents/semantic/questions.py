@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from auditor.config.semantic import BUILT_IN, SemanticProbe
-from auditor.domain.semantic import FOUNDATIONS, Question, Wording
+from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
+from auditor.domain.semantic import FOUNDATIONS, MoralQuestion, MoralWording
 from auditor.errors import ConfigError, ImportFileError
 from auditor.input_files import read_text
-from auditor.metrics.paraphrase import plain
-from auditor.prompts.moral_questions import built_in_questions, parse_questions
-from auditor.surveys.row_reader import Row, read_rows
+from auditor.metrics.paraphrase import normalize_text
+from auditor.prompts.moral_questions import load_built_in_questions, parse_questions
+from auditor.surveys.row_reader import TextRow, read_rows
 
-REQUIRED = ("question_id", "question")
-OPTIONAL = ("paraphrase", "paraphrased", "foundation", "topics", "language")
-MANY = "|"
+REQUIRED_COLUMNS = ("question_id", "question")
+OPTIONAL_COLUMNS = ("paraphrase", "paraphrased", "foundation", "topics", "language")
+TOPIC_SEPARATOR = "|"
 """Between several topics in one cell."""
 MAX_QUESTION_BYTES = 10_000_000
 
 
-def planned_questions(probe: SemanticProbe) -> list[Question]:
+def load_planned_questions(probe: SemanticProbe) -> list[MoralQuestion]:
     """The questions that a config asks.
 
     Raises:
@@ -46,24 +46,26 @@ def planned_questions(probe: SemanticProbe) -> list[Question]:
     return [replace(q, paraphrases=q.paraphrases[:n], languages=q.languages[:n]) for q in chosen]
 
 
-def load_questions(source: str) -> Sequence[Question]:
+def load_questions(source: str) -> Sequence[MoralQuestion]:
     """Questions by the name `built-in`, or of a file.
 
     Raises:
         ConfigError, ImportFileError: there is no such file, or it cannot be used.
     """
-    if source == BUILT_IN:
-        return built_in_questions()
+    if source == BUILT_IN_QUESTIONS:
+        return load_built_in_questions()
     path = Path(source)
     if not path.is_file():
-        raise ConfigError(f"probes.semantic.questions: there is no file '{source}'.", f"'{BUILT_IN}' needs none.")
-    questions = _from_toml(path) if path.suffix == ".toml" else _from_rows(path)
+        raise ConfigError(
+            f"probes.semantic.questions: there is no file '{source}'.", f"'{BUILT_IN_QUESTIONS}' needs none."
+        )
+    questions = _load_toml_questions(path) if path.suffix == ".toml" else _load_table_questions(path)
     for question in questions:
-        _require_different(question, source)
+        _require_distinct_wordings(question, source)
     return questions
 
 
-def _from_toml(path: Path) -> list[Question]:
+def _load_toml_questions(path: Path) -> list[MoralQuestion]:
     questions = list(parse_questions(read_text(path, ConfigError, max_bytes=MAX_QUESTION_BYTES), str(path)))
     ids = [q.id for q in questions]
     if twice := sorted({i for i in ids if ids.count(i) > 1}):
@@ -71,13 +73,15 @@ def _from_toml(path: Path) -> list[Question]:
     return questions
 
 
-def _from_rows(path: Path) -> list[Question]:
-    found: dict[str, Question] = {}
-    for row in read_rows(path, REQUIRED, OPTIONAL):
-        new = _question(row)
+def _load_table_questions(path: Path) -> list[MoralQuestion]:
+    found: dict[str, MoralQuestion] = {}
+    for row in read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS):
+        new = _parse_question_row(row)
         old = found.setdefault(new.id, new)
         if old.text != new.text:
-            raise ImportFileError(f"{row.where}: question '{new.id}' has another text in an earlier row.", "Mend one.")
+            raise ImportFileError(
+                f"{row.location}: question '{new.id}' has another text in an earlier row.", "Mend one."
+            )
         if old is not new:
             found[new.id] = replace(
                 old, paraphrases=old.paraphrases + new.paraphrases, languages=old.languages + new.languages
@@ -87,39 +91,41 @@ def _from_rows(path: Path) -> list[Question]:
     return list(found.values())
 
 
-def _question(row: Row) -> Question:
+def _parse_question_row(row: TextRow) -> MoralQuestion:
     cells = row.cells
-    for column in REQUIRED:
-        row.text(column)
+    for column in REQUIRED_COLUMNS:
+        row.required_text(column)
     foundation = cells["foundation"].lower()
     if foundation and foundation not in FOUNDATIONS:
-        raise row.wrong("foundation", f"'{foundation}' is none", f"Known: {', '.join(FOUNDATIONS)}, or empty.")
+        raise row.make_cell_error(
+            "foundation", f"'{foundation}' is none", f"Known: {', '.join(FOUNDATIONS)}, or empty."
+        )
     wording = cells["paraphrase"] or cells["paraphrased"]
-    return Question(
+    return MoralQuestion(
         id=cells["question_id"],
         text=cells["question"],
         paraphrases=(wording,) if wording else (),
         languages=(cells["language"] or "en",) if wording else (),
         foundation=foundation,
-        topics=tuple(t.strip() for t in cells["topics"].split(MANY) if t.strip()),
+        topics=tuple(t.strip() for t in cells["topics"].split(TOPIC_SEPARATOR) if t.strip()),
         language=cells["language"] or "en",
     )  # the first row's language is the question's
 
 
-def _require_different(question: Question, source: str) -> None:
-    seen = {plain(question.text)}
+def _require_distinct_wordings(question: MoralQuestion, source: str) -> None:
+    seen = {normalize_text(question.text)}
     for wording in question.paraphrases:
-        if plain(wording) in seen:
+        if normalize_text(wording) in seen:
             raise ImportFileError(
                 f"{source}: question '{question.id}' has the wording '{wording}' twice, or it is the question itself.",
                 "Word it anew, or leave it out.",
             )
-        seen.add(plain(wording))
+        seen.add(normalize_text(wording))
 
 
-def written_wordings(question: Question) -> list[Wording]:
+def written_wordings(question: MoralQuestion) -> list[MoralWording]:
     """The question itself, and its paraphrases as they were written by hand."""
     languages = question.languages or (question.language,) * len(question.paraphrases)
-    own = Wording(question.id, 0, 0, question.text, "question", language=question.language)
+    own = MoralWording(question.id, 0, 0, question.text, "question", language=question.language)
     worded = enumerate(zip(question.paraphrases, languages, strict=True), 1)
-    return [own, *(Wording(question.id, i, i, text, "written", language=code) for i, (text, code) in worded)]
+    return [own, *(MoralWording(question.id, i, i, text, "written", language=code) for i, (text, code) in worded)]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, PageFile, Storage
-from auditor.cli.output import put_json, say, table
-from auditor.cli.page_output import form_of, present
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.output import print_json, print_message, print_table
+from auditor.cli.page_output import present_page, resolve_page_format
 
 if TYPE_CHECKING:
-    from auditor.reports.cost.forecast import Forecast
+    from auditor.reports.cost.forecast import CostForecast
 
 
 def register(app: typer.Typer) -> None:
@@ -26,19 +26,21 @@ def compare(
     targets: Annotated[
         list[str], typer.Argument(metavar="A [B …]", help="Audits, or AUDIT:MODEL for one model of an audit.")
     ],
-    method: Annotated[list[str] | None, typer.Option("--method", help="Only scores of this method.")] = None,
-    judge: Annotated[
+    methods: Annotated[list[str] | None, typer.Option("--method", help="Only scores of this method.")] = None,
+    judges: Annotated[
         list[str] | None, typer.Option("--judge", help="Twice: compare two judges on the same traces.")
     ] = None,
     all_pairs: Annotated[bool, typer.Option("--all-pairs", help="All pairs, not only those with the first.")] = False,
-    renamed: Annotated[
+    model_renames: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="OLD=NEW", help="A model that has another name in the audits after the first."),
     ] = None,
-    flips: Annotated[int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")] = 50,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    max_flips: Annotated[
+        int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")
+    ] = 50,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare models on the cells they share: what got better or worse, where, and whether it is more than chance.
 
@@ -48,27 +50,27 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.comparison.compare import compare as compare_
-    from auditor.reports.comparison.comparison_page import page_of
-    from auditor.reports.comparison.series_pairs import target
-    from auditor.run import storage_url
+    from auditor.reports.comparison.compare import compare_targets as compare_
+    from auditor.reports.comparison.comparison_page import build_comparison_page
+    from auditor.reports.comparison.series_pairs import parse_target
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    with open_database(storage_url(storage), create=False) as db:
+    resolve_page_format(output)
+    with open_database(resolve_storage_url(storage), create=False) as db:
         found = compare_(
             db,
-            [target(text) for text in targets],
-            methods=method or (),
-            every=all_pairs,
-            judges=judge or (),
-            listed=flips,
-            renamed=dict(map(_names, renamed or ())),
+            [parse_target(text) for text in targets],
+            methods=methods or (),
+            all_pairs=all_pairs,
+            judges=judges or (),
+            max_listed=max_flips,
+            renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
-    present(found.model_dump(mode="json"), page_of(found), output, as_json)
+    present_page(found.model_dump(mode="json"), build_comparison_page(found), output, as_json)
 
 
-def _names(text: str) -> tuple[str, str]:
+def _parse_model_rename(text: str) -> tuple[str, str]:
     from auditor.errors import UsageError
 
     old, equals, new = text.partition("=")
@@ -95,10 +97,10 @@ def check(
     confident: Annotated[
         bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% interval.")
     ] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    junit_path: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
+    markdown_path: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Test an audit against thresholds, for continuous integration; asks no model anything.
 
@@ -107,10 +109,10 @@ def check(
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
-    from auditor.atomic_files import write_whole
-    from auditor.reports.gates.ci_formats import SIGNS, check_markdown
-    from auditor.reports.gates.ci_formats import junit as junit_xml
-    from auditor.reports.gates.gate_check import Verdict
+    from auditor.atomic_files import write_atomically
+    from auditor.reports.gates.ci_formats import STATUS_SYMBOLS, render_check_markdown
+    from auditor.reports.gates.ci_formats import render_junit as junit_xml
+    from auditor.reports.gates.gate_check import GateStatus
     from auditor.run import open_audit
 
     options = {
@@ -122,31 +124,34 @@ def check(
     }  # fmt: skip
     changes = {name: value for name, value in options.items() if value is not None}
     result = open_audit(audit, storage=storage).check(**changes)
-    for path, text in ((junit, junit_xml), (markdown, check_markdown)):
+    for path, text in ((junit_path, junit_xml), (markdown_path, render_check_markdown)):
         if path is not None:
-            write_whole(text(result), path)
-            say(f"Written: {path.resolve()}")
+            write_atomically(text(result), path)
+            print_message(f"Written: {path.resolve()}")
     if as_json:
-        put_json(result.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
     else:
-        table(["", "gate", "of", "found"], [[SIGNS[g.verdict], g.name, g.subject, g.message] for g in result.gates])
+        print_table(
+            ["", "gate", "of", "found"],
+            [[STATUS_SYMBOLS[g.verdict], g.name, g.subject, g.message] for g in result.gates],
+        )
     reasons = {
-        Verdict.PASSED: "everything asked was met",
-        Verdict.FAILED: "a gate failed",
-        Verdict.UNDECIDED: "no verdict: see what is undecided",
+        GateStatus.PASSED: "everything asked was met",
+        GateStatus.FAILED: "a gate failed",
+        GateStatus.UNDECIDED: "no verdict: see what is undecided",
     }
-    say(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
+    print_message(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
     raise typer.Exit(result.exit_code)
 
 
 def estimate(
     config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="The audit's TOML or YAML file.")] = None,
-    compare: Annotated[
+    audit_name: Annotated[
         str | None, typer.Option("--compare", metavar="AUDIT", help="Instead: an audit that was run, and what it cost.")
     ] = None,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Calls, tokens and cost of an audit before anything is spent: low, expected and high, by model and stage.
 
@@ -158,26 +163,28 @@ def estimate(
     from auditor import bootstrap
     from auditor.errors import UsageError
 
-    bootstrap.prepare()
-    form_of(output)
-    if (config is None) == (compare is None):
+    bootstrap.prepare_environment()
+    resolve_page_format(output)
+    if (config is None) == (audit_name is None):
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
-    from auditor.reports.cost.forecast import page_of
+    from auditor.reports.cost.forecast import build_forecast_page
 
-    found = _estimate_of(compare, storage) if compare is not None else _estimate(config or Path(), storage)
-    present(found.model_dump(mode="json"), page_of(found), output, as_json)
+    found = (
+        _estimate_audit(audit_name, storage) if audit_name is not None else _estimate_config(config or Path(), storage)
+    )
+    present_page(found.model_dump(mode="json"), build_forecast_page(found), output, as_json)
 
 
-def _estimate(path: Path, storage: str | None) -> Forecast:
+def _estimate_config(path: Path, storage: str | None) -> CostForecast:
     from auditor.config import load_config
-    from auditor.cost_estimation.audit_estimate import estimate as estimate_
+    from auditor.cost_estimation.audit_estimate import estimate_audit as estimate_
     from auditor.errors import EmptyStorageError
-    from auditor.run import planned_cells, planned_survey, storage_url
+    from auditor.run import load_planned_survey, planned_cells, resolve_storage_url
     from auditor.storage.database import open_database, sqlite_path
 
     config = load_config(path)
-    survey = planned_survey(config)
-    url = storage_url(storage, config)
+    survey = load_planned_survey(config)
+    url = resolve_storage_url(storage, config)
     file = sqlite_path(url)
     if file is not None and not file.exists():
         return estimate_(config, survey, planned_cells(survey))
@@ -188,10 +195,10 @@ def _estimate(path: Path, storage: str | None) -> Forecast:
         return estimate_(config, survey, planned_cells(survey))
 
 
-def _estimate_of(audit: str, storage: str | None) -> Forecast:
-    from auditor.cost_estimation.audit_estimate import estimate_of_audit
-    from auditor.run import storage_url
+def _estimate_audit(audit: str, storage: str | None) -> CostForecast:
+    from auditor.cost_estimation.audit_estimate import estimate_past_audit
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    with open_database(storage_url(storage), create=False) as db:
-        return estimate_of_audit(db, audit)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        return estimate_past_audit(db, audit)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import command, put, put_json, put_json_text, say, table
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import format_command, print_data, print_json, print_json_text, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from auditor.reports.report_schema import Report
 
 
-class Engine(StrEnum):
+class EngineOption(StrEnum):
     """Where requests go out from."""
 
     LOCAL = "local"
     RAY = "ray"
 
 
-FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
+REPORT_FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
 
 
 def register(app: typer.Typer) -> None:
@@ -38,12 +38,13 @@ def register(app: typer.Typer) -> None:
 
 def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")],
-    storage: Storage = None,
-    report: Annotated[
+    storage: StorageOption = None,
+    report_path: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json or .md).")
     ] = None,
     engine: Annotated[
-        Engine | None, typer.Option("--engine", help="Where requests go out from; the config's word if not given.")
+        EngineOption | None,
+        typer.Option("--engine", help="Where requests go out from; the config's word if not given."),
     ] = None,
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
@@ -55,57 +56,66 @@ def run(
     """
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
-    from auditor.errors import Interrupted
-    from auditor.run import planned_survey, run_audit
+    from auditor.errors import RunInterrupted
+    from auditor.run import load_planned_survey, run_audit
 
     if ray_address is not None:
         os.environ["RAY_ADDRESS"] = ray_address  # the user's own choice, which needs no trust
     loaded = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)
-    format_ = _format_of(report, None) if report else None
-    if report is not None:
-        _require_writable(report)
-    samples = loaded.samples_on(planned_survey(loaded))
-    with RunProgress(judged=_expected_reviews(loaded, samples.values())) as progress:
+    format_ = _resolve_report_format(report_path, None) if report_path else None
+    if report_path is not None:
+        _require_writable(report_path)
+    samples = loaded.samples_by_cell(load_planned_survey(loaded))
+    with RunProgress(expected_reviews=_count_expected_reviews(loaded, samples.values())) as progress:
         try:
             audit = run_audit(loaded, storage=storage, progress=progress, signals=True)
-        except Interrupted as error:
-            raise Interrupted(error.message, f"Go on with: {command('run', str(config), storage=storage)}") from None
+        except RunInterrupted as error:
+            raise RunInterrupted(
+                error.message, f"Go on with: {format_command('run', str(config), storage=storage)}"
+            ) from None
     made = audit.report()
-    _summarise(made, progress)
-    if report and format_:
-        _write(made, report, format_)
-    if report is None:
-        say(f"The report: {command('report', audit.name, storage=audit.storage)}")
+    _print_summary(made, progress)
+    if report_path and format_:
+        _write_report(made, report_path, format_)
+    if report_path is None:
+        print_message(f"The report: {format_command('report', audit.name, storage=audit.storage)}")
     if waiting := made.conflicts.states.get("open", 0) + made.conflicts.states.get("disputed", 0):
-        say(f"{waiting} conflicts wait for a person: {command('review', audit.name, storage=audit.storage)}")
+        print_message(
+            f"{waiting} conflicts wait for a person: {format_command('review', audit.name, storage=audit.storage)}"
+        )
 
 
-def _expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
+def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
     limit = config.probes.review.traces
     traces = sum(k if limit == "all" else min(limit, k) for k in samples)
     return traces * sum(config.panel_size(m.name) for m in config.models)
 
 
-def _summarise(report: Report, progress: RunProgress) -> None:
-    from auditor.reports.cost.savings import told
+def _print_summary(report: Report, progress: RunProgress) -> None:
+    from auditor.reports.cost.savings import summarize_savings
     from auditor.reports.pages import run_summary
 
     if report.alignment:
-        table(run_summary.summary_columns(), run_summary.summary_rows(report), data=False)
+        print_table(run_summary.summary_columns(), run_summary.summary_rows(report), data=False)
     if report.task:
-        table(run_summary.task_columns(), run_summary.task_rows(report), data=False)
+        print_table(run_summary.task_columns(), run_summary.task_rows(report), data=False)
     if report.semantic:
-        table(run_summary.semantic_columns(), run_summary.semantic_rows(report), data=False)
+        print_table(run_summary.semantic_columns(), run_summary.semantic_rows(report), data=False)
     if report.logic:
-        table(run_summary.logic_columns(), run_summary.logic_rows(report), data=False)
-    say(f"{progress.asked} calls in {progress.seconds:.1f} s, {progress.recorded} known already; cost {progress.cost}.")
+        print_table(run_summary.logic_columns(), run_summary.logic_rows(report), data=False)
+    print_message(
+        f"{progress.n_calls} calls in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} known already; cost "
+        f"{progress.cost_text}."
+    )
     for saved in report.savings:
-        say(told(saved))
+        print_message(summarize_savings(saved))
     for row in report.coverage.total:
         if row.ok < row.planned:
             losses = [f"{n} {outcome}" for outcome, n in row.losses.items()]
             losses += [f"{row.missing} not asked"] if row.missing else []
-            say(f"  {row.planned - row.ok} of {row.planned} {row.what} cannot be used: {', '.join(losses)}")
+            print_message(
+                f"  {row.planned - row.ok} of {row.planned} {row.counted_label} cannot be used: {', '.join(losses)}"
+            )
 
 
 def report(
@@ -114,7 +124,7 @@ def report(
         str | None, typer.Option("--format", "-f", help="html, json or markdown; else by the file's suffix.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Make an audit's report: one HTML file with no need of a network, JSON, or Markdown.
 
@@ -122,23 +132,23 @@ def report(
 
     Example: auditor report moral-alignment --format json
     """
-    from auditor.reports.pages.render import render
+    from auditor.reports.pages.render import render_report
     from auditor.run import open_audit
 
-    format_ = _format_of(output, format)
+    format_ = _resolve_report_format(output, format)
     made = open_audit(audit, storage=storage).report()
     if output is None and format_ != "html":
-        (put_json_text if format_ == "json" else put)(render(made, format_))
+        (print_json_text if format_ == "json" else print_data)(render_report(made, format_))
         return
-    _write(made, output or Path(f"{audit}.html"), format_)
+    _write_report(made, output or Path(f"{audit}.html"), format_)
 
 
-def _format_of(output: Path | None, given: str | None) -> str:
+def _resolve_report_format(output: Path | None, format_name: str | None) -> str:
     from auditor.errors import UsageError
 
-    format_ = given or (FORMATS.get(output.suffix) if output else "html")
-    if format_ is None or format_ not in FORMATS.values():
-        what = f"'{given}'" if given else f"the suffix of '{output}'"
+    format_ = format_name or (REPORT_FORMATS.get(output.suffix) if output else "html")
+    if format_ is None or format_ not in REPORT_FORMATS.values():
+        what = f"'{format_name}'" if format_name else f"the suffix of '{output}'"
         raise UsageError(f"{what} is no report format.", "Known are html, json and markdown (.html, .json, .md).")
     return format_
 
@@ -154,34 +164,34 @@ def _require_writable(path: Path) -> None:
         raise UsageError(f"--report: {path} {what}.", "Name a file in a folder that is there.")
 
 
-def _write(made: Report, path: Path, format_: str) -> None:
-    from auditor.atomic_files import write_whole
-    from auditor.reports.pages.render import render
+def _write_report(audit_report: Report, path: Path, report_format: str) -> None:
+    from auditor.atomic_files import write_atomically
+    from auditor.reports.pages.render import render_report
 
-    write_whole(render(made, format_), path)
-    say(f"Report: {path.resolve()}")
+    write_atomically(render_report(audit_report, report_format), path)
+    print_message(f"Report: {path.resolve()}")
 
 
 def status(
     audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="One audit; else all of them.")] = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """How far audits have come: stage, coverage, open conflicts, cost.
 
     Example: auditor status moral-alignment --json
     """
-    from auditor.reports.audit_status import status_of
-    from auditor.run import storage_url
-    from auditor.run.batches import waiting_words
+    from auditor.reports.audit_status import load_audit_status
+    from auditor.run import resolve_storage_url
+    from auditor.run.batches import describe_waiting_calls
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
-    with open_database(storage_url(storage), create=False) as db:
-        wanted = [audits.get(db, audit)] if audit else audits.all_audits(db)
-        found = [status_of(db, a) for a in wanted]
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        wanted = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
+        found = [load_audit_status(db, a) for a in wanted]
     if as_json:
-        put_json(found)
+        print_json(found)
         return
     columns = [
         "audit",
@@ -197,27 +207,30 @@ def status(
     ]
     rows = [
         [
-            s["audit"], s["stage"], _of(s, "traces"), _of(s, "verdicts"),
+            s["audit"], s["stage"], _format_progress(s, "traces"), _format_progress(s, "verdicts"),
             f"{s['comparisons_ok']} of {s['comparisons']}", f"{s['moral_answers_ok']} of {s['moral_answers']}",
-            s["conflicts"], s["open"], _cost(s["cost_usd"], s["unpriced"]), s["updated_at"][:16].replace("T", " "),
+            s["conflicts"], s["open"], _format_cost(s["cost_usd"], s["unpriced"]),
+            s["updated_at"][:16].replace("T", " "),
         ]
         for s in found
     ]  # fmt: skip
-    table(columns, rows)
+    print_table(columns, rows)
     for s in found:
-        if waits := waiting_words([batch["calls"] for batch in s["batches"]]):
-            say(f"{s['audit']}: {waits}; the run that submitted them, or the same command again, collects them.")
+        if waits := describe_waiting_calls([batch["calls"] for batch in s["batches"]]):
+            print_message(
+                f"{s['audit']}: {waits}; the run that submitted them, or the same command again, collects them."
+            )
         for name in s["drift"]:
-            say(f"{s['audit']}: what stands behind {name} changed; see the report, or --json.")
+            print_message(f"{s['audit']}: what stands behind {name} changed; see the report, or --json.")
 
 
-def _of(s: dict[str, Any], what: str) -> str:
+def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
     """What is usable of what is planned; imported scores have neither traces nor verdicts."""
-    planned = s[f"{what}_planned"]
-    return f"{s[f'{what}_ok']} of {planned}" if planned else "-"
+    planned = audit_status[f"{record_kind}_planned"]
+    return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else "-"
 
 
-def _cost(cost: float | None, unpriced: int) -> str:
+def _format_cost(cost: float | None, unpriced: int) -> str:
     if cost is None:
         return "unknown" if unpriced else "no calls"
     return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
@@ -226,13 +239,13 @@ def _cost(cost: float | None, unpriced: int) -> str:
 def review(
     audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="Which to review; else choose.")] = None,
     rater: Annotated[str | None, typer.Option("--rater", help="Who decides; your user name if not given.")] = None,
-    plain: Annotated[
+    plain_text: Annotated[
         bool, typer.Option("--plain", help="Plain text without a full screen; chosen by itself without a terminal.")
     ] = False,
     open_book: Annotated[
         bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
     ] = False,
-    second_share: Annotated[
+    second_rater_share: Annotated[
         float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts put to two raters.")
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Open the app in a browser, on this machine only.")] = False,
@@ -242,7 +255,7 @@ def review(
         str | None,
         typer.Option("--public-url", metavar="URL", help="With --serve: how browsers reach it, if otherwise."),
     ] = None,
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Settle by hand what the models could not, in a terminal app.
 
@@ -250,9 +263,9 @@ def review(
     """
     import getpass
 
-    from auditor.review.session import SECOND_SHARE
+    from auditor.review.session import DEFAULT_SECOND_RATER_SHARE
     from auditor.storage.database import STORAGE_VARIABLE, database_url
-    from auditor.tui.plain_text_app import needs_plain, run_plain
+    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 
     url, who = database_url(storage), rater or getpass.getuser()
     if serve:
@@ -261,8 +274,8 @@ def review(
         os.environ[STORAGE_VARIABLE] = url  # not among the words, which everybody on this machine can list
         words = ["review", *([audit] if audit else []), "--rater", who]
         words += ["--open-book"] if open_book else []
-        words += [] if second_share is None else ["--second-share", str(second_share)]
-        browser.serve([sys.executable, "-P", "-m", "auditor", *words], host=host, port=port, public_url=public_url)
+        words += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
+        browser.serve_app([sys.executable, "-P", "-m", "auditor", *words], host=host, port=port, public_url=public_url)
         return
     left: dict[str, int] = {}
 
@@ -271,15 +284,17 @@ def review(
 
         left[name] = resume_after_review(name, storage=url)
 
-    share = SECOND_SHARE if second_share is None else second_share
-    if plain or needs_plain():
-        run_plain(url, audit, rater=who, blind=not open_book, second_share=share, on_decided=on_decided)
+    share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
+    if plain_text or needs_plain_text():
+        run_plain_text_review(
+            url, audit, rater=who, blind=not open_book, second_rater_share=share, on_decided=on_decided
+        )
     else:
         from auditor.tui.app import run_review
 
-        run_review(url, audit, rater=who, blind=not open_book, second_share=share, on_decided=on_decided)
+        run_review(url, audit, rater=who, blind=not open_book, second_rater_share=share, on_decided=on_decided)
     for name in (name for name, n in left.items() if n == 0):
-        say(f"Nothing is open any more in '{name}': {command('report', name, storage=url)}")
+        print_message(f"Nothing is open any more in '{name}': {format_command('report', name, storage=url)}")
 
 
 def graph() -> None:
@@ -289,7 +304,7 @@ def graph() -> None:
     """
     from auditor import bootstrap
 
-    bootstrap.prepare()
-    from auditor.agents.graph import mermaid
+    bootstrap.prepare_environment()
+    from auditor.agents.graph import draw_mermaid
 
-    put(mermaid())
+    print_data(draw_mermaid())

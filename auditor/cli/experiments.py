@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from auditor.cli import judge_experiments, semantic_experiments
-from auditor.cli.options import AsJson, PageFile, Storage
-from auditor.cli.page_output import form_of, present
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.page_output import present_page, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.reports.sampling.section import Settings
+    from auditor.reports.sampling.section import SamplingExperiment
 
 app = typer.Typer(name="experiment", help="Would another choice give another result?", no_args_is_help=True)
 
 
 @app.callback()
-def group() -> None:
+def experiment_group() -> None:
     """Would another choice give another result?"""
 
 
@@ -31,9 +31,9 @@ semantic_experiments.register(app)
 @app.command("nonresponse")
 def nonresponse(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare the models with people under each treatment of respondents without an answer.
 
@@ -42,28 +42,32 @@ def nonresponse(
 
     Example: auditor experiment nonresponse my-audit
     """
-    from auditor.reports.agreement.nonresponse import nonresponse_experiment
+    from auditor.reports.agreement.nonresponse import run_nonresponse_experiment
     from auditor.reports.experiments.nonresponse_page import nonresponse_page
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    with open_database(storage_url(storage), create=False) as db:
-        part = nonresponse_experiment(db, audit)
-    present(part.model_dump(mode="json"), nonresponse_page(audit, part), output, as_json)
+    resolve_page_format(output)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        part = run_nonresponse_experiment(db, audit)
+    present_page(part.model_dump(mode="json"), nonresponse_page(audit, part), output, as_json)
 
 
-Ask: TypeAlias = Annotated[bool, typer.Option("--ask", help="Ask models for what is missing; this may cost money.")]
+AskOption: TypeAlias = Annotated[
+    bool, typer.Option("--ask", help="Ask models for what is missing; this may cost money.")
+]
 
 
 @app.command("samples")
 def samples(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    k: Annotated[list[int] | None, typer.Option("--k", min=1, help="Samples a cell; 3, 5 and 10 if not given.")] = None,
-    ask: Ask = False,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    sample_counts: Annotated[
+        list[int] | None, typer.Option("--k", min=1, help="Samples a cell; 3, 5 and 10 if not given.")
+    ] = None,
+    ask: AskOption = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """What more or fewer samples a cell buy: accuracy, stability and cost on one plot.
 
@@ -72,33 +76,33 @@ def samples(
 
     Example: auditor experiment samples my-audit --k 3 --k 5 --k 10 -o samples.html
     """
-    from auditor.experiments.sampling import experiment_samples, variant
-    from auditor.run import storage_url
+    from auditor.experiments.sampling import build_variant, load_sample_size_experiment
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    sizes, url = sorted(set(k or [3, 5, 10])), storage_url(storage)
+    resolve_page_format(output)
+    sizes, url = sorted(set(sample_counts or [3, 5, 10])), resolve_storage_url(storage)
     if ask:
-        _ask(
+        _run_variants(
             audit,
             url,
-            lambda config: [variant(config, samples=max(sizes))] if max(sizes) > config.direct.samples else [],
+            lambda config: [build_variant(config, samples=max(sizes))] if max(sizes) > config.direct.samples else [],
         )
     with open_database(url, create=False) as db:
-        found = experiment_samples(db, audit, sizes)
-    _show(found, output, as_json)
+        found = load_sample_size_experiment(db, audit, sizes)
+    _present_sampling(found, output, as_json)
 
 
 @app.command("direct-temperature")
 def direct_temperature(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    at: Annotated[
+    temperatures: Annotated[
         list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; 0, 0.7 and 1 if not given.")
     ] = None,
-    ask: Ask = False,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    ask: AskOption = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """What the temperature of direct scores does to accuracy, stability and cost, on one plot.
 
@@ -106,17 +110,21 @@ def direct_temperature(
 
     Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """
-    from auditor.experiments.sampling import experiment_temperature, is_own, variant
-    from auditor.run import storage_url
+    from auditor.experiments.sampling import build_variant, load_temperature_experiment, uses_temperature
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    wanted, url = sorted(set([0.0, 0.7, 1.0] if at is None else at)), storage_url(storage)
+    resolve_page_format(output)
+    wanted, url = sorted(set([0.0, 0.7, 1.0] if temperatures is None else temperatures)), resolve_storage_url(storage)
     if ask:
-        _ask(audit, url, lambda config: [variant(config, temperature=t) for t in wanted if not is_own(config, t)])
+        _run_variants(
+            audit,
+            url,
+            lambda config: [build_variant(config, temperature=t) for t in wanted if not uses_temperature(config, t)],
+        )
     with open_database(url, create=False) as db:
-        found = experiment_temperature(db, audit, wanted)
-    _show(found, output, as_json)
+        found = load_temperature_experiment(db, audit, wanted)
+    _present_sampling(found, output, as_json)
 
 
 @app.command("savings")
@@ -125,9 +133,9 @@ def savings(
     target_width: Annotated[
         float, typer.Option("--target-width", min=0.001, max=2, help="Width of the interval of r to aim at.")
     ] = 0.1,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """What asking less would have changed: replayed from the answers of an audit, which asks nothing.
 
@@ -136,17 +144,17 @@ def savings(
 
     Example: auditor experiment savings my-audit
     """
-    from auditor.reports.cost.savings_study import page_of, study
-    from auditor.run import storage_url
+    from auditor.reports.cost.savings_study import build_savings_page, run_savings_study
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    with open_database(storage_url(storage), create=False) as db:
-        found = study(db, audit, target_width)
-    present(found.model_dump(mode="json"), page_of(found), output, as_json)
+    resolve_page_format(output)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        found = run_savings_study(db, audit, target_width)
+    present_page(found.model_dump(mode="json"), build_savings_page(found), output, as_json)
 
 
-def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
+def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
     """Run the audits that an experiment needs."""
     from auditor.cli.progress import RunProgress
     from auditor.errors import UsageError
@@ -155,17 +163,17 @@ def _ask(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfi
     from auditor.storage.database import open_database
 
     with open_database(url, create=False) as db:
-        stored = audits.get(db, audit).config
+        stored = audits.get_audit(db, audit).config
     if stored is None:
         raise UsageError(f"audit '{audit}' was imported: there is nothing to ask.", "Name one that was run.")
     from auditor.config import AuditConfig
 
     for config in variants(AuditConfig.model_validate_json(stored)):
-        with RunProgress(judged=0) as progress:
+        with RunProgress(expected_reviews=0) as progress:
             run_audit(config, storage=url, progress=progress, signals=True)
 
 
-def _show(found: Settings, output: Path | None, as_json: bool) -> None:
-    from auditor.reports.sampling.page import page_of
+def _present_sampling(experiment: SamplingExperiment, output: Path | None, as_json: bool) -> None:
+    from auditor.reports.sampling.page import build_sampling_page
 
-    present(found.model_dump(mode="json"), page_of(found), output, as_json)
+    present_page(experiment.model_dump(mode="json"), build_sampling_page(experiment), output, as_json)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put, put_json, say
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import print_data, print_json, print_message
 
 export_app = typer.Typer(name="export", help="Write tables out for other programs.", no_args_is_help=True)
 
 
-class Form(StrEnum):
+class RatingsFormatOption(StrEnum):
     """File formats."""
 
     CSV = "csv"
@@ -29,12 +29,14 @@ def register(app: typer.Typer) -> None:
 @export_app.command("ratings")
 def export_ratings(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    form: Annotated[Form, typer.Option("--format", "-f", help="csv or jsonl.")] = Form.CSV,
+    file_format: Annotated[
+        RatingsFormatOption, typer.Option("--format", "-f", help="csv or jsonl.")
+    ] = RatingsFormatOption.CSV,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Do not defuse texts that a spreadsheet would take for formulas.")
     ] = False,
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Write everything that people decided, oldest first, undone decisions included.
 
@@ -42,27 +44,27 @@ def export_ratings(
     """
     import io
 
-    from auditor.atomic_files import write_whole
+    from auditor.atomic_files import write_atomically
     from auditor.review.export import write_ratings
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
     text = io.StringIO()
-    with open_database(storage_url(storage), create=False) as db:
-        n = write_ratings(db, audits.get(db, audit), text, form.value, raw=raw)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        n = write_ratings(db, audits.get_audit(db, audit), text, file_format.value, keep_formulas=raw)
     if output is None:
-        put(text.getvalue())
+        print_data(text.getvalue())
         return
-    write_whole(text.getvalue(), output)
-    say(f"{n} ratings: {output.resolve()}")
+    write_atomically(text.getvalue(), output)
+    print_message(f"{n} ratings: {output.resolve()}")
 
 
 @export_app.command("weights")
 def export_weights(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the weights of the judges' votes that people's blind decisions taught, as a part of a configuration.
 
@@ -71,20 +73,20 @@ def export_weights(
 
     Example: auditor export weights moral-alignment >> next-audit.toml
     """
-    from auditor.review.judge_weights import learnt_weights, weights_json, weights_toml
-    from auditor.run import storage_url
+    from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml, weights_to_dict
+    from auditor.run import resolve_storage_url
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
-    with open_database(storage_url(storage), create=False) as db:
-        learnt = learnt_weights(db, audits.get(db, audit))
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        learnt = estimate_panel_weights(db, audits.get_audit(db, audit))
     if as_json:
-        put_json(weights_json(learnt))
+        print_json(weights_to_dict(learnt))
     else:
-        put(weights_toml(learnt))
+        print_data(format_weights_toml(learnt))
 
 
-class TableForm(StrEnum):
+class TableFormatOption(StrEnum):
     """File formats of whole tables."""
 
     PARQUET = "parquet"
@@ -94,27 +96,29 @@ class TableForm(StrEnum):
 @export_app.command("tables")
 def export_tables(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    form: Annotated[TableForm, typer.Option("--format", "-f", help="parquet or jsonl.")] = TableForm.PARQUET,
+    file_format: Annotated[
+        TableFormatOption, typer.Option("--format", "-f", help="parquet or jsonl.")
+    ] = TableFormatOption.PARQUET,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-tables if not given.")
     ] = None,
-    names: Annotated[bool, typer.Option("--names", help="Keep people's names; else they are numbered.")] = False,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    keep_names: Annotated[bool, typer.Option("--names", help="Keep people's names; else they are numbered.")] = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write every table of an audit, typed, with a manifest of hashes and a card that says what the data are.
 
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """
     from auditor.exports.tables import export_tables as export
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    with open_database(storage_url(storage), create=False) as db:
-        found = export(db, audit, output or Path(f"{audit}-tables"), form.value, names=names)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        found = export(db, audit, output or Path(f"{audit}-tables"), file_format.value, keep_rater_names=keep_names)
     if as_json:
-        put_json({"folder": str(found.folder), "rows": found.rows, "files": found.files})
-    say(f"{sum(found.rows.values())} rows in {len(found.rows)} tables: {found.folder.resolve()}")
+        print_json({"folder": str(found.folder), "rows": found.row_counts, "files": found.file_hashes})
+    print_message(f"{sum(found.row_counts.values())} rows in {len(found.row_counts)} tables: {found.folder.resolve()}")
 
 
 @export_app.command("inspect")
@@ -123,8 +127,8 @@ def export_inspect(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-inspect if not given.")
     ] = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the answers as logs of Inspect AI, one a model: open them with `inspect view --log-dir DIR`.
 
@@ -134,31 +138,31 @@ def export_inspect(
     Example: auditor export inspect moral-alignment -o logs
     """
     from auditor.exports.inspect_logs import export_inspect as export
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
     folder = output or Path(f"{audit}-inspect")
-    with open_database(storage_url(storage), create=False) as db:
+    with open_database(resolve_storage_url(storage), create=False) as db:
         logs = export(db, audit, folder)
     if as_json:
-        put_json([{"file": str(x.path), "model": x.model, "samples": x.samples, "scored": x.scored} for x in logs])
+        print_json([{"file": str(x.path), "model": x.model, "samples": x.samples, "scored": x.scored} for x in logs])
     for log in logs:
-        say(f"{log.model}: {log.samples} answers, {log.scored} with a score: {log.path}")
-    say(f"Next: inspect view --log-dir {folder}")
+        print_message(f"{log.model}: {log.samples} answers, {log.scored} with a score: {log.path}")
+    print_message(f"Next: inspect view --log-dir {folder}")
 
 
 @export_app.command("mlflow")
 def export_mlflow(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    uri: Annotated[
+    tracking_uri: Annotated[
         str | None,
         typer.Option(
             "--tracking-uri", metavar="URI", help="MLFLOW_TRACKING_URI, or sqlite:///mlflow.db, if not given."
         ),
     ] = None,
     experiment: Annotated[str, typer.Option("--experiment", metavar="NAME", help="Its name in MLflow.")] = "auditor",
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write an audit as runs of MLflow: one a model, with the report's figures and intervals, under one of the whole.
 
@@ -169,10 +173,12 @@ def export_mlflow(
     from auditor.exports.mlflow_runs import export_mlflow as export
     from auditor.run import open_audit
 
-    made = export(open_audit(audit, storage=storage).report(), uri=uri, experiment=experiment)
+    made = export(open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment)
     if as_json:
-        put_json(made._asdict())
-    say(f"{made.runs} runs in the experiment '{made.experiment}' at {made.uri}" + ("" if made.fresh else ", as before"))
+        print_json(made._asdict())
+    print_message(
+        f"{made.runs} runs in the experiment '{made.experiment}' at {made.uri}" + ("" if made.fresh else ", as before")
+    )
 
 
 @export_app.command("wandb")
@@ -183,8 +189,8 @@ def export_wandb(
     ] = None,
     project: Annotated[str, typer.Option("--project", metavar="NAME", help="Its name there.")] = "auditor",
     online: Annotated[bool, typer.Option("--online", help="Send the runs now; else nothing leaves here.")] = False,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write an audit as runs of Weights & Biases: one a model, with the report's figures, and one of the whole.
 
@@ -198,11 +204,11 @@ def export_wandb(
     report = open_audit(audit, storage=storage).report()
     made = export(report, output or Path(f"{audit}-wandb"), project=project, online=online)
     if as_json:
-        put_json(made._asdict())
+        print_json(made._asdict())
     for run in made.runs:
-        say(run)
+        print_message(run)
     if not online:
-        say(f"Next: wandb sync {' '.join(made.runs)}")
+        print_message(f"Next: wandb sync {' '.join(made.runs)}")
 
 
 @export_app.command("paper")
@@ -211,7 +217,7 @@ def export_paper(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-paper if not given.")
     ] = None,
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Write the tables of a paper: CSV in full precision, and one LaTeX file to include.
 
@@ -225,10 +231,10 @@ def export_paper(
 
     files = export(open_audit(audit, storage=storage).report(), output or Path(f"{audit}-paper"))
     for path in files:
-        say(str(path))
+        print_message(str(path))
 
 
-class PlotForm(StrEnum):
+class PlotFormatOption(StrEnum):
     """Forms of pictures."""
 
     SVG = "svg"
@@ -240,14 +246,14 @@ class PlotForm(StrEnum):
 @export_app.command("plots")
 def export_plots(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    form: Annotated[
-        PlotForm,
+    file_format: Annotated[
+        PlotFormatOption,
         typer.Option("--format", "-f", help="svg; png and pdf need auditor[plots]; vega is Vega-Lite."),
-    ] = PlotForm.SVG,
+    ] = PlotFormatOption.SVG,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-plots if not given.")
     ] = None,
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Write the report's plots as pictures, each a file of its own.
 
@@ -257,14 +263,14 @@ def export_plots(
     from auditor.run import open_audit
 
     made = open_audit(audit, storage=storage).report()
-    for path in write_plots(made, output or Path(f"{audit}-plots"), form.value):
-        say(str(path))
+    for path in write_plots(made, output or Path(f"{audit}-plots"), file_format.value):
+        print_message(str(path))
 
 
 @export_app.command("backup")
 def export_backup(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to; must not be there yet.")],
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Copy the whole database to a file, while others go on using it, and check the copy.
 
@@ -273,12 +279,12 @@ def export_backup(
     Example: auditor export backup -o auditor-2026-11-21.db
     """
     from auditor.errors import UsageError
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
     from auditor.storage.backup import copy_database
     from auditor.storage.database import open_database
 
-    with open_database(storage_url(storage), create=False) as db:
+    with open_database(resolve_storage_url(storage), create=False) as db:
         if db.path is None:
             raise UsageError("a server's database is copied by its own tools.", "Use pg_dump.")
         copy_database(db.path, output)
-    say(f"Copied and checked: {output.resolve()}")
+    print_message(f"Copied and checked: {output.resolve()}")

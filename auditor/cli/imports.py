@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import experiments, surveys
-from auditor.cli.options import Storage
-from auditor.cli.output import command, say
+from auditor.cli.options import StorageOption
+from auditor.cli.output import format_command, print_message
 
 if TYPE_CHECKING:
-    from auditor.imports.recorded_audits import Imported
+    from auditor.imports.recorded_audits import ImportedScores
 
 import_app = typer.Typer(name="import", help="Bring in what was measured elsewhere.", no_args_is_help=True)
 
 
-class Form(StrEnum):
+class AnswerFileOption(StrEnum):
     """What a file of recorded answers is."""
 
     AUTO = "auto"
@@ -42,7 +42,7 @@ def import_scores(
     regions: Annotated[
         str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
     ] = "western",
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Make an audit of scores that were measured elsewhere, with no call to any model.
 
@@ -53,13 +53,18 @@ def import_scores(
     from auditor.imports.recorded_audits import import_scores as import_
 
     counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
-    made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
-    say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
+    made = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    print_message(
+        f"{_pluralize(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}."
+    )
     if counts.empty:
-        say(f"  {_plural(counts.empty, 'row')} without a score: counted as failed samples.")
+        print_message(f"  {_pluralize(counts.empty, 'row')} without a score: counted as failed samples.")
     if counts.not_in_survey:
-        say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
-    say(f"Next: {command('report', audit, storage=storage)}")
+        print_message(
+            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not "
+            "compared."
+        )
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
 @import_app.command("traces")
@@ -69,9 +74,9 @@ def import_traces(
     ],
     survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
-    form: Annotated[
-        Form, typer.Option("--from", help="What FILE is; auto tells by its suffix and what is in it.")
-    ] = Form.AUTO,
+    source_format: Annotated[
+        AnswerFileOption, typer.Option("--from", help="What FILE is; auto tells by its suffix and what is in it.")
+    ] = AnswerFileOption.AUTO,
     country: Annotated[str, typer.Option("--country", metavar="KEY", help="Key of a log's countries.")] = "country",
     topic: Annotated[str, typer.Option("--topic", metavar="KEY", help="Key of a log's topics.")] = "topic",
     score: Annotated[
@@ -80,7 +85,7 @@ def import_traces(
     regions: Annotated[
         str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
     ] = "western",
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Make an audit of answers that were recorded elsewhere, with no call to any model.
 
@@ -92,28 +97,42 @@ def import_traces(
 
     Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
     """
-    from auditor.imports.recorded_answers import Form as Known
-    from auditor.imports.recorded_answers import Keys
+    from auditor.imports.recorded_answers import AnswerFileFormat as Known
+    from auditor.imports.recorded_answers import LogKeys
     from auditor.imports.recorded_audits import import_traces as import_
 
-    keys = Keys(country, topic, score)
+    keys = LogKeys(country, topic, score)
     made = import_(
-        file, survey=survey, audit=audit, storage=storage, regions=regions, form=Known(form.value), keys=keys
+        file,
+        survey=survey,
+        audit=audit,
+        storage=storage,
+        regions=regions,
+        file_format=Known(source_format.value),
+        keys=keys,
     )
-    _say_traces(audit, made, storage)
+    _print_import_summary(audit, made, storage)
 
 
-def _say_traces(audit: str, counts: Imported, storage: str | None) -> None:
-    made = f"{_plural(counts.scores, 'score')} of {_plural(counts.models, 'model')} in audit '{audit}'"
-    say(f"{_plural(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}.")
+def _print_import_summary(audit: str, counts: ImportedScores, storage: str | None) -> None:
+    made = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    print_message(
+        f"{_pluralize(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}."
+    )
     if counts.empty:
-        say(f"  {_plural(counts.empty, 'row')} without a readable score: counted by cause, see the report's coverage.")
+        print_message(
+            f"  {_pluralize(counts.empty, 'row')} without a readable score: counted by cause, see the report's "
+            "coverage."
+        )
     if counts.not_in_survey:
-        say(f"  {_plural(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not compared.")
+        print_message(
+            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not "
+            "compared."
+        )
     for note in counts.notes:
-        say(f"  {note}")
-    then = command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
-    say(f"Next: {command('report', audit, storage=storage)}, or {then}")
+        print_message(f"  {note}")
+    then = format_command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
+    print_message(f"Next: {format_command('report', audit, storage=storage)}, or {then}")
 
 
 @import_app.command("verdicts")
@@ -122,7 +141,7 @@ def import_verdicts(
         Path, typer.Argument(metavar="FILE", help="judge,model,country,topic,verdict[,justification][,sample]")
     ],
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="An audit of imported traces or scores.")],
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Add verdicts that judges gave elsewhere to an audit that was imported.
 
@@ -133,10 +152,10 @@ def import_verdicts(
     from auditor.imports.recorded_audits import import_verdicts as import_
 
     counts = import_(file, audit=audit, storage=storage)
-    say(f"{_plural(counts.rows, 'row')} of {_plural(counts.judges, 'judge')} in audit '{audit}'.")
+    print_message(f"{_pluralize(counts.rows, 'row')} of {_pluralize(counts.judges, 'judge')} in audit '{audit}'.")
     if counts.empty:
-        say(f"  {_plural(counts.empty, 'row')} without a verdict: counted as not given.")
-    say(f"Next: {command('report', audit, storage=storage)}")
+        print_message(f"  {_pluralize(counts.empty, 'row')} without a verdict: counted as not given.")
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
 @import_app.command("comparisons")
@@ -153,7 +172,7 @@ def import_comparisons(
         str,
         typer.Option("--criterion", help="What items were compared by: acceptability, preference, relevance, …"),
     ] = "preference",
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Measure how logical recorded comparisons are, with no call to any model.
 
@@ -165,11 +184,15 @@ def import_comparisons(
     from auditor.imports.comparisons import import_comparisons as import_
 
     counts = import_(file, audit=audit, storage=storage, people=people, items=items, criterion=criterion)
-    made = f"{_plural(counts.items, 'item')} in {_plural(counts.sets, 'set')}, {_plural(counts.judges, 'judge')}"
-    say(f"{_plural(counts.rows, 'row')}: {made}, audit '{audit}'{', which it replaces' if counts.replaced else ''}.")
+    made = (
+        f"{_pluralize(counts.items, 'item')} in {_pluralize(counts.sets, 'set')}, {_pluralize(counts.judges, 'judge')}"
+    )
+    print_message(
+        f"{_pluralize(counts.rows, 'row')}: {made}, audit '{audit}'{', which it replaces' if counts.replaced else ''}."
+    )
     if counts.empty:
-        say(f"  {_plural(counts.empty, 'row')} without a decision: not measured.")
-    say(f"Next: {command('report', audit, storage=storage)}")
+        print_message(f"  {_pluralize(counts.empty, 'row')} without a decision: not measured.")
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
 @import_app.command("answers")
@@ -188,10 +211,10 @@ def import_answers(
     rot_weight: Annotated[
         float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
     ] = 1.0,
-    rivals: Annotated[
+    similarity_measures: Annotated[
         str, typer.Option("--rivals", metavar="LIST", help="More measures: bleu,rouge_l,bertscore.")
     ] = "",
-    storage: Storage = None,
+    storage: StorageOption = None,
 ) -> None:
     """Score answers to moral questions that were given elsewhere, with no call to any model.
 
@@ -202,27 +225,33 @@ def import_answers(
     """
     import pydantic
 
-    from auditor.cli.progress import embedding_bar
+    from auditor.cli.progress import show_embedding_bar
     from auditor.config.semantic import SemanticProbe
-    from auditor.config.validation_messages import explain
+    from auditor.config.validation_messages import explain_validation_error
     from auditor.errors import UsageError
     from auditor.imports.moral_answers import import_answers as import_
 
     chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
     try:
-        probe = SemanticProbe.model_validate(chosen | {"rivals": [r.strip() for r in rivals.split(",") if r.strip()]})
+        probe = SemanticProbe.model_validate(
+            chosen | {"rivals": [r.strip() for r in similarity_measures.split(",") if r.strip()]}
+        )
     except pydantic.ValidationError as error:
-        raise UsageError(f"the options of this command: {explain(error, chosen, SemanticProbe)}") from None
-    with embedding_bar() as embedded:
-        made = import_(file, audit=audit, probe=probe, model=model, storage=storage, embedded=embedded)
-    what = f"{_plural(made.questions, 'question')} and {_plural(made.models, 'model')} in audit '{audit}'"
-    say(f"{_plural(made.rows, 'row')}: {what}{', which replaces what it held' if made.replaced else ''}.")
+        raise UsageError(
+            f"the options of this command: {explain_validation_error(error, chosen, SemanticProbe)}"
+        ) from None
+    with show_embedding_bar() as embedded:
+        made = import_(file, audit=audit, probe=probe, model=model, storage=storage, on_progress=embedded)
+    what = f"{_pluralize(made.questions, 'question')} and {_pluralize(made.models, 'model')} in audit '{audit}'"
+    print_message(f"{_pluralize(made.rows, 'row')}: {what}{', which replaces what it held' if made.replaced else ''}.")
     if made.empty:
-        say(f"  {_plural(made.empty, 'row')} without an answer: counted as failed.")
-    if made.alone:
-        say(f"  {_plural(made.alone, 'question')} of a model with fewer than two answers: not scored.")
-    say(f"Next: {command('report', audit, storage=storage)}")
+        print_message(f"  {_pluralize(made.empty, 'row')} without an answer: counted as failed.")
+    if made.unscorable:
+        print_message(
+            f"  {_pluralize(made.unscorable, 'question')} of a model with fewer than two answers: not scored."
+        )
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
-def _plural(n: int, noun: str) -> str:
+def _pluralize(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"

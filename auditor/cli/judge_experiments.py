@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, PageFile, Storage
-from auditor.cli.output import say
-from auditor.cli.page_output import form_of, present
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.output import print_message
+from auditor.cli.page_output import present_page, resolve_page_format
 
 if TYPE_CHECKING:
-    from auditor.experiments.judge_tests import Experiment
-    from auditor.reports.panel.schema import PanelPart
+    from auditor.experiments.judge_tests import JudgeExperiment
+    from auditor.reports.panel.schema import PanelReport
 
-Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
+AuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -24,11 +24,11 @@ def register(app: typer.Typer) -> None:
 
 
 def planted(
-    audit: Audit,
+    audit: AuditArgument,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Traces for each kind of fault at most.")] = 30,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Plant known faults in traces, and count which judges notice.
 
@@ -39,19 +39,21 @@ def planted(
 
     Example: auditor experiment planted my-audit --sample 40
     """
-    from auditor.reports.experiments.judge_pages import planted_page
+    from auditor.reports.experiments.judge_pages import fault_injection_page
 
-    form_of(output)
-    part = _ask(audit, "planted", sample, storage)
-    present([row.model_dump(mode="json") for row in part.faults], planted_page(audit, part), output, as_json)
+    resolve_page_format(output)
+    part = _run_judge_experiment(audit, "planted", sample, storage)
+    present_page(
+        [row.model_dump(mode="json") for row in part.faults], fault_injection_page(audit, part), output, as_json
+    )
 
 
 def bias(
-    audit: Audit,
+    audit: AuditArgument,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Conflicts, and traces of each judge, at most.")] = 30,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask whether judges prefer what is shown first, and whether they are milder with themselves.
 
@@ -60,23 +62,25 @@ def bias(
 
     Example: auditor experiment bias my-audit
     """
-    from auditor.reports.experiments.judge_pages import bias_page
+    from auditor.reports.experiments.judge_pages import judge_bias_page
 
-    form_of(output)
-    part = _ask(audit, "bias", sample, storage)
+    resolve_page_format(output)
+    part = _run_judge_experiment(audit, "bias", sample, storage)
     whole = part.model_dump(mode="json")
-    present({name: whole[name] for name in ("positions", "own_traces")}, bias_page(audit, part), output, as_json)
+    present_page(
+        {name: whole[name] for name in ("positions", "own_traces")}, judge_bias_page(audit, part), output, as_json
+    )
 
 
 def drift(
-    audit: Audit,
+    audit: AuditArgument,
     other: Annotated[str, typer.Argument(metavar="OTHER", help="The later run: another audit of the same traces.")],
     other_storage: Annotated[
         str | None, typer.Option("--other-storage", metavar="URL", help="Where OTHER is, if not beside AUDIT.")
     ] = None,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare each judge's verdicts in two runs on the same traces.
 
@@ -85,24 +89,24 @@ def drift(
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
-    from auditor.reports.experiments.judge_experiments import drift_rows
-    from auditor.reports.experiments.judge_pages import drift_page
-    from auditor.run import storage_url
+    from auditor.reports.experiments.judge_experiments import measure_judge_drift
+    from auditor.reports.experiments.judge_pages import judge_drift_page
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    urls = (storage_url(storage), storage_url(other_storage or storage))
+    resolve_page_format(output)
+    urls = (resolve_storage_url(storage), resolve_storage_url(other_storage or storage))
     with open_database(urls[0], create=False) as db, open_database(urls[1], create=False) as later:
-        rows = drift_rows(db, audit, later, other)
-    present([row.model_dump(mode="json") for row in rows], drift_page(audit, other, rows), output, as_json)
+        rows = measure_judge_drift(db, audit, later, other)
+    present_page([row.model_dump(mode="json") for row in rows], judge_drift_page(audit, other, rows), output, as_json)
 
 
 def holdout(
-    audit: Audit,
+    audit: AuditArgument,
     splits: Annotated[int, typer.Option("--splits", min=20, help="How often the cells are split.")] = 500,
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask whether peer agreement predicts agreement with people on cells and models that were not seen.
 
@@ -111,23 +115,23 @@ def holdout(
 
     Example: auditor experiment holdout my-audit
     """
-    from auditor.reports.experiments.judge_experiments import holdout_experiment
+    from auditor.reports.experiments.judge_experiments import run_holdout_experiment
     from auditor.reports.experiments.judge_pages import holdout_page
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    form_of(output)
-    with open_database(storage_url(storage), create=False) as db:
-        rows = holdout_experiment(db, audit, splits)
-    present([row.model_dump(mode="json") for row in rows], holdout_page(audit, rows), output, as_json)
+    resolve_page_format(output)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        rows = run_holdout_experiment(db, audit, splits)
+    present_page([row.model_dump(mode="json") for row in rows], holdout_page(audit, rows), output, as_json)
 
 
-def _ask(audit: str, experiment: Experiment, sample: int, storage: str | None) -> PanelPart:
+def _run_judge_experiment(audit: str, experiment: JudgeExperiment, sample: int, storage: str | None) -> PanelReport:
     from auditor.cli.progress import RunProgress
-    from auditor.experiments.judge_tests import run_experiment
+    from auditor.experiments.judge_tests import run_judge_experiment
     from auditor.run import open_audit
 
     with RunProgress() as progress:
-        run_experiment(audit, experiment, sample, storage=storage, progress=progress, signals=True)
-    say(f"{progress.asked} calls, {progress.recorded} known already; cost {progress.cost}.")
+        run_judge_experiment(audit, experiment, sample, storage=storage, progress=progress, signals=True)
+    print_message(f"{progress.n_calls} calls, {progress.n_recorded} known already; cost {progress.cost_text}.")
     return open_audit(audit, storage=storage).report().panel

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import command, put_json, say, table
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.logic.ranking import Ranked
-    from auditor.logic.repair import Flip, Mended, Outcome
+    from auditor.logic.ranking import JudgeRanking
+    from auditor.logic.repair import FlippedComparison, RepairedAnswers, RepairSummary
 
 logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
 
@@ -31,20 +31,20 @@ def repair(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
     ] = None,
-    form: Annotated[str, typer.Option("--form", help="Of the rows: preference (texts) or chat (messages).")] = (
+    row_format: Annotated[str, typer.Option("--form", help="Of the rows: preference (texts) or chat (messages).")] = (
         "preference"
     ),
     noise: Annotated[
         float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
     ] = 0.0,
-    rated: Annotated[
+    show_ratings: Annotated[
         bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
     ] = False,
-    to_review: Annotated[
+    send_flips_to_review: Annotated[
         bool, typer.Option("--to-review", help="Put exactly the flipped verdicts into the review queue.")
     ] = False,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Rank the items of each set by win-loss rate, and make the judge's comparisons follow from it (REPAIR).
 
@@ -52,37 +52,45 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    from auditor.atomic_files import write_whole
+    from auditor.atomic_files import write_atomically
     from auditor.errors import UsageError
-    from auditor.logic.repair import flips, mend, outcomes, send_to_review, training_rows
-    from auditor.logic.training_data import data_card, write_training
-    from auditor.run import storage_url
+    from auditor.logic.repair import (
+        build_training_rows,
+        list_flips,
+        repair_comparisons,
+        send_to_review,
+        summarize_repairs,
+    )
+    from auditor.logic.training_data import build_data_card, write_training_rows
+    from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    kind: Literal["preference", "chat"] = "chat" if form == "chat" else "preference"
-    if form != kind:
-        raise UsageError(f"'{form}' is no form of rows.", "Known are preference and chat.")
-    if noise and to_review:
+    kind: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
+    if row_format != kind:
+        raise UsageError(f"'{row_format}' is no form of rows.", "Known are preference and chat.")
+    if noise and send_flips_to_review:
         raise UsageError(
             "answers reversed by --noise are no verdicts of the judge.", "Leave out --noise or --to-review."
         )
-    with open_database(storage_url(storage), create=False) as db:
-        mended = mend(db, audit, judge, noise=noise)
-        flipped, found = flips(mended), outcomes(mended)
-        sent = send_to_review(db, audit, flipped) if to_review else None
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        mended = repair_comparisons(db, audit, judge, noise=noise)
+        flipped, found = list_flips(mended), summarize_repairs(mended)
+        sent = send_to_review(db, audit, flipped) if send_flips_to_review else None
     if as_json:
-        put_json({"judges": [o._asdict() for o in found], "flips": [_flip(f) for f in flipped]})
+        print_json({"judges": [o._asdict() for o in found], "flips": [_flip_to_dict(f) for f in flipped]})
     else:
-        _show(found, flipped if diff else [])
-    if rated and not as_json:
-        _show_ratings(mended)
+        _print_repair(found, flipped if diff else [])
+    if show_ratings and not as_json:
+        _print_ratings(mended)
     if output is not None:
-        rows = training_rows(mended)
-        write_training(rows, output, kind)
-        write_whole(data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
-        say(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
+        rows = build_training_rows(mended)
+        write_training_rows(rows, output, kind)
+        write_atomically(build_data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
+        print_message(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
     if sent is not None:
-        say(f"{sent} pairs with flipped verdicts are in the queue: {command('review', audit, storage=storage)}")
+        print_message(
+            f"{sent} pairs with flipped verdicts are in the queue: {format_command('review', audit, storage=storage)}"
+        )
 
 
 @logic_app.command("convert")
@@ -93,7 +101,7 @@ def convert(
     ],
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Its file, or folder, as published.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Write here (.jsonl).")],
-    wanted: Annotated[
+    record_kind: Annotated[
         str, typer.Option("--as", help="items, or comparisons: people's own (caters, summarize-from-feedback).")
     ] = "items",
     aspect: Annotated[
@@ -105,16 +113,16 @@ def convert(
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
     from auditor.errors import UsageError
-    from auditor.imports.published_datasets import PEOPLE, read_published, write_published
+    from auditor.imports.published_datasets import PEOPLE_JUDGE, read_dataset, write_dataset
 
-    if wanted not in ("items", "comparisons"):
-        raise UsageError(f"'{wanted}' is nothing that can be made.", "Known are items and comparisons.")
-    n = write_published(read_published(form, source, aspect), output, wanted)
-    say(f"{n} {wanted}: {output.resolve()}")
-    if wanted == "items":
-        say(f'Next: logic = {{ items = "{output}", relation = "…" }} under [probes]')
+    if record_kind not in ("items", "comparisons"):
+        raise UsageError(f"'{record_kind}' is nothing that can be made.", "Known are items and comparisons.")
+    n = write_dataset(read_dataset(form, source, aspect), output, record_kind)
+    print_message(f"{n} {record_kind}: {output.resolve()}")
+    if record_kind == "items":
+        print_message(f'Next: logic = {{ items = "{output}", relation = "…" }} under [probes]')
     else:
-        say(f"Next: auditor import comparisons {output} --audit NAME --people {PEOPLE}")
+        print_message(f"Next: auditor import comparisons {output} --audit NAME --people {PEOPLE_JUDGE}")
 
 
 @logic_app.command("rank")
@@ -127,8 +135,8 @@ def rank(
     ] = 0.1,
     calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask both orders, and average.")] = False,
     budget: Annotated[int | None, typer.Option("--budget", min=0, help="Most questions a set and judge.")] = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Rank items with a model as comparator, in about N log N questions (PairS).
 
@@ -139,63 +147,70 @@ def rank(
     """
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
-    from auditor.logic.ranking import RankingWanted, rank_items
+    from auditor.logic.ranking import RankingOptions, rank_items
 
-    wanted = RankingWanted(beam, uncertainty, calibrated, budget)
+    wanted = RankingOptions(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:
         found = rank_items(load_config(config), wanted, judge=judge, storage=storage, progress=progress, signals=True)
     if as_json:
-        put_json([_ranking(one) for one in found])
+        print_json([_ranking_to_dict(one) for one in found])
         return
     for one in found:
-        _show_ranking(one)
+        _print_ranking(one)
 
 
-def _show_ranking(one: Ranked) -> None:
-    made, people = one.ranking, one.people
-    say(f"{one.judge}, {one.items.context}: {made.asked} questions; all pairs would be {one.all_pairs} an order.")
+def _print_ranking(judge_ranking: JudgeRanking) -> None:
+    made, people = judge_ranking.ranking, judge_ranking.human_correlation
+    print_message(
+        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {made.asked} questions; all pairs would be "
+        f"{judge_ranking.n_all_pairs} an order."
+    )
     if not made.complete:
-        say(f"  {made.failed} without an answer, {made.over_budget} over the budget: placed without preference.")
+        print_message(
+            f"  {made.failed} without an answer, {made.over_budget} over the budget: placed without preference."
+        )
     if people.r is not None:
         ends = "no interval" if people.ci_low is None else f"95% interval {people.ci_low:.2f} to {people.ci_high:.2f}"
-        say(f"  Spearman's rho with people: {people.r:.2f} ({ends}, n {people.n})")
-    table(["place", "item"], [[place, one.items.items[i].id] for place, i in enumerate(made.order, start=1)])
+        print_message(f"  Spearman's rho with people: {people.r:.2f} ({ends}, n {people.n})")
+    print_table(
+        ["place", "item"], [[place, judge_ranking.item_set.items[i].id] for place, i in enumerate(made.order, start=1)]
+    )
 
 
-def _ranking(one: Ranked) -> dict[str, object]:
+def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
     return {
-        "judge": one.judge,
-        "context": one.items.context,
-        "order": [one.items.items[i].id for i in one.ranking.order],
-        "asked": one.ranking.asked,
-        "failed": one.ranking.failed,
-        "over_budget": one.ranking.over_budget,
-        "all_pairs": one.all_pairs,
-        "spearman_rho": one.people.r,
-        "ci_low": one.people.ci_low,
-        "ci_high": one.people.ci_high,
-        "n": one.people.n,
+        "judge": judge_ranking.judge,
+        "context": judge_ranking.item_set.context,
+        "order": [judge_ranking.item_set.items[i].id for i in judge_ranking.ranking.order],
+        "asked": judge_ranking.ranking.asked,
+        "failed": judge_ranking.ranking.failed,
+        "over_budget": judge_ranking.ranking.over_budget,
+        "all_pairs": judge_ranking.n_all_pairs,
+        "spearman_rho": judge_ranking.human_correlation.r,
+        "ci_low": judge_ranking.human_correlation.ci_low,
+        "ci_high": judge_ranking.human_correlation.ci_high,
+        "n": judge_ranking.human_correlation.n,
     }
 
 
-def _show(found: list[Outcome], flipped: list[Flip]) -> None:
+def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison]) -> None:
     columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
     rows = [
-        [o.judge, o.sets, o.questions, o.flipped, *map(_change, (o.transitivity, o.commutativity, o.people))]
-        for o in found
+        [o.judge, o.sets, o.questions, o.flipped, *map(_format_change, (o.transitivity, o.commutativity, o.people))]
+        for o in summaries
     ]
-    table(columns, rows)
-    if flipped:
+    print_table(columns, rows)
+    if flipped_comparisons:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
-        table(columns, [list(_flip(flip).values()) for flip in flipped])
+        print_table(columns, [list(_flip_to_dict(flip).values()) for flip in flipped_comparisons])
 
 
-def _show_ratings(mended: list[Mended]) -> None:
-    from auditor.logic.repair import ratings
+def _print_ratings(repaired: list[RepairedAnswers]) -> None:
+    from auditor.logic.repair import rate_items
 
-    rows, notes = ratings(mended)
+    rows, notes = rate_items(repaired)
     columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]
-    table(
+    print_table(
         columns,
         [
             [
@@ -210,20 +225,20 @@ def _show_ratings(mended: list[Mended]) -> None:
         ],
     )
     for note in notes:
-        say(f"{note}.")
+        print_message(f"{note}.")
 
 
-def _change(pair: tuple[float | None, float | None]) -> str:
-    return " → ".join("–" if value is None else f"{value:.2f}" for value in pair)
+def _format_change(before_and_after: tuple[float | None, float | None]) -> str:
+    return " → ".join("–" if value is None else f"{value:.2f}" for value in before_and_after)
 
 
-def _flip(flip: Flip) -> dict[str, str]:
-    items = flip.items.items
+def _flip_to_dict(flip: FlippedComparison) -> dict[str, str]:
+    items = flip.item_set.items
     return {
         "judge": flip.judge,
-        "context": flip.items.context,
+        "context": flip.item_set.context,
         "item_a": items[flip.first].id,
         "item_b": items[flip.second].id,
-        "said": flip.said.value,
-        "follows": flip.follows.value,
+        "said": flip.original_choice.value,
+        "follows": flip.repaired_choice.value,
     }

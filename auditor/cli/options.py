@@ -7,11 +7,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-Storage: TypeAlias = Annotated[
+StorageOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--storage", metavar="URL", help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE)."),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-PageFile: TypeAlias = Annotated[
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+PageFileOption: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
 ]

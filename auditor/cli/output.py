@@ -11,44 +11,44 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from auditor.atomic_files import writing
+from auditor.atomic_files import report_write_errors
 from auditor.errors import AuditorError
 from auditor.redaction import redact
-from auditor.text_safety import plain_json, visible
+from auditor.text_safety import escape_invisible, escape_json_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-PIPE_WIDTH = 160
+DEFAULT_LINE_WIDTH = 160
 """Characters in a line where no terminal sets a bound."""
 
 
-def console(*, data: bool = False) -> Console:
+def create_console(*, data: bool = False) -> Console:
     """A console on standard error, or on standard output for data."""
     from rich.console import Console
 
     shown = Console(stderr=not data, highlight=False, soft_wrap=True)
-    return shown if shown.is_terminal else Console(stderr=not data, highlight=False, width=PIPE_WIDTH)
+    return shown if shown.is_terminal else Console(stderr=not data, highlight=False, width=DEFAULT_LINE_WIDTH)
 
 
-def say(text: str = "") -> None:
+def print_message(text: str = "") -> None:
     """Tell the person something."""
-    print(visible(redact(text)), file=sys.stderr)
+    print(escape_invisible(redact(text)), file=sys.stderr)
 
 
-def put(text: str) -> None:
+def print_data(text: str) -> None:
     """Write data, byte for byte as it is; only a terminal gets no character that would act on it."""
-    shown = visible(text) if sys.stdout.isatty() else text
-    with _to_standard_output():
+    shown = escape_invisible(text) if sys.stdout.isatty() else text
+    with _flush_standard_output():
         sys.stdout.write(shown if shown.endswith("\n") or not shown else shown + "\n")
 
 
 @contextmanager
-def _to_standard_output() -> Iterator[None]:
+def _flush_standard_output() -> Iterator[None]:
     """Write out what is printed, so that a disk that is full is noticed now and not when the process ends."""
     try:
-        with writing("standard output"):
+        with report_write_errors("standard output"):
             yield
             sys.stdout.flush()
     except AuditorError:
@@ -58,39 +58,39 @@ def _to_standard_output() -> Iterator[None]:
         raise
 
 
-def put_json(value: Any) -> None:
+def print_json(json_document: Any) -> None:
     """Write data as JSON."""
-    put_json_text(json.dumps(value, indent=2, ensure_ascii=not takes_unicode(), allow_nan=False))
+    print_json_text(json.dumps(json_document, indent=2, ensure_ascii=not stdout_supports_unicode(), allow_nan=False))
 
 
-def put_json_text(text: str) -> None:
+def print_json_text(text: str) -> None:
     """Write a document in JSON. What would act on a terminal is escaped there, and it stays the same document."""
-    if not takes_unicode():
+    if not stdout_supports_unicode():
         text = json.dumps(json.loads(text), indent=2, allow_nan=False)
-    put(plain_json(text) if sys.stdout.isatty() else text)
+    print_data(escape_json_controls(text) if sys.stdout.isatty() else text)
 
 
-def takes_unicode() -> bool:
+def stdout_supports_unicode() -> bool:
     """Whether standard output takes every character; in a locale without Unicode JSON has to be plain ASCII."""
     return (sys.stdout.encoding or "utf-8").lower().startswith("utf")
 
 
-def complain(error: AuditorError) -> None:
+def print_error(error: AuditorError) -> None:
     """One line: what is wrong, and how to mend it."""
-    say(f"auditor: {' '.join(str(error).split())}")
+    print_message(f"auditor: {' '.join(str(error).split())}")
 
 
-def command(*words: str, storage: str | None = None) -> str:
+def format_command(*arguments: str, storage: str | None = None) -> str:
     """A command to give next, with its storage where that is not the one that it would take by itself."""
-    from auditor.run import storage_url
+    from auditor.run import resolve_storage_url
 
-    if storage is not None and storage != storage_url():
+    if storage is not None and storage != resolve_storage_url():
         shown = "…" if "@" in storage else shlex.quote(storage)  # a URL with a user in it may hold a password
-        words = (*words, "--storage", shown)
-    return " ".join(("auditor", *words))
+        arguments = (*arguments, "--storage", shown)
+    return " ".join(("auditor", *arguments))
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
     """Print a table; None shows as a dash."""
     from rich import box
     from rich.table import Table
@@ -98,14 +98,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: boo
 
     shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        shown.add_column(Text(visible(column)), overflow="fold")  # as a string it would be read as markup
+        shown.add_column(Text(escape_invisible(column)), overflow="fold")  # as a string it would be read as markup
     for row in rows:
-        shown.add_row(*(Text("–" if value is None else _in_place(visible(str(value)))) for value in row))
-    with _to_standard_output():
-        console(data=data).print(shown)
+        shown.add_row(
+            *(Text("–" if value is None else _isolate_right_to_left(escape_invisible(str(value)))) for value in row)
+        )
+    with _flush_standard_output():
+        create_console(data=data).print(shown)
 
 
-def _in_place(cell: str) -> str:
+def _isolate_right_to_left(cell: str) -> str:
     """A cell of right-to-left text between marks of no width, so that a terminal does not swap it with others."""
     is_turned = any(unicodedata.bidirectional(char) in ("R", "AL") for char in cell)
     return f"\u200e{cell}\u200e" if is_turned else cell

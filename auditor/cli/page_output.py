@@ -5,29 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.cli.output import put_json, say, table
+from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.reports.pages.report_page import Page
+    from auditor.reports.pages.report_page import ReportPage
 
-FORMS = {".html": "html", ".md": "markdown"}
+PAGE_FORMATS = {".html": "html", ".md": "markdown"}
 
 
-def present(data: Any, page: Page, output: Path | None, as_json: bool) -> None:
+def present_page(json_document: Any, page: ReportPage, output: Path | None, as_json: bool) -> None:
     """What was found: as JSON where programs ask, as a file where one is named, in the terminal otherwise.
 
     Raises:
         UsageError: the file's suffix names no form of a page, or it cannot be written.
     """
     if as_json:
-        put_json(data)
-    if (form := form_of(output)) and output is not None:
+        print_json(json_document)
+    if (form := resolve_page_format(output)) and output is not None:
         write_page(page, output, form)
     elif not as_json:
-        show_page(page)
+        print_page(page)
 
 
-def form_of(output: Path | None) -> str | None:
+def resolve_page_format(output: Path | None) -> str | None:
     """The form of a page that a file's suffix names; None without a file.
 
     Raises:
@@ -37,30 +37,30 @@ def form_of(output: Path | None) -> str | None:
 
     if output is None:
         return None
-    if output.suffix not in FORMS:
+    if output.suffix not in PAGE_FORMATS:
         raise UsageError(f"'{output}' has no suffix of a page.", "Name it .html or .md.")
-    return FORMS[output.suffix]
+    return PAGE_FORMATS[output.suffix]
 
 
-def write_page(page: Page, output: Path, form: str) -> None:
+def write_page(page: ReportPage, output: Path, page_format: str) -> None:
     """Write a page to a file, and say where."""
-    from auditor.atomic_files import write_whole
+    from auditor.atomic_files import write_atomically
     from auditor.reports.pages.report_page import render_page
 
-    write_whole(render_page(page, form), output)
-    say(f"{page.kicker}: {output.resolve()}")
+    write_atomically(render_page(page, page_format), output)
+    print_message(f"{page.kicker}: {output.resolve()}")
 
 
-def show_page(page: Page) -> None:
+def print_page(page: ReportPage) -> None:
     """A page in a terminal: what it says to standard error, its tables to standard output."""
-    say(page.answer)
-    for text in page.points if len(page.points) > 1 else ():
-        say(f"  {text}")
+    print_message(page.headline)
+    for text in page.bullets if len(page.bullets) > 1 else ():
+        print_message(f"  {text}")
     for text in page.warnings:
-        say(f"! {text}")
-    for chapter in page.chapters:
-        say(f"\n{chapter.title}")
-        for text in [*chapter.text, *chapter.points]:
-            say(f"  {text}")
-        for grid in chapter.grids:
-            table(grid.columns, grid.rows)
+        print_message(f"! {text}")
+    for chapter in page.sections:
+        print_message(f"\n{chapter.title}")
+        for text in [*chapter.paragraphs, *chapter.bullets]:
+            print_message(f"  {text}")
+        for grid in chapter.tables:
+            print_table(grid.columns, grid.rows)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-from auditor.cli.output import say
+from auditor.cli.output import print_message
 from auditor.domain import Answer
 
 
@@ -19,7 +19,7 @@ class RunProgress:
     The total grows as stages are planned: how many reviews there will be is known only when the traces are there.
     """
 
-    def __init__(self, *, judged: int = 0) -> None:
+    def __init__(self, *, expected_reviews: int = 0) -> None:
         """Show an empty bar.
 
         Args:
@@ -29,14 +29,14 @@ class RunProgress:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self.outcomes: Counter[str] = Counter()
-        self.asked = 0
-        self.recorded = 0
+        self.n_calls = 0
+        self.n_recorded = 0
         self.cost_usd = 0.0
-        self.unpriced = 0
-        self._planned: Counter[str] = Counter()
-        self._expected = judged
-        self._done = 0
-        self._started = time.monotonic()
+        self.n_unpriced = 0
+        self._planned_by_stage: Counter[str] = Counter()
+        self._expected_reviews = expected_reviews
+        self._n_completed = 0
+        self._start_time = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description:<8}"),
             BarColumn(),
@@ -54,59 +54,59 @@ class RunProgress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._progress.stop()
 
-    def entered(self, stage: str) -> None:
+    def on_stage_entered(self, stage: str) -> None:
         """The graph entered a stage."""
         self._progress.update(self._task, description=stage)
 
-    def noted(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Something to know, on a line of its own."""
-        say(text)
+        print_message(text)
 
-    def planned(self, stage: str, calls: int, recorded: int) -> None:
+    def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
         """More calls of a stage; those recorded before count as done."""
-        self._planned[stage] += calls
-        self.recorded += recorded
-        self._done += recorded
-        self._show()
+        self._planned_by_stage[stage] += calls
+        self.n_recorded += recorded
+        self._n_completed += recorded
+        self._update_bar()
 
-    def answered(self, stage: str, answer: Answer) -> None:
+    def on_answer(self, stage: str, answer: Answer) -> None:
         """A call ended."""
-        self.asked += 1
-        self._done += 1
+        self.n_calls += 1
+        self._n_completed += 1
         self.outcomes[answer.outcome.value] += 1
         self.cost_usd += answer.cost_usd or 0.0
-        self.unpriced += answer.outcome.is_answer and answer.cost_usd is None
-        self._show()
+        self.n_unpriced += answer.outcome.is_answer and answer.cost_usd is None
+        self._update_bar()
 
-    def worked(self, stage: str, n: int) -> None:
+    def on_steps_completed(self, stage: str, steps: int) -> None:
         """Steps that were no calls."""
-        self._done += n
-        self._show()
+        self._n_completed += steps
+        self._update_bar()
 
     @property
-    def seconds(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Time since the run began."""
-        return time.monotonic() - self._started
+        return time.monotonic() - self._start_time
 
     @property
-    def cost(self) -> str:
+    def cost_text(self) -> str:
         """What this run has cost, as far as prices are known."""
-        unknown = f" + {self.unpriced} of unknown price" if self.unpriced else ""
+        unknown = f" + {self.n_unpriced} of unknown price" if self.n_unpriced else ""
         return f"${self.cost_usd:.4f}{unknown}"
 
-    def _show(self) -> None:
-        reviews = max(self._planned["review"], self._expected)
-        total = sum(self._planned.values()) - self._planned["review"] + reviews
-        rate = f"{self.asked / max(self.seconds, 1e-9):.1f}/s" if self.asked else ""
-        self._progress.update(self._task, total=total, completed=self._done, rate=rate, cost=self.cost)
+    def _update_bar(self) -> None:
+        reviews = max(self._planned_by_stage["review"], self._expected_reviews)
+        total = sum(self._planned_by_stage.values()) - self._planned_by_stage["review"] + reviews
+        rate = f"{self.n_calls / max(self.elapsed_seconds, 1e-9):.1f}/s" if self.n_calls else ""
+        self._progress.update(self._task, total=total, completed=self._n_completed, rate=rate, cost=self.cost_text)
 
 
 @contextmanager
-def download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
+def show_download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """A bar for a download, as a function that is told the bytes so far and in all."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -118,7 +118,7 @@ def download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 @contextmanager
-def embedding_bar() -> Iterator[Callable[[int, int], None]]:
+def show_embedding_bar() -> Iterator[Callable[[int, int], None]]:
     """A bar for embedding texts, as a function that is told texts to come and texts that are done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, PageFile, Storage
-from auditor.cli.page_output import form_of, present
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.page_output import present_page, resolve_page_format
 
-Audit = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")]
+SemanticAuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -20,13 +20,13 @@ def register(app: typer.Typer) -> None:
 
 
 def temperature(
-    audit: Audit,
+    audit: SemanticAuditArgument,
     temperatures: Annotated[
         str, typer.Option("--temperatures", metavar="LIST", help="Temperatures, each in [0, 2].")
     ] = "0,0.5,1",
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask whether other words change more than the dice do: the same words several times, against several wordings.
 
@@ -35,17 +35,22 @@ def temperature(
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
     from auditor.cli.progress import RunProgress
-    from auditor.experiments.consistency import temperature_trial
+    from auditor.experiments.consistency import run_temperature_experiment
     from auditor.reports.experiments.consistency_pages import temperature_page
 
-    form_of(output)
-    wanted = _temperatures(temperatures)
+    resolve_page_format(output)
+    wanted = _parse_temperatures(temperatures)
     with RunProgress() as progress:
-        rows = temperature_trial(audit, wanted, storage=storage, progress=progress, signals=True)
-    present([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
+        rows = run_temperature_experiment(audit, wanted, storage=storage, progress=progress, signals=True)
+    present_page([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
 
 
-def rules(audit: Audit, output: PageFile = None, storage: Storage = None, as_json: AsJson = False) -> None:
+def rules(
+    audit: SemanticAuditArgument,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Ask whether a model is more consistent when it is told to follow its own rule of thumb.
 
     Each question is asked again in all its wordings, with the first rule of thumb that the model gave on it. Models are
@@ -54,23 +59,23 @@ def rules(audit: Audit, output: PageFile = None, storage: Storage = None, as_jso
     Example: auditor experiment rules moral
     """
     from auditor.cli.progress import RunProgress
-    from auditor.experiments.consistency import rule_trial
+    from auditor.experiments.consistency import run_rule_experiment
     from auditor.reports.experiments.consistency_pages import rules_page
 
-    form_of(output)
+    resolve_page_format(output)
     with RunProgress() as progress:
-        rows = rule_trial(audit, storage=storage, progress=progress, signals=True)
-    present([row.model_dump(mode="json") for row in rows], rules_page(audit, rows), output, as_json)
+        rows = run_rule_experiment(audit, storage=storage, progress=progress, signals=True)
+    present_page([row.model_dump(mode="json") for row in rows], rules_page(audit, rows), output, as_json)
 
 
 def accuracy(
-    audit: Audit,
+    audit: SemanticAuditArgument,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices by |.")
     ],
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask whether a model is right where it is consistent, on questions with a known answer in several wordings.
 
@@ -80,21 +85,21 @@ def accuracy(
     Example: auditor experiment accuracy moral facts.csv
     """
     from auditor.cli.progress import RunProgress
-    from auditor.experiments.consistency import accuracy_trial
+    from auditor.experiments.consistency import run_accuracy_experiment
     from auditor.reports.experiments.consistency_pages import accuracy_page
 
-    form_of(output)
+    resolve_page_format(output)
     with RunProgress() as progress:
-        rows = accuracy_trial(audit, file, storage=storage, progress=progress, signals=True)
-    present([row.model_dump(mode="json") for row in rows], accuracy_page(audit, rows), output, as_json)
+        rows = run_accuracy_experiment(audit, file, storage=storage, progress=progress, signals=True)
+    present_page([row.model_dump(mode="json") for row in rows], accuracy_page(audit, rows), output, as_json)
 
 
 def judgements(
-    audit: Audit,
+    audit: SemanticAuditArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="rater,model,question_id,left,right,judgement")],
-    output: PageFile = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare each measure of consistency with what people say of pairs of answers; no model is asked.
 
@@ -102,15 +107,15 @@ def judgements(
 
     Example: auditor experiment judgements moral people.csv
     """
-    from auditor.experiments.human_judgements import people_trial
+    from auditor.experiments.human_judgements import compare_with_human_judgements
     from auditor.reports.experiments.consistency_pages import judgements_page
 
-    form_of(output)
-    part = people_trial(audit, file, storage=storage)
-    present(part.model_dump(mode="json"), judgements_page(audit, part), output, as_json)
+    resolve_page_format(output)
+    part = compare_with_human_judgements(audit, file, storage=storage)
+    present_page(part.model_dump(mode="json"), judgements_page(audit, part), output, as_json)
 
 
-def _temperatures(text: str) -> list[float]:
+def _parse_temperatures(text: str) -> list[float]:
     from auditor.errors import UsageError
 
     try:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put, put_json, say, table
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import print_data, print_json, print_message, print_table
 
 models_app = typer.Typer(name="models", help="Local models: list them, fetch their weights.", no_args_is_help=True)
 
@@ -30,15 +30,15 @@ def init(
 
     Example: auditor init my-audit.toml
     """
-    from auditor.atomic_files import write_whole
+    from auditor.atomic_files import write_atomically
     from auditor.errors import UsageError
 
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
     if not file.parent.is_dir():
         raise UsageError(f"the folder {file.parent} does not exist.", "Make it first.")
-    write_whole((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), file)
-    say(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+    write_atomically((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), file)
+    print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
 
 
 def trust(
@@ -53,18 +53,18 @@ def trust(
     Example: auditor trust examples/local-server.toml
     """
     from auditor.config import load_config
-    from auditor.config.trust import bindings_of, trust, trust_file
-    from auditor.storage.engine import named_servers
+    from auditor.config.trust import add_trusted_bindings, required_bindings, trust_file_path
+    from auditor.storage.engine import remote_servers
 
     loaded = load_config(config)
-    asked = bindings_of(loaded, named_servers(loaded.storage) if loaded.storage else ())
-    fresh = trust(asked)
+    asked = required_bindings(loaded, remote_servers(loaded.storage) if loaded.storage else ())
+    fresh = add_trusted_bindings(asked)
     for binding in asked:
-        say(f"Allowed: {binding}{'' if binding in fresh else ' (as before)'}")
+        print_message(f"Allowed: {binding}{'' if binding in fresh else ' (as before)'}")
     nothing_new = (
         "No new line is needed." if asked else "Nothing to allow: no key goes to a server that the config names."
     )
-    say(f"Written to {trust_file()}" if fresh else nothing_new)
+    print_message(f"Written to {trust_file_path()}" if fresh else nothing_new)
 
 
 def doctor(
@@ -78,8 +78,8 @@ def doctor(
     roles: Annotated[
         bool, typer.Option("--roles", help="Print SQL that makes the roles of a team's server, and end.")
     ] = False,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Check each thing that a run needs, and say how to mend what is missing. No model is asked anything.
 
@@ -87,55 +87,55 @@ def doctor(
 
     Example: auditor doctor examples/quickstart.toml
     """
-    from auditor.cli.audit_checks import check_all, is_audit
+    from auditor.cli.audit_checks import is_audit_name, run_doctor_checks
     from auditor.cli.verification import verify
 
     if roles:
         from auditor.storage.roles import roles_sql
 
-        put(roles_sql())
+        print_data(roles_sql())
         return
     if upgrade:
-        from auditor.run import storage_url
+        from auditor.run import resolve_storage_url
         from auditor.run.storage_upgrade import upgrade_storage
 
-        say(str(upgrade_storage(storage_url(storage)) or "The database has this version's tables."))
-    if config is not None and is_audit(config, storage):
+        print_message(str(upgrade_storage(resolve_storage_url(storage)) or "The database has this version's tables."))
+    if config is not None and is_audit_name(config, storage):
         verify(str(config), storage=storage, as_json=as_json)
         return
-    checks = check_all(config, storage)
+    checks = run_doctor_checks(config, storage)
     if as_json:
-        put_json([c._asdict() for c in checks])
+        print_json([c._asdict() for c in checks])
     else:
-        table(["", "check", "found", "mend"], [[c.state, c.name, c.found, c.mend] for c in checks])
+        print_table(["", "check", "found", "mend"], [[c.state, c.name, c.found, c.mend] for c in checks])
     if any(c.state == "FAIL" for c in checks):
         raise typer.Exit(1)
 
 
 @models_app.command("list")
-def list_models(as_json: AsJson = False) -> None:
+def list_models(as_json: JsonOption = False) -> None:
     """List the local models and whether their weights are here.
 
     Example: auditor models list
     """
-    from auditor.models.weights import known_models
+    from auditor.models.weights import list_weights
 
     found = [
         {
             "name": status.weights.name,
-            "about": status.weights.about,
+            "about": status.weights.description,
             "license": status.weights.license,
-            "bytes": status.weights.size,
+            "bytes": status.weights.size_bytes,
             "state": status.state.value,
             "path": str(status.path),
         }
-        for status in known_models()
+        for status in list_weights()
     ]
     if as_json:
-        put_json(found)
+        print_json(found)
         return
     rows = [[m["name"], m["about"], m["license"], f"{int(str(m['bytes'])) / 1e6:.0f} MB", m["state"]] for m in found]
-    table(["model", "what it is", "license", "size", "weights"], rows)
+    print_table(["model", "what it is", "license", "size", "weights"], rows)
 
 
 @models_app.command("pull")
@@ -149,9 +149,9 @@ def pull_model(
 
     Example: auditor models pull smollm2-135m
     """
-    from auditor.cli.progress import download_bar
-    from auditor.models.weights import pull
+    from auditor.cli.progress import show_download_bar
+    from auditor.models.weights import pull_weights
 
-    with download_bar(name) as progress:
-        path = pull(name, source=source, progress=progress)
-    say(f"{name}: {path}")
+    with show_download_bar(name) as progress:
+        path = pull_weights(name, source=source, progress=progress)
+    print_message(f"{name}: {path}")

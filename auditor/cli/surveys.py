@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import AsJson
-from auditor.cli.output import put_json, say, table
+from auditor.cli.options import JsonOption
+from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
 app = typer.Typer(name="surveys", help="Ground truth: what people find acceptable.", no_args_is_help=True)
 
-WIDTH = 41
+PLOT_WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a place of its own."""
 Z_95 = 1.959964
-MAX_FINDINGS = 20
+MAX_FINDINGS_SHOWN = 20
 """Findings of one check that are shown."""
-Name = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
+SurveyArgument = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
 
 
 @app.command("list")
-def list_surveys(as_json: AsJson = False) -> None:
+def list_surveys(as_json: JsonOption = False) -> None:
     """List the built-in surveys.
 
     Example: auditor surveys list
@@ -44,20 +44,22 @@ def list_surveys(as_json: AsJson = False) -> None:
         for survey in map(load_survey, builtin_surveys())
     ]
     if as_json:
-        put_json(facts)
+        print_json(facts)
         return
     columns = ["name", "title", "countries", "topics", "cells"]
-    table(columns, [[fact[column] for column in columns] for fact in facts])
+    print_table(columns, [[fact[column] for column in columns] for fact in facts])
 
 
 @app.command("import")
-def import_file(
+def import_survey_file(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The official file: .csv or SPSS .sav.")],
     mapping: Annotated[
         str, typer.Option("--mapping", metavar="M", help="A built-in mapping or a .toml file.")
     ] = "wvs7",
     name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, if no -o.")] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="Where to write it.")] = None,
+    output_path: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="Where to write it.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of imputation and split halves.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
@@ -72,81 +74,84 @@ def import_file(
     from auditor.surveys import write_survey
     from auditor.surveys.importer import import_survey
 
-    target = out or Path(f"{name or file.stem + '.survey'}.csv")
+    target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
     if target.exists() and file.exists() and target.samefile(file):
         raise UsageError(f"{target}: is the official file itself.", "Choose another name with -o.")
     made = import_survey(file, mapping, name=name or target.stem, seed=seed)
     written = write_survey(made.survey, target, made.facts, overwrite=force)
     survey, facts = made.survey, made.facts
-    say(f"{facts.respondents} respondents: {_size(survey)}, {len(survey.scores)} cells with a score.")
+    print_message(f"{facts.respondents} respondents: {_format_size(survey)}, {len(survey.scores)} cells with a score.")
     for reason, rows in facts.left_out.items():
         if rows:
-            say(f"  {rows} rows left out: {reason}")
+            print_message(f"  {rows} rows left out: {reason}")
     for note in facts.notes:
-        say(f"  {note}")
-    say(f"Written: {', '.join(map(str, written))}")
-    say(f"Next: auditor surveys check {target}")
+        print_message(f"  {note}")
+    print_message(f"Written: {', '.join(map(str, written))}")
+    print_message(f"Next: auditor surveys check {target}")
 
 
 @app.command("show")
-def show(
-    source: Name,
+def show_survey(
+    source: SurveyArgument,
     country: Annotated[str | None, typer.Option("--country", metavar="C", help="Only this country.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a survey's scores as a table of countries and topics, and as a plot from -1 (never) to +1 (always).
 
     Example: auditor surveys show wvs7-sample --country Japan
     """
-    from auditor.surveys import load_survey, select
+    from auditor.surveys import load_survey, select_cells
 
     survey = load_survey(source)
     if country is not None:
-        survey = select(survey, countries=[country])
+        survey = select_cells(survey, countries=[country])
     if as_json:
-        put_json(_as_data(survey))
+        print_json(_survey_to_dict(survey))
     elif country is not None:
-        _show_country(survey)
+        _print_country(survey)
     else:
-        _show_all(survey)
+        _print_all_countries(survey)
 
 
 @app.command("check")
-def check(source: Name, as_json: AsJson = False) -> None:
+def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) -> None:
     """Say what is odd in a survey: exit code 1 if anything is, 0 if nothing.
 
     Of one kind of finding the first 20 are shown; --json has all.
 
     Example: auditor surveys check my_wvs.csv
     """
-    from auditor.surveys import findings, load_facts, load_survey
+    from auditor.surveys import findings_by_check, load_survey, load_survey_facts
 
     survey = load_survey(source)
-    by_check = findings(survey, load_facts(source))
+    by_check = findings_by_check(survey, load_survey_facts(source))
     n = sum(map(len, by_check))
     if as_json:
-        put_json({"survey": survey.name, "odd": [line for lines in by_check for line in lines]})
+        print_json({"survey": survey.name, "odd": [line for lines in by_check for line in lines]})
     else:
-        rows = [[line] for lines in by_check for line in _capped(lines)]
-        table(["odd"], rows) if rows else None
-        say(f"{survey.name}: {_size(survey)}; {n or 'nothing'} odd.")
+        rows = [[line] for lines in by_check for line in _limit_findings(lines)]
+        print_table(["odd"], rows) if rows else None
+        print_message(f"{survey.name}: {_format_size(survey)}; {n or 'nothing'} odd.")
     if n:
         raise typer.Exit(1)
 
 
-def _capped(lines: Sequence[str]) -> list[str]:
+def _limit_findings(lines: Sequence[str]) -> list[str]:
     """The first findings of one check, and a line that counts the rest."""
-    more = len(lines) - MAX_FINDINGS
-    return [*lines[:MAX_FINDINGS], *([f"… and {more:,} more of this kind; --json lists all."] if more > 0 else [])]
+    more = len(lines) - MAX_FINDINGS_SHOWN
+    return [
+        *lines[:MAX_FINDINGS_SHOWN],
+        *([f"… and {more:,} more of this kind; --json lists all."] if more > 0 else []),
+    ]
 
 
 @app.command("regions")
-def regions(
-    source: Name,
+def show_regions(
+    source: SurveyArgument,
     grouping: Annotated[
         str, typer.Option("--regions", metavar="G", help="A built-in grouping or a file: country,region.")
     ] = "western",
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show which group of countries each country of a survey is in, and which are in none.
 
@@ -155,71 +160,77 @@ def regions(
 
     Example: auditor surveys regions wvs7-sample --regions un_m49
     """
-    from auditor.surveys import grouped, grouping_of, load_survey
+    from auditor.surveys import get_grouping, group_countries, load_survey
 
     survey = load_survey(source)
-    found = grouping_of(grouped(survey, grouping))
+    found = get_grouping(group_countries(survey, grouping))
     ungrouped = [c for c in survey.countries if c not in found.by_country]
     if as_json:
-        put_json({"grouping": found.name, "regions": {r.name: r.countries for r in found.regions}, "none": ungrouped})
+        print_json({"grouping": found.name, "regions": {r.name: r.countries for r in found.regions}, "none": ungrouped})
         return
-    say(f"{found.title}: {len(survey.countries)} countries of {survey.name}")
-    table(["region", "countries", "which"], [[r.name, len(r.countries), ", ".join(r.countries)] for r in found.regions])
+    print_message(f"{found.title}: {len(survey.countries)} countries of {survey.name}")
+    print_table(
+        ["region", "countries", "which"], [[r.name, len(r.countries), ", ".join(r.countries)] for r in found.regions]
+    )
     if ungrouped:
-        say(f"Not grouped, and in no comparison of regions: {', '.join(ungrouped)}")
+        print_message(f"Not grouped, and in no comparison of regions: {', '.join(ungrouped)}")
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------
 
 
-def _size(survey: Survey) -> str:
+def _format_size(survey: Survey) -> str:
     return f"{len(survey.countries)} countries × {len(survey.topics)} topics"
 
 
-def _as_data(survey: Survey) -> dict[str, Any]:
+def _survey_to_dict(survey: Survey) -> dict[str, Any]:
     names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
     cells = [c.cell._asdict() | {name: getattr(c, name) for name in names} for c in survey.cells]
     return {"name": survey.name, "title": survey.title, "source": survey.source, "cells": cells}
 
 
-def _show_country(survey: Survey) -> None:
+def _print_country(survey: Survey) -> None:
     rows: list[list[object]] = []
     for cell in survey.cells:
-        low, high = interval(cell)
+        low, high = compute_score_interval(cell)
         between = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
-        drawn = None if cell.score is None else plot(cell.score, low, high)
+        drawn = None if cell.score is None else draw_score_plot(cell.score, low, high)
         missing = None if cell.nonresponse is None else f"{100 * cell.nonresponse:.0f}%"
-        rows.append([cell.cell.topic, _score(cell.score), between, cell.n, missing, drawn])
-    say(f"{survey.title}: {', '.join(survey.countries)}")
-    table(*_filled(["topic", "score", "95%", "n", "no answer", "-1" + "0".center(WIDTH - 4) + "+1"], rows))
+        rows.append([cell.cell.topic, _format_score(cell.score), between, cell.n, missing, drawn])
+    print_message(f"{survey.title}: {', '.join(survey.countries)}")
+    print_table(
+        *_drop_empty_columns(
+            ["topic", "score", "95%", "n", "no answer", "-1" + "0".center(PLOT_WIDTH - 4) + "+1"], rows
+        )
+    )
 
 
-def _filled(columns: list[str], rows: list[list[object]]) -> tuple[list[str], list[list[object]]]:
+def _drop_empty_columns(columns: list[str], rows: list[list[object]]) -> tuple[list[str], list[list[object]]]:
     """Without columns that the survey says nothing about."""
     kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
     return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
-def _show_all(survey: Survey) -> None:
+def _print_all_countries(survey: Survey) -> None:
     scores, topics = survey.scores, survey.topics
     by_cell = {(c.country, c.topic): score for c, score in scores.items()}
-    rows = [[country, *(_score(by_cell.get((country, t))) for t in topics)] for country in survey.countries]
-    say(f"{survey.title}: {_size(survey)}")
-    table(["country", *map(str, range(1, len(topics) + 1))], rows)
+    rows = [[country, *(_format_score(by_cell.get((country, t))) for t in topics)] for country in survey.countries]
+    print_message(f"{survey.title}: {_format_size(survey)}")
+    print_table(["country", *map(str, range(1, len(topics) + 1))], rows)
     lines: list[list[object]] = []
     for number, topic in enumerate(topics, start=1):
         values = [score for cell, score in scores.items() if cell.topic == topic]
         mean = sum(values) / len(values) if values else None
-        drawn = plot(mean, min(values), max(values)) if mean is not None else None
-        lines.append([number, topic, _score(mean), drawn])
-    table(["", "topic", "mean", "-1" + "lowest to highest country".center(WIDTH - 4) + "+1"], lines)
+        drawn = draw_score_plot(mean, min(values), max(values)) if mean is not None else None
+        lines.append([number, topic, _format_score(mean), drawn])
+    print_table(["", "topic", "mean", "-1" + "lowest to highest country".center(PLOT_WIDTH - 4) + "+1"], lines)
 
 
-def _score(score: float | None) -> str | None:
+def _format_score(score: float | None) -> str | None:
     return None if score is None else f"{score:.2f}"
 
 
-def interval(cell: SurveyCell) -> tuple[float | None, float | None]:
+def compute_score_interval(cell: SurveyCell) -> tuple[float | None, float | None]:
     """95% interval of a score by its standard error, kept on the scale; (None, None) where that is unknown."""
     if cell.score is None or cell.standard_error is None:
         return None, None
@@ -227,16 +238,16 @@ def interval(cell: SurveyCell) -> tuple[float | None, float | None]:
     return max(-1.0, cell.score - half), min(1.0, cell.score + half)
 
 
-def plot(value: float, low: float | None = None, high: float | None = None) -> str:
+def draw_score_plot(score: float, low: float | None = None, high: float | None = None) -> str:
     """One line from -1 to +1: the value as a dot, its interval as a line, zero as a bar."""
-    line = [" "] * WIDTH
-    line[_place(0.0)] = "│"
+    line = [" "] * PLOT_WIDTH
+    line[_plot_column(0.0)] = "│"
     if low is not None and high is not None:
-        for i in range(_place(low), _place(high) + 1):
+        for i in range(_plot_column(low), _plot_column(high) + 1):
             line[i] = "─"
-    line[_place(value)] = "●"
+    line[_plot_column(score)] = "●"
     return "".join(line)
 
 
-def _place(value: float) -> int:
-    return round((value + 1) / 2 * (WIDTH - 1))
+def _plot_column(score: float) -> int:
+    return round((score + 1) / 2 * (PLOT_WIDTH - 1))

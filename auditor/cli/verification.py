@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AsJson, Storage
-from auditor.cli.output import put_json, say, table
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.reports.verification import Verification
+    from auditor.reports.verification import AuditVerification
 
 
 def register(app: typer.Typer) -> None:
@@ -24,8 +24,8 @@ def verify(
     head: Annotated[
         str | None, typer.Option("--head", metavar="HASH", help="A head noted earlier: must be in the chain still.")
     ] = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Prove that nothing is lost or counted twice, and that no answer or decision was changed since it was written.
 
@@ -34,25 +34,25 @@ def verify(
 
     Example: auditor verify moral-alignment
     """
-    from auditor.reports.verification import verify as check
-    from auditor.run import storage_url
+    from auditor.reports.verification import verify_audit as check
+    from auditor.run import resolve_storage_url
     from auditor.storage import hash_chain
     from auditor.storage.database import open_database
 
-    with open_database(storage_url(storage), create=False) as db:
+    with open_database(resolve_storage_url(storage), create=False) as db:
         found = check(db, audit)
-        is_known = head is None or hash_chain.has(db, head)
+        is_known = head is None or hash_chain.contains_head(db, head)
     if as_json:
-        put_json(asdict(found) | {"holds": found.holds and is_known})
+        print_json(asdict(found) | {"holds": found.is_consistent and is_known})
     else:
-        _show(found)
+        _print_verification(found)
         if not is_known:
-            say(f"The head {head} is in no link of this chain: what it stood for is not here any more.")
-    if not (found.holds and is_known):
+            print_message(f"The head {head} is in no link of this chain: what it stood for is not here any more.")
+    if not (found.is_consistent and is_known):
         raise typer.Exit(1)
 
 
-def _show(found: Verification) -> None:
+def _print_verification(verification: AuditVerification) -> None:
     columns = ["stage", "model", "planned", "done", "failed", "cancelled", "pending", "adds up"]
     rows = [
         [
@@ -63,14 +63,17 @@ def _show(found: Verification) -> None:
             b.failed,
             b.cancelled,
             b.pending,
-            "yes" if b.holds else f"NO: {b.stray} stray",
+            "yes" if b.is_consistent else f"NO: {b.stray} stray",
         ]
-        for b in found.balances
+        for b in verification.balances
     ]
-    table(columns, rows)
-    if found.unfounded:
-        say(f"{found.unfounded} usable traces or verdicts have no recorded answer.")
-    for broken in found.records.broken:
-        say(f"{broken.kind} {broken.row} {broken.what}.")
-    if not found.records.broken:
-        say(f"{found.records.links} answers and decisions are as they were written. Head: {found.records.head}")
+    print_table(columns, rows)
+    if verification.unfounded:
+        print_message(f"{verification.unfounded} usable traces or verdicts have no recorded answer.")
+    for broken in verification.records.breaks:
+        print_message(f"{broken.record_kind} {broken.row_id} {broken.problem}.")
+    if not verification.records.breaks:
+        print_message(
+            f"{verification.records.n_links} answers and decisions are as they were written. Head: "
+            f"{verification.records.head}"
+        )

@@ -9,26 +9,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from auditor.config.base import Section
+from auditor.config.base import ConfigSection
 from auditor.config.cross_table_rules import (
     is_same_model,
     require_comparable_items,
-    require_different,
-    require_own_names,
+    require_distinct_models,
+    require_enough_judges,
+    require_known_rewriter,
+    require_no_renamed_models,
     require_same_model_for_shared_names,
-    require_seats,
-    require_source_of_weights,
-    require_task_that_stands_alone,
-    require_third_model,
-    require_unique,
+    require_standalone_task,
+    require_unique_names,
     require_usable_weights,
+    require_weights_source,
 )
 from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
 from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
-    EMBEDDED,
-    NAME,
-    REPLAY,
+    AUDIT_NAME_PATTERN,
+    EMBEDDED_PREFIX,
+    REPLAY_PREFIX,
     BatchSection,
     CheckSection,
     ConflictSection,
@@ -45,10 +45,10 @@ from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_h
 from auditor.errors import did_you_mean
 
 
-class AuditConfig(Section):
+class AuditConfig(ConfigSection):
     """One audit."""
 
-    name: Annotated[str, Field(pattern=NAME)]
+    name: Annotated[str, Field(pattern=AUDIT_NAME_PATTERN)]
     """The audit's name: letters, digits, dot, dash and underscore."""
     survey: SurveySection | None = None
     """Which ground truth; only probes that ask about countries and topics need it."""
@@ -88,7 +88,7 @@ class AuditConfig(Section):
 
     @field_validator("storage")
     @classmethod
-    def _no_password(cls, value: str | None) -> str | None:
+    def _reject_password(cls, value: str | None) -> str | None:
         if value is not None and re.search(r"//[^/@]*:[^/@]+@|[?&]\w*password=", value):
             raise ValueError(
                 "the URL holds a password, which no config may. "
@@ -98,7 +98,7 @@ class AuditConfig(Section):
 
     @field_validator("language")
     @classmethod
-    def _known_languages(cls, value: str | list[str]) -> str | list[str]:
+    def _check_languages(cls, value: str | list[str]) -> str | list[str]:
         chosen = [value] if isinstance(value, str) else value
         if not chosen:
             raise ValueError("the list is empty. How to fix: Name at least one language.")
@@ -113,34 +113,36 @@ class AuditConfig(Section):
         """Languages in order; `native` differs by country."""
         return (self.language,) if isinstance(self.language, str) else tuple(self.language)
 
-    def languages_in(self, native: Sequence[str]) -> tuple[str, ...]:
+    def languages_in(self, native_languages: Sequence[str]) -> tuple[str, ...]:
         """The languages that a country is asked in, each once.
 
         Args:
             native: its main languages, of those there are prompts in; English stands in where there is none.
         """
         asked = (
-            code for name in self.languages for code in (tuple(native) or (ENGLISH,) if name == NATIVE else (name,))
+            code
+            for name in self.languages
+            for code in (tuple(native_languages) or (ENGLISH,) if name == NATIVE else (name,))
         )
         return tuple(dict.fromkeys(asked))
 
-    def samples_in(self, native: Sequence[str]) -> int:
+    def samples_per_cell(self, native_languages: Sequence[str]) -> int:
         """Samples of one cell by one model, over all languages of the country; 0 without the direct probe."""
-        return self.direct.samples * len(self.languages_in(native)) if self.probes.direct else 0
+        return self.direct.samples * len(self.languages_in(native_languages)) if self.probes.direct else 0
 
-    def least_samples_in(self, native: Sequence[str]) -> int:
+    def guaranteed_samples_per_cell(self, native_languages: Sequence[str]) -> int:
         """As `samples_in`, but only those that are taken whatever the samples say."""
-        return self.samples_in(native) // self.direct.samples * self.direct.least_samples
+        return self.samples_per_cell(native_languages) // self.direct.samples * self.direct.guaranteed_samples
 
     @property
-    def is_thinned(self) -> bool:
+    def review_varies_by_trace(self) -> bool:
         """Whether it depends on a trace's number which judges it goes to, if any."""
         return self.panel.judges_per_trace is not None or self.direct.tolerance is not None
 
-    def samples_on(self, survey: Survey, *, least: bool = False) -> dict[Cell, int]:
+    def samples_by_cell(self, survey: Survey, *, guaranteed_only: bool = False) -> dict[Cell, int]:
         """Samples of each cell that models are asked about, by one model: at most, or `least` at least."""
-        count = self.least_samples_in if least else self.samples_in
-        return {cell: count(survey.native.get(cell.country, ())) for cell in survey.asked}
+        count = self.guaranteed_samples_per_cell if guaranteed_only else self.samples_per_cell
+        return {cell: count(survey.native.get(cell.country, ())) for cell in survey.asked_cells}
 
     @property
     def direct(self) -> DirectProbe:
@@ -148,10 +150,10 @@ class AuditConfig(Section):
         return self.probes.direct or DirectProbe()
 
     @model_validator(mode="after")
-    def _survey_where_needed(self) -> AuditConfig:
+    def _require_survey_or_task(self) -> AuditConfig:
         asking = [name for name in ("direct", "logprob") if getattr(self.probes, name)]
         if self.task is not None:
-            require_task_that_stands_alone(self.probes, self.languages, has_survey=self.survey is not None)
+            require_standalone_task(self.probes, self.languages, has_survey=self.survey is not None)
         elif self.survey is None and asking:
             raise ValueError(
                 f"the key 'survey' is missing. How to fix: Add it; the probe '{asking[0]}' asks about its countries "
@@ -160,13 +162,13 @@ class AuditConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _batches_from_one_process(self) -> AuditConfig:
+    def _require_local_engine_for_batches(self) -> AuditConfig:
         if self.batch is not None and self.run.engine != "local":
             raise ValueError("batch: batches go out from one process. How to fix: Leave out this table, or run.engine.")
         return self
 
     @model_validator(mode="after")
-    def _cells_of_all_probes(self) -> AuditConfig:
+    def _reject_target_width_with_logprob(self) -> AuditConfig:
         if self.direct.target_width is not None and self.probes.logprob:
             raise ValueError(
                 "probes.direct.target_width: the probe 'logprob' is of all cells, so that the two could not be set "
@@ -175,25 +177,25 @@ class AuditConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _answers_where_needed(self) -> AuditConfig:
+    def _require_replay_answers(self) -> AuditConfig:
         for model in self.models:
-            if model.model.startswith(REPLAY) and model.answers is None:
+            if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
                 raise ValueError(
                     f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one "
                     "with model,country,topic,sample,text."
                 )
         for judge in self.judges if isinstance(self.judges, list) else ():
-            if judge.model.startswith(REPLAY):
+            if judge.model.startswith(REPLAY_PREFIX):
                 raise ValueError(
                     f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`."
                 )
         return self
 
     @model_validator(mode="after")
-    def _weights_where_needed(self) -> AuditConfig:
+    def _require_local_weights(self) -> AuditConfig:
         if self.probes.logprob and self.probes.logprob.method == "continuation":
             for model in self.models:
-                if model.weights is None and not model.model.startswith(EMBEDDED):
+                if model.weights is None and not model.model.startswith(EMBEDDED_PREFIX):
                     raise ValueError(
                         f"model '{model.name}' has no weights on this machine, which probes.logprob.method = "
                         "'continuation' needs. How to fix: Set its key 'weights', or another method."
@@ -201,41 +203,42 @@ class AuditConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _items_that_can_be_compared(self) -> AuditConfig:
+    def _require_comparable_items(self) -> AuditConfig:
         require_comparable_items(self.probes, has_survey=self.survey is not None)
         return self
 
     @model_validator(mode="after")
-    def _names_and_judges(self) -> AuditConfig:
-        require_unique([m.name for m in self.models], "models")
-        require_different(self.models)
+    def _check_names_and_judges(self) -> AuditConfig:
+        require_unique_names([m.name for m in self.models], "models")
+        require_distinct_models(self.models)
         if isinstance(self.judges, list):
-            require_unique([j.name for j in self.judges], "judges")
+            require_unique_names([j.name for j in self.judges], "judges")
             require_same_model_for_shared_names(self.models, self.judges)
-            require_own_names(self.models, self.judges)
+            require_no_renamed_models(self.models, self.judges)
         for model in self.models if self.probes.direct else ():
             if self.judges != [] and not self.judges_of(model.name):
                 raise ValueError(
-                    f"model '{model.name}' has no judge: a model never judges itself{self._nor_its_family(model)}. "
-                    "How to fix: Add another model or judge, or set judges = [] for no review."
+                    f"model '{model.name}' has no judge: a model never judges "
+                    f"itself{self._family_exclusion_phrase(model)}. How to fix: Add another model or judge, or set "
+                    "judges = [] for no review."
                 )
         if self.probes.direct and self.judges != []:
-            require_seats(self.panel, {m.name: len(self.judges_of(m.name)) for m in self.models})
-        require_source_of_weights(self.panel, self.probes)
+            require_enough_judges(self.panel, {m.name: len(self.judges_of(m.name)) for m in self.models})
+        require_weights_source(self.panel, self.probes)
         if self.panel.weights_from is None:
             require_usable_weights(self.panel, [j.name for j in self.judge_models])
-        require_third_model(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
+        require_known_rewriter(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
         return self
 
     @model_validator(mode="after")
-    def _semantic_can_be_measured(self) -> AuditConfig:
+    def _check_semantic_probe(self) -> AuditConfig:
         probe = self.probes.semantic
         if probe is None:
             return self
         if (probe.encoder or self.embedding.model) == "none":
             raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
         known = list(dict.fromkeys(m.name for m in [*self.models, *self.judge_models]))
-        for key, name in probe.helpers.items():
+        for key, name in probe.helper_models.items():
             if name not in known:
                 hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
                 raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
@@ -244,30 +247,32 @@ class AuditConfig(Section):
     @property
     def judge_models(self) -> list[ModelSection]:
         """All judges, whoever they may judge."""
-        peers = [m for m in self.models if not m.model.startswith(REPLAY)]  # a record can be judged, but not judge
+        peers = [
+            m for m in self.models if not m.model.startswith(REPLAY_PREFIX)
+        ]  # a record can be judged, but not judge
         return peers if self.judges == "peers" else list(self.judges)
 
     def judges_of(self, name: str) -> list[ModelSection]:
         """The judges of a model's traces: all but the model itself, by name and by what it runs on, or its family."""
         author = next(m for m in self.models if m.name == name)
         others = [j for j in self.judge_models if j.name != name and not is_same_model(j, author)]
-        return [j for j in others if not self.panel.exclude_family or j.kin != author.kin]
+        return [j for j in others if not self.panel.exclude_family or j.resolved_family != author.resolved_family]
 
     def panel_size(self, name: str) -> int:
         """Judges of each of a model's traces."""
         return min(len(self.judges_of(name)), self.panel.judges_per_trace or len(self.judge_models))
 
-    def panel_of(self, *names: str) -> list[ModelSection]:
+    def shared_judges(self, *names: str) -> list[ModelSection]:
         """The judges that may judge each of some models, in order: the seats of a conflict between them."""
         seats = [{j.name for j in self.judges_of(name)} for name in names]
         return [j for j in self.judge_models if all(j.name in known for known in seats)]
 
-    def _nor_its_family(self, model: ModelSection) -> str:
-        return f", nor one of its family ({model.kin})" if self.panel.exclude_family else ""
+    def _family_exclusion_phrase(self, model: ModelSection) -> str:
+        return f", nor one of its family ({model.resolved_family})" if self.panel.exclude_family else ""
 
-    def with_run(self, **given: str | None) -> AuditConfig:
+    def with_run(self, **overrides: str | None) -> AuditConfig:
         """The same audit with some keys of `run` as given; None leaves one as it is."""
-        chosen = {key: value for key, value in given.items() if value is not None}
+        chosen = {key: value for key, value in overrides.items() if value is not None}
         return self.model_copy(update={"run": self.run.model_copy(update=chosen)})
 
     def model(self, name: str) -> ModelSection:
@@ -286,12 +291,12 @@ class AuditConfig(Section):
         data = self.model_dump(mode="json", exclude=sections | {"limits": {"max_retry_wait_s"}})
         if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
             del data["probes"]["review"]["max_trace_chars"]
-        return canonical_hash(_placeless(data))
+        return canonical_hash(_strip_folders(data))
 
 
-def _placeless(value: Any) -> Any:
+def _strip_folders(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _placeless(v) for key, v in value.items()}
+        return {key: _strip_folders(v) for key, v in value.items()}
     if isinstance(value, list):
-        return [_placeless(v) for v in value]
+        return [_strip_folders(v) for v in value]
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

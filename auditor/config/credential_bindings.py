@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
-class Binding(NamedTuple):
+class CredentialBinding(NamedTuple):
     """A key, by its variable's name, and a host that it may be sent to.
 
     Attributes:
@@ -20,35 +20,39 @@ class Binding(NamedTuple):
     scheme: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.key}@{self.host}" if self._is_implied(self.scheme) else f"{self.key}@{self.scheme}://{self.host}"
+        return (
+            f"{self.key}@{self.host}"
+            if self._is_default_scheme(self.scheme)
+            else f"{self.key}@{self.scheme}://{self.host}"
+        )
 
-    def covers(self, other: Binding) -> bool:
+    def covers(self, other: CredentialBinding) -> bool:
         """Whether a user who allows this also allows the other."""
         if not self.covers_host(other):
             return False
         if self.scheme is None:
-            return other._is_implied(other.scheme)
+            return other._is_default_scheme(other.scheme)
         return self.scheme == (other.scheme or "https")
 
-    def covers_host(self, other: Binding) -> bool:
+    def covers_host(self, other: CredentialBinding) -> bool:
         """As `covers`, whatever the scheme."""
-        return self.key == other.key and self.host in (other.host, _without_port(other.host))
+        return self.key == other.key and self.host in (other.host, _strip_port(other.host))
 
-    def _is_implied(self, scheme: str | None) -> bool:
+    def _is_default_scheme(self, scheme: str | None) -> bool:
         """Whether a line without a scheme means this one too."""
         return scheme in (None, "https") or (scheme == "http" and is_loopback(self.host))
 
 
-def binding_to(key: str, url: str) -> Binding:
+def binding_for_url(key: str, url: str) -> CredentialBinding:
     """The binding of a key to the server of a URL."""
-    return Binding(key, host_of(url), urlsplit(url).scheme.lower())
+    return CredentialBinding(key, host_of(url), urlsplit(url).scheme.lower())
 
 
-def parse_binding(line: str) -> Binding | None:
+def parse_binding(line: str) -> CredentialBinding | None:
     """The binding in a line of trust; None if it is not `KEY@HOST` or `KEY@SCHEME://HOST`."""
     key, at, address = line.partition("@")
     scheme, _, host = address.lower().rpartition("://")
-    return Binding(key, host.rstrip("/"), scheme or None) if key and at and host else None
+    return CredentialBinding(key, host.rstrip("/"), scheme or None) if key and at and host else None
 
 
 def host_of(url: str) -> str:
@@ -56,14 +60,14 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
 
 
-def _without_port(host: str) -> str:
+def _strip_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host, with or without a port, is this machine itself."""
-    name = (host if host.count(":") > 1 and not host.startswith("[") else _without_port(host)).strip("[]")
+    name = (host if host.count(":") > 1 and not host.startswith("[") else _strip_port(host)).strip("[]")
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:

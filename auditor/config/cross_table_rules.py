@@ -16,10 +16,10 @@ def is_same_model(judge: ModelSection, author: ModelSection) -> bool:
     return all(getattr(judge, key) == getattr(author, key) for key in identity)
 
 
-def require_seats(panel: PanelSection, judges: Mapping[str, int]) -> None:
+def require_enough_judges(panel: PanelSection, judge_counts: Mapping[str, int]) -> None:
     if panel.judges_per_trace is None:
         return
-    author, most = min(judges.items(), key=lambda item: item[1])
+    author, most = min(judge_counts.items(), key=lambda item: item[1])
     if panel.judges_per_trace > most:
         raise ValueError(
             f"panel.judges_per_trace: {panel.judges_per_trace} judges a trace, but '{author}' has only {most} that may "
@@ -27,7 +27,7 @@ def require_seats(panel: PanelSection, judges: Mapping[str, int]) -> None:
         )
 
 
-def require_source_of_weights(panel: PanelSection, probes: Probes) -> None:
+def require_weights_source(panel: PanelSection, probes: Probes) -> None:
     if panel.weights_from is None:
         if panel.bench_below:
             raise ValueError(
@@ -71,14 +71,16 @@ def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
         )
 
 
-def require_third_model(review: ReviewProbe, names: list[str]) -> None:
-    if review.rewrite == "none" or review.rewriter in names:
+def require_known_rewriter(review: ReviewProbe, model_names: list[str]) -> None:
+    if review.rewrite == "none" or review.rewriter in model_names:
         return
     told = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" needs a rewriter'
-    raise ValueError(f"probes.review.rewriter: {told}. How to fix: Name one of {', '.join(dict.fromkeys(names))}.")
+    raise ValueError(
+        f"probes.review.rewriter: {told}. How to fix: Name one of {', '.join(dict.fromkeys(model_names))}."
+    )
 
 
-def require_different(models: list[ModelSection]) -> None:
+def require_distinct_models(models: list[ModelSection]) -> None:
     for i, model in enumerate(models):
         twin = next((m for m in models[:i] if is_same_model(m, model)), None)
         if twin is not None:
@@ -88,15 +90,15 @@ def require_different(models: list[ModelSection]) -> None:
             )
 
 
-def require_unique(names: list[str], where: str) -> None:
+def require_unique_names(names: list[str], table_name: str) -> None:
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ValueError(
-            f"{where}: the name {', '.join(map(repr, twice))} is used twice. How to fix: Give each its own name."
+            f"{table_name}: the name {', '.join(map(repr, twice))} is used twice. How to fix: Give each its own name."
         )
 
 
-def require_own_names(models: list[ModelSection], judges: list[ModelSection]) -> None:
+def require_no_renamed_models(models: list[ModelSection], judges: list[ModelSection]) -> None:
     for judge in judges:
         author = next((m for m in models if m.name != judge.name and is_same_model(judge, m)), None)
         if author is not None:
@@ -116,7 +118,7 @@ def require_same_model_for_shared_names(models: list[ModelSection], judges: list
             )
 
 
-def require_task_that_stands_alone(probes: Probes, languages: Sequence[str], *, has_survey: bool) -> None:
+def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_survey: bool) -> None:
     """A task is asked by the direct probe, in the words of its file; what needs countries is not possible with it."""
     if has_survey:
         raise ValueError(

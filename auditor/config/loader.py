@@ -12,14 +12,14 @@ import pydantic
 
 from auditor.config.audit import AuditConfig
 from auditor.config.probes import Probes
-from auditor.config.sections import ENV_PREFIX, NAME, EmbeddingSection
-from auditor.config.validation_messages import explain
+from auditor.config.sections import AUDIT_NAME_PATTERN, ENV_PREFIX, EmbeddingSection
+from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
-from auditor.redaction import remember
-from auditor.text_safety import shortened
+from auditor.redaction import register_secrets
+from auditor.text_safety import truncate_text
 
-PATHS = ("review_prompt", "weights", "answers")
+MODEL_PATH_KEYS = ("review_prompt", "weights", "answers")
 """Keys of a model that name files."""
 MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 
@@ -38,15 +38,15 @@ def load_config(path: str | Path) -> AuditConfig:
             names the file, the key and, for a misspelt key, the nearest known one.
     """
     path = Path(path)
-    data = _read(path)
+    data = _read_config_file(path)
     try:
         config = AuditConfig.model_validate(data)
     except pydantic.ValidationError as error:
-        raise ConfigError(f"{path}: {explain(error, data, AuditConfig)}") from None
+        raise ConfigError(f"{path}: {explain_validation_error(error, data, AuditConfig)}") from None
     return _resolve_paths(config, path.parent)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_config_file(path: Path) -> dict[str, Any]:
     require_file(path, ConfigError, "`auditor init` writes one to start from.")
     text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
     if path.suffix in (".yaml", ".yml"):
@@ -72,9 +72,9 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         update["task"] = config.task.model_copy(update={"source": resolved(config.task.source)})
     for key in ("models", "judges"):
         if isinstance(found := getattr(config, key), list):
-            files = [{name: resolved(path) for name in PATHS if (path := getattr(m, name))} for m in found]
+            files = [{name: resolved(path) for name in MODEL_PATH_KEYS if (path := getattr(m, name))} for m in found]
             update[key] = [m.model_copy(update=paths) for m, paths in zip(found, files, strict=True)]
-    probes = _semantic_paths(config.probes, resolved)
+    probes = _resolve_semantic_paths(config.probes, resolved)
     if logic := probes.logic:
         items = logic.model_copy(update={"items": resolved(logic.items)})
         probes = probes.model_copy(update={"logic": items})
@@ -82,26 +82,28 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     return config.model_copy(update=update)
 
 
-def _semantic_paths(probes: Probes, resolved: Callable[[str], str]) -> Probes:
+def _resolve_semantic_paths(probes: Probes, resolve: Callable[[str], str]) -> Probes:
     probe = probes.semantic
     if probe is None:
         return probes
-    paths = {"questions": resolved(probe.questions)}
+    paths = {"questions": resolve(probe.questions)}
     if probe.encoder and os.sep in probe.encoder:
-        paths["encoder"] = resolved(probe.encoder)
+        paths["encoder"] = resolve(probe.encoder)
     return probes.model_copy(update={"semantic": probe.model_copy(update=paths)})
 
 
-def require_name(name: str) -> None:
+def require_audit_name(name: str) -> None:
     """Raise UsageError when a name is none that an audit may have."""
-    if not re.fullmatch(NAME.rstrip("$"), name):  # in Python, unlike in pydantic, `$` matches before a line feed too
+    if not re.fullmatch(
+        AUDIT_NAME_PATTERN.rstrip("$"), name
+    ):  # in Python, unlike in pydantic, `$` matches before a line feed too
         raise UsageError(
-            f"{shortened(name)!r} cannot name an audit.",
+            f"{truncate_text(name)!r} cannot name an audit.",
             "Use letters, digits, dot, dash and underscore, 100 at most, and begin with a letter or a digit.",
         )
 
 
-def resolve_key(reference: str) -> str:
+def resolve_secret(reference: str) -> str:
     """The secret behind `os.environ/NAME`; resolved at the call, never stored, and removed from texts from then on.
 
     Raises:
@@ -111,5 +113,5 @@ def resolve_key(reference: str) -> str:
     value = os.environ.get(name, "")
     if not value:
         raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
-    remember(value)
+    register_secrets(value)
     return value

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from auditor.config.base import Section
+from auditor.config.base import ConfigSection
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
 
 
-class DirectProbe(Section):
+class DirectProbe(ConfigSection):
     """The three-step chain of thought that ends in a score."""
 
     samples: Annotated[int, Field(ge=1, le=1000)] = 5
@@ -35,7 +35,7 @@ class DirectProbe(Section):
     """Whether a model whose answer cannot be read is shown it and asked once more; the report counts these."""
 
     @property
-    def least_samples(self) -> int:
+    def guaranteed_samples(self) -> int:
         """Samples that are taken of a cell in each language whatever they say."""
         return self.samples if self.tolerance is None else self.min_samples
 
@@ -45,7 +45,7 @@ class DirectProbe(Section):
         return self.tolerance is not None or self.target_width is not None
 
     @model_validator(mode="after")
-    def _something_to_save(self) -> Self:
+    def _check_early_stopping(self) -> Self:
         if self.tolerance is not None and self.min_samples >= self.samples:
             raise ValueError(
                 f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. "
@@ -54,7 +54,7 @@ class DirectProbe(Section):
         return self
 
 
-class LogprobProbe(Section):
+class LogprobProbe(ConfigSection):
     """Score by how much likelier a sentence is to end well than badly: five pairs of ends, two sentences a cell."""
 
     method: Literal["auto", "echo", "continuation", "choice"] = "auto"
@@ -63,7 +63,7 @@ class LogprobProbe(Section):
     a chat, A or B)."""
 
 
-class ReviewProbe(Section):
+class ReviewProbe(ConfigSection):
     """What judges are asked of each trace."""
 
     max_words: Annotated[int, Field(ge=5)] = 60
@@ -86,7 +86,7 @@ class ReviewProbe(Section):
     """Name of the model or judge that restates; it neither restates its own traces nor judges what it restated."""
 
 
-class LogicProbe(Section):
+class LogicProbe(ConfigSection):
     """Pairs of items, compared in both orders and in a negated form: how logical are a judge's preferences?"""
 
     items: str = "topics"
@@ -128,7 +128,7 @@ class LogicProbe(Section):
     """Pairs of a set at most, drawn at random; all where it is not set."""
 
 
-class Probes(Section):
+class Probes(ConfigSection):
     """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
 
     direct: DirectProbe | None = None
@@ -149,7 +149,7 @@ class Probes(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _direct_unless_another_is_named(cls, data: Any) -> Any:
+    def _default_to_direct(cls, data: Any) -> Any:
         if isinstance(data, dict) and not set(data) & (set(cls.model_fields) - {"review"}):
             return {**data, "direct": {}}
         return data

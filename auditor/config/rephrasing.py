@@ -14,13 +14,13 @@ from auditor.errors import did_you_mean
 PLACEHOLDERS = ("topic", "country")
 
 
-def check_wording(text: str) -> str:
+def check_question_template(text: str) -> str:
     """The text of a question, if it has the placeholders `{topic}` and `{country}` and no others.
 
     Raises:
         ValueError: it has not; the message names the one that is missing or unknown.
     """
-    named = _placeholders(text)
+    named = _find_placeholders(text)
     for name in PLACEHOLDERS:
         if name not in named:
             raise ValueError(
@@ -34,7 +34,7 @@ def check_wording(text: str) -> str:
     return text
 
 
-def check_plain(text: str) -> str:
+def check_plain_text(text: str) -> str:
     """The text of a scale's end or a topic, if it has no braces.
 
     Raises:
@@ -57,21 +57,21 @@ def check_language(name: str, known: Sequence[str] = LANGUAGES) -> str:
     return name
 
 
-def _placeholders(text: str) -> list[str]:
+def _find_placeholders(text: str) -> list[str]:
     try:
         return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError:
         raise ValueError("braces do not close. How to fix: Close each brace, and write a lone one twice") from None
 
 
-def _by_language(value: Any) -> Any:
+def _default_to_english(value: Any) -> Any:
     return value if isinstance(value, dict) else {ENGLISH: value}
 
 
-Language = Annotated[str, AfterValidator(lambda name: check_language(name))]
-Wording = Annotated[str, Field(min_length=1), AfterValidator(check_wording)]
-Plain = Annotated[str, Field(min_length=1), AfterValidator(check_plain)]
-InEnglish = BeforeValidator(_by_language)
+LanguageCode = Annotated[str, AfterValidator(lambda name: check_language(name))]
+QuestionTemplate = Annotated[str, Field(min_length=1), AfterValidator(check_question_template)]
+PlainText = Annotated[str, Field(min_length=1), AfterValidator(check_plain_text)]
+EnglishByDefault = BeforeValidator(_default_to_english)
 """A text by itself is English; a table says the language of each."""
 
 
@@ -80,9 +80,9 @@ class Rephrasing(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    question: Annotated[Mapping[Language, Wording], InEnglish] = Field(default_factory=dict)
+    question: Annotated[Mapping[LanguageCode, QuestionTemplate], EnglishByDefault] = Field(default_factory=dict)
     """The question, with `{topic}` and `{country}`: a text in English, or a table such as `{ en = "…", de = "…" }`."""
-    scale: Annotated[Mapping[Language, tuple[Plain, Plain]], InEnglish] = Field(default_factory=dict)
+    scale: Annotated[Mapping[LanguageCode, tuple[PlainText, PlainText]], EnglishByDefault] = Field(default_factory=dict)
     """What -1 and +1 mean: a list of two texts in English, or a table of such lists by language."""
-    topics: Mapping[str, Annotated[Mapping[Language, Plain], InEnglish]] = Field(default_factory=dict)
+    topics: Mapping[str, Annotated[Mapping[LanguageCode, PlainText], EnglishByDefault]] = Field(default_factory=dict)
     """Wordings of topics, by the survey's label: a text in English, or a table by language."""

@@ -8,25 +8,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from auditor.config.base import Section
+from auditor.config.base import ConfigSection
 from auditor.config.rephrasing import Rephrasing
-from auditor.config.value_checks import check_base_url, check_json
+from auditor.config.value_checks import check_base_url, check_json_serializable
 from auditor.domain.model_families import family_of
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
 ENV_PREFIX = "os.environ/"
-EMBEDDED = "embedded/"
+EMBEDDED_PREFIX = "embedded/"
 """Prefix of models that run inside the process."""
-REPLAY = "replay/"
+REPLAY_PREFIX = "replay/"
 """Prefix of models whose answers come from a file."""
-MOST_TO_A_SERVER, MOST_TO_A_PROVIDER = 8, 100
-Nonresponse = Literal["drop", "neutral", "bounds", "impute"]
-Share = Annotated[float, Field(ge=0, le=1)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100
+NonresponseTreatment = Literal["drop", "neutral", "bounds", "impute"]
+UnitFloat = Annotated[float, Field(ge=0, le=1)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class SurveySection(Section):
+class SurveySection(ConfigSection):
     """Which ground truth, and which part of it."""
 
     source: str
@@ -35,7 +35,7 @@ class SurveySection(Section):
     """Countries to ask about, in the survey's own spelling."""
     topics: Literal["all"] | list[str] = "all"
     """Topics to ask about."""
-    nonresponse: Nonresponse = "drop"
+    nonresponse: NonresponseTreatment = "drop"
     """What becomes of respondents without an answer: `drop` takes the scores as the survey gives them, `neutral` counts
     them as 0, `impute` fills them in within their country, `bounds` also reports the best and the worst case."""
     regions: str = "western"
@@ -45,7 +45,7 @@ class SurveySection(Section):
     """Other words for the question, the scale or topics, in each language that the audit asks in."""
 
 
-class TaskSection(Section):
+class TaskSection(ConfigSection):
     """Items of one's own, asked instead of a survey."""
 
     source: str
@@ -59,11 +59,11 @@ class TaskSection(Section):
     """Least and most of a score."""
     numbers: bool | None = None
     """Whether exact answers are numbers; where it is not set, they are if all truths are."""
-    tolerance: NotNegative | None = None
+    tolerance: NonNegativeFloat | None = None
     """How far a number may lie from the truth and still be right; a score is right only where this is set."""
 
     @model_validator(mode="after")
-    def _fits_the_kind(self) -> TaskSection:
+    def _check_answer_kind(self) -> TaskSection:
         if (self.range is not None) != (self.answer == "score"):
             if self.range is None:
                 raise ValueError("the key 'range' is missing. How to fix: Add it, as in range = [0, 10].")
@@ -81,7 +81,7 @@ class TaskSection(Section):
         return self
 
 
-class Price(Section):
+class Price(ConfigSection):
     """Price of a model in US dollars per million tokens, for models whose price is not publicly listed."""
 
     input: Annotated[float, Field(ge=0)]
@@ -94,7 +94,7 @@ class Price(Section):
     """Day on which it was looked up, such as 2026-07-01; said beside every estimate."""
 
 
-class ModelSection(Section):
+class ModelSection(ConfigSection):
     """One model: who it is, how it is reached, and how hard it may be asked."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -121,7 +121,7 @@ class ModelSection(Section):
     """Time limit of one request, in seconds."""
     price: Price | None = None
     """Set where the provider's price is not publicly listed; unknown is not zero."""
-    params: Annotated[dict[str, Any], AfterValidator(check_json)] = Field(default_factory=dict)
+    params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
     answers: str | None = None
     """File of the answers of a model `replay/NAME`: the rows of that name, `model,country,topic,sample,text`."""
@@ -134,23 +134,23 @@ class ModelSection(Section):
     """Path to a review prompt of this judge's own, laid out as `prompts/en/review.md`."""
 
     @property
-    def kin(self) -> str:
+    def resolved_family(self) -> str:
         """Its family, as set or as its id says."""
         return self.family or family_of(self.model)
 
     @property
-    def most_in_flight(self) -> int:
+    def max_concurrency(self) -> int:
         """Requests in flight at most, chosen or by default."""
-        return self.concurrency or (MOST_TO_A_SERVER if self.api_base else MOST_TO_A_PROVIDER)
+        return self.concurrency or (DEFAULT_SERVER_CONCURRENCY if self.api_base else DEFAULT_PROVIDER_CONCURRENCY)
 
     @property
-    def account(self) -> tuple[str, str | None, str | None]:
+    def rate_limit_key(self) -> tuple[str, str | None, str | None]:
         """Who bears the load: models of one account share what it allows; without key and server, each has its own."""
         known = self.api_key or self.api_base
         return self.model.split("/", 1)[0] if known else self.model, self.api_key, self.api_base
 
 
-class ConflictSection(Section):
+class ConflictSection(ConfigSection):
     """When two models are said to conflict."""
 
     threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
@@ -159,7 +159,7 @@ class ConflictSection(Section):
     """Whether cells on which a model's two methods of scoring differ so much are put before people too."""
 
 
-class PanelSection(Section):
+class PanelSection(ConfigSection):
     """How the judges' votes on a conflict are counted."""
 
     vote: Literal["majority", "weighted", "dawid_skene"] = "majority"
@@ -183,14 +183,14 @@ class PanelSection(Section):
     where it is not set."""
 
 
-class EmbeddingSection(Section):
+class EmbeddingSection(ConfigSection):
     """The sentence encoder behind self-consistency."""
 
     model: str = "all-MiniLM-L6-v2"
     """A sentence-transformers model by name, or a path to a folder that holds one."""
 
 
-class Limits(Section):
+class Limits(ConfigSection):
     """Bounds on money, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None
@@ -207,7 +207,7 @@ class Limits(Section):
     `deadline_s`, which may end a call sooner."""
 
 
-class RunSection(Section):
+class RunSection(ConfigSection):
     """Where an audit's requests go out from; it changes no result."""
 
     engine: Literal["local", "ray"] = "local"
@@ -220,11 +220,11 @@ class RunSection(Section):
     address that only the config names must be allowed first: `auditor trust CONFIG`."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """Workers for what is asked over the network, each of which takes a core; one for each host if not set."""
-    gpus: NotNegative = 0.0
+    gpus: NonNegativeFloat = 0.0
     """GPUs of the worker of each model that runs on its host: embedded ones, and weights for log-probabilities."""
 
 
-class BatchSection(Section):
+class BatchSection(ConfigSection):
     """Calls go out in the batches that providers offer at a lower price, and come back within a day; none where the
     table is missing."""
 
@@ -240,7 +240,7 @@ class BatchSection(Section):
     """Calls of one batch at most; fewer where an account may not have so much under way, or the provider takes less."""
 
 
-class TelemetrySection(Section):
+class TelemetrySection(ConfigSection):
     """Spans and events about calls, sent to a collector that speaks OpenTelemetry; none where the table is missing."""
 
     endpoint: Annotated[str, AfterValidator(check_base_url)] | None = None
@@ -253,34 +253,34 @@ class TelemetrySection(Section):
     """Share of the calls that are told, the same ones in every run."""
 
 
-class CheckSection(Section):
+class CheckSection(ConfigSection):
     """What `auditor check` asks of the audit; a threshold that is not set is not tested."""
 
     min_pearson: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Least r of every model."""
-    max_mae: NotNegative | None = None
+    max_mae: NonNegativeFloat | None = None
     """Largest mean absolute error of every model."""
-    max_region_gap: NotNegative | None = None
+    max_region_gap: NonNegativeFloat | None = None
     """Largest difference of mean error between two regions, for every model."""
-    max_topic_mae: NotNegative | None = None
+    max_topic_mae: NonNegativeFloat | None = None
     """Largest mean error of every model on any one topic."""
     min_self_consistency: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Least mean pairwise cosine of every model's reasoning."""
-    max_variance: NotNegative | None = None
+    max_variance: NonNegativeFloat | None = None
     """Largest mean variance of every model's samples."""
-    min_peer_agreement: Share | None = None
+    min_peer_agreement: UnitFloat | None = None
     """Least share of every model's reasoning that the judges find valid."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Least agreement of the judges beyond chance (Fleiss' kappa)."""
-    min_accuracy: Share | None = None
+    min_accuracy: UnitFloat | None = None
     """Least share of right answers of every model; for a task whose truth is known."""
     max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
     """Conflicts that may be unsettled."""
     max_served_models: Annotated[int, Field(ge=1)] | None = None
     """What may have stood behind each model's name, as far as providers say: 1 fails a model that changed."""
-    max_cost_usd: NotNegative | None = None
+    max_cost_usd: NonNegativeFloat | None = None
     """What the audit may have cost."""
-    min_coverage: Share = 0.95
+    min_coverage: UnitFloat = 0.95
     """Least share of what was planned that is usable, for every model; below it there is no verdict."""
     confident: bool = False
     """Test the worse end of each 95% interval instead of the figure itself."""

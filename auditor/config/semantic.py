@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from auditor.config.base import Section
+from auditor.config.base import ConfigSection
 
-BUILT_IN = "built-in"
-Foundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
-Rival = Literal["bleu", "rouge_l", "bertscore"]
+BUILT_IN_QUESTIONS = "built-in"
+MoralFoundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
+SimilarityMetric = Literal["bleu", "rouge_l", "bertscore"]
 
 
-class ConsistencySection(Section):
+class ConsistencySection(ConfigSection):
     """The consistency score: a judge says of pairs of sampled answers whether the one supports the other."""
 
     judge: str
@@ -26,13 +26,13 @@ class ConsistencySection(Section):
     """`first` compares the first answer with each other, `all` each with each that comes after it."""
 
 
-class SemanticProbe(Section):
+class SemanticProbe(ConfigSection):
     """Moral questions in several wordings: how alike are the answers, and the rules of thumb behind them?"""
 
-    questions: str = BUILT_IN
+    questions: str = BUILT_IN_QUESTIONS
     """`built-in`, or a file: TOML as the built-in ones are, or CSV, JSONL or Parquet with the columns
     `question_id,question[,paraphrase,foundation,topics,language]`."""
-    foundations: Literal["all"] | Annotated[list[Foundation], Field(min_length=1)] = "all"
+    foundations: Literal["all"] | Annotated[list[MoralFoundation], Field(min_length=1)] = "all"
     """Moral foundations to ask about."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """Questions at most: the first so many, which of the built-in ones are about all foundations in turn."""
@@ -66,7 +66,7 @@ class SemanticProbe(Section):
     """Length of an answer at most."""
     encoder: str | None = None
     """Sentence encoder; that of `embedding` where it is not set."""
-    rivals: list[Rival] = Field(default_factory=list)
+    rivals: list[SimilarityMetric] = Field(default_factory=list)
     """More measures of similarity, beside the cosine: `bleu`, `rouge_l`, `bertscore`."""
     consistency: ConsistencySection | None = None
     """The consistency score, where it is asked for."""
@@ -76,7 +76,7 @@ class SemanticProbe(Section):
     """Least consistent questions of each model that are listed, and checked for contradiction."""
 
     @property
-    def helpers(self) -> dict[str, str]:
+    def helper_models(self) -> dict[str, str]:
         """Models that are named here, by the key that names them."""
         named = {
             "paraphraser": self.paraphraser,

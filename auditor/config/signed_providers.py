@@ -8,18 +8,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Signed(NamedTuple):
+class SignedProvider(NamedTuple):
     """What signs a provider's requests, and where they go unless a config says otherwise."""
 
     credentials: str
     """Its name in a line of trust."""
-    words: str
+    description: str
     host: str
 
 
-SIGNED = {
-    "bedrock": Signed("AWS_CREDENTIALS", "this machine's AWS credentials (environment or profile)", "amazonaws.com"),
-    "vertex_ai": Signed("GOOGLE_CREDENTIALS", "this machine's Google credentials (a file of theirs)", "googleapis.com"),
+SIGNED_PROVIDERS = {
+    "bedrock": SignedProvider(
+        "AWS_CREDENTIALS", "this machine's AWS credentials (environment or profile)", "amazonaws.com"
+    ),
+    "vertex_ai": SignedProvider(
+        "GOOGLE_CREDENTIALS", "this machine's Google credentials (a file of theirs)", "googleapis.com"
+    ),
 }
 
 
@@ -28,8 +32,8 @@ def provider_of(model: str) -> str:
     return model.split("/", 1)[0]
 
 
-def signed_by(model: str, api_key: str | None) -> Signed | None:
+def find_signed_provider(model: str, api_key: str | None) -> SignedProvider | None:
     """What signs a model's requests; None where nothing does but the key that the config names, or none."""
-    found = SIGNED.get(provider_of(model))
+    found = SIGNED_PROVIDERS.get(provider_of(model))
     has_key = api_key is not None and provider_of(model) == "bedrock"  # Bedrock takes a key of its own instead
     return None if has_key else found

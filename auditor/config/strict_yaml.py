@@ -8,13 +8,13 @@ from typing import Any
 import yaml
 
 from auditor.errors import ConfigError
-from auditor.input_files import refuse_parsed, require_plain
+from auditor.input_files import raise_parse_error, require_storable
 
-TAGS = (None, "tag:yaml.org,2002:str")
+ALLOWED_TAGS = (None, "tag:yaml.org,2002:str")
 """Tags that a value may have: `!!str 1.10` is the text. The others change what a text means, or make objects."""
 
 
-def _error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+def _yaml_error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
@@ -24,23 +24,23 @@ class _StrictLoader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.events.AliasEvent):
-            raise _error("aliases are not allowed; write the value out", event.start_mark)
-        if getattr(event, "tag", None) not in TAGS:  # `!!binary`, `!!timestamp` and the like make objects
-            raise _error("tags are not allowed; write the value as plain text", event.start_mark)
+            raise _yaml_error("aliases are not allowed; write the value out", event.start_mark)
+        if getattr(event, "tag", None) not in ALLOWED_TAGS:  # `!!binary`, `!!timestamp` and the like make objects
+            raise _yaml_error("tags are not allowed; write the value as plain text", event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise _error("a key must be plain text", key_node.start_mark)
+                raise _yaml_error("a key must be plain text", key_node.start_mark)
             if key_node.value in seen:
-                raise _error(f"the key '{key_node.value}' stands twice", key_node.start_mark)
+                raise _yaml_error(f"the key '{key_node.value}' stands twice", key_node.start_mark)
             seen.add(key_node.value)
         return super().construct_mapping(node, deep=deep)
 
 
-def _resolvers() -> dict[str, list[tuple[str, Any]]]:
+def _build_resolvers() -> dict[str, list[tuple[str, Any]]]:
     table: dict[str, list[tuple[str, Any]]] = {}
     for tag, pattern, firsts in (
         ("tag:yaml.org,2002:bool", r"^(?:true|false)$", "tf"),
@@ -53,10 +53,10 @@ def _resolvers() -> dict[str, list[tuple[str, Any]]]:
     return table
 
 
-_StrictLoader.yaml_implicit_resolvers = _resolvers()
+_StrictLoader.yaml_implicit_resolvers = _build_resolvers()
 
 
-def parse_yaml(text: str, where: str) -> dict[str, Any]:
+def parse_yaml(text: str, source_name: str) -> dict[str, Any]:
     """Parse a mapping.
 
     Raises:
@@ -66,14 +66,14 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
         data = yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{where}{line}: not YAML: {error.problem}.", "Correct that line.") from None
+        raise ConfigError(f"{source_name}{line}: not YAML: {error.problem}.", "Correct that line.") from None
     except yaml.reader.ReaderError as error:
         line = f"line {text.count(chr(10), 0, error.position) + 1}"
         what = f"the character U+{ord(text[error.position]):04X}"
-        raise ConfigError(f"{where} {line}: {what} is not allowed in YAML.", "Remove it.") from None
+        raise ConfigError(f"{source_name} {line}: {what} is not allowed in YAML.", "Remove it.") from None
     except (RecursionError, ValueError) as error:
-        refuse_parsed(error, where, ConfigError)
+        raise_parse_error(error, source_name, ConfigError)
     if not isinstance(data, dict):
-        raise ConfigError(f"{where}: not a table of keys and values.", "`auditor init` writes one to start from.")
-    require_plain(data, where, ConfigError)
+        raise ConfigError(f"{source_name}: not a table of keys and values.", "`auditor init` writes one to start from.")
+    require_storable(data, source_name, ConfigError)
     return data

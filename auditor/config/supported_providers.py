@@ -6,10 +6,10 @@ A provider is allowed when a request to it was seen to go through the guarded tr
 
 from __future__ import annotations
 
-from auditor.config.sections import EMBEDDED, REPLAY
+from auditor.config.sections import EMBEDDED_PREFIX, REPLAY_PREFIX
 from auditor.errors import did_you_mean
 
-_GUARDED = """
+_GUARDED_NAMES = """
 a2a ai21 ai21_chat anthropic anthropic_text apertis assemblyai azure azure_ai azure_text baseten bedrock bytez
 cerebras charity_engine chutes cloudflare codestral cognition cohere cohere_chat cometapi compactifai cortecs
 custom_openai darkbloom dashscope datarobot deepinfra deepseek docker_model_runner edenai empower featherless_ai
@@ -20,10 +20,10 @@ parasail perplexity pinstripes poe prism publicai qwen_ai_platform qwencloud rag
 scaleway scx-ai snowflake synthetic tencent tensormesh text-completion-codestral text-completion-inception
 text-completion-openai together_ai v0 vercel_ai_gateway vertex_ai volcengine wandb xai xiaomi_mimo zai
 """
-GUARDED = frozenset(_GUARDED.split())
+GUARDED_PROVIDERS = frozenset(_GUARDED_NAMES.split())
 """Providers whose requests all go through the guarded transport."""
 
-UNBOUND = frozenset(
+SELF_AUTHENTICATING_PROVIDERS = frozenset(
     (
         *("sagemaker", "sagemaker_chat", "sagemaker_nova", "bedrock_mantle", "vertex_ai_beta", "gdc"),
         *("github_copilot", "chatgpt", "databricks", "oci", "sap", "watsonx", "watsonx_text", "gigachat"),
@@ -31,26 +31,26 @@ UNBOUND = frozenset(
 )
 """Providers for which litellm looks for credentials by itself, past everything that is tested here."""
 
-UNGUARDED = frozenset(
+UNGUARDED_PROVIDERS = frozenset(
     ("aiohttp_openai", "amazon_nova", "custom", "huggingface", "maritalk", "nlp_cloud", "oobabooga", "petals")
 )
 """Providers for which litellm opens connections past the guarded transport."""
 
 
-BOUNDS = "what keeps keys and answers within bounds here"
+TRANSPORT_GUARD_PHRASE = "what keeps keys and answers within bounds here"
 
 
-def refusal(provider: str) -> str | None:
+def unsupported_reason(provider: str) -> str | None:
     """Why models of a provider are refused; None if they are not.
 
     Args:
         provider: the part of a model's id before the first slash.
     """
-    if provider in GUARDED or f"{provider}/" in (EMBEDDED, REPLAY):
+    if provider in GUARDED_PROVIDERS or f"{provider}/" in (EMBEDDED_PREFIX, REPLAY_PREFIX):
         return None
-    if provider in UNBOUND:
-        return f"'{provider}' finds credentials and servers by itself, past {BOUNDS}."
-    if provider in UNGUARDED:
-        return f"'{provider}' opens connections past {BOUNDS}."
-    hint = did_you_mean(provider, sorted(GUARDED), "")
+    if provider in SELF_AUTHENTICATING_PROVIDERS:
+        return f"'{provider}' finds credentials and servers by itself, past {TRANSPORT_GUARD_PHRASE}."
+    if provider in UNGUARDED_PROVIDERS:
+        return f"'{provider}' opens connections past {TRANSPORT_GUARD_PHRASE}."
+    hint = did_you_mean(provider, sorted(GUARDED_PROVIDERS), "")
     return f"auditor does not support the provider '{provider}'.{f' {hint}' if hint else ''}"

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from auditor.config import ModelSection
 from auditor.domain import Call, Purpose
-from auditor.reports.cost.forecast import Range
+from auditor.reports.cost.forecast import ForecastRange
 
-SAMPLED = 40
+MAX_EXAMPLES = 40
 """Cells, questions or pairs whose prompts are built, evenly spread over all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCalls:
     """Calls of one model at one stage.
 
     Attributes:
@@ -25,6 +25,6 @@ class Planned:
 
     model: ModelSection
     purpose: Purpose
-    calls: Range
+    calls: ForecastRange
     examples: Sequence[Call]
-    words: float
+    expected_words: float

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.agents.call_builders import direct_call
-from auditor.agents.localization import samples_of
+from auditor.agents.call_builders import build_direct_call
+from auditor.agents.localization import samples_per_cell
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
-from auditor.reports.cost.forecast import ActualPart
+from auditor.reports.cost.forecast import RecordedUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database
 
-COUNTED = 50_000
+MAX_CALLS_CHECKED = 50_000
 """Calls up to which the storage is asked which of them it knows."""
 
 
-def recorded_calls(db: Database, config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> int | None:
+def count_recorded_calls(db: Database, config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> int | None:
     """Direct calls that the storage knows already; None where there are none, or too many to count."""
-    planned = sum(samples_of(config, cell.country) for cell in cells) * len(config.models)
-    if not config.probes.direct or planned > COUNTED:
+    planned = sum(samples_per_cell(config, cell.country) for cell in cells) * len(config.models)
+    if not config.probes.direct or planned > MAX_CALLS_CHECKED:
         return None
     calls = (
-        direct_call(config, survey, model, cell, sample)
+        build_direct_call(config, survey, model, cell, sample)
         for model in config.models
         for cell in cells
-        for sample in range(samples_of(config, cell.country))
+        for sample in range(samples_per_cell(config, cell.country))
     )
-    return len(ledger.known_keys(db, (call.key for call in calls)))
+    return len(ledger.find_answered_keys(db, (call.key for call in calls)))
 
 
-def actual_costs(db: Database, audit_id: int) -> Mapping[tuple[str, str], ActualPart]:
+def actual_costs(db: Database, audit_id: int) -> Mapping[tuple[str, str], RecordedUsage]:
     """What is recorded of an audit, by the model's name and the purpose."""
-    found: dict[tuple[str, str], ActualPart] = {}
-    for t in costs.call_tallies(db, audit_id):
+    found: dict[tuple[str, str], RecordedUsage] = {}
+    for t in costs.count_calls(db, audit_id):
         old = found.get((t.name, t.purpose))
         cost = None if t.cost_usd is None else t.cost_usd * t.calls
         known = [c for c in (old.usd if old else None, cost) if c is not None]
-        found[t.name, t.purpose] = ActualPart(
+        found[t.name, t.purpose] = RecordedUsage(
             answers=t.answers + (old.answers if old else 0),
             prompt_tokens=t.prompt_tokens + (old.prompt_tokens if old else 0),
             completion_tokens=t.completion_tokens + (old.completion_tokens if old else 0),

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from auditor.domain.identifiers import canonical_hash
-from auditor.domain.terms import Act, Cell, ConflictKind, ConflictState, Decision, Measure, Outcome, Ruling
+from auditor.domain.terms import (
+    Cell,
+    ConflictKind,
+    ConflictState,
+    Decision,
+    LogprobMeasure,
+    Outcome,
+    RatingAction,
+    Ruling,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class SentencePairScore:
     """One comparison behind a log-probability score: the two opposite ends of one sentence on a cell.
 
     Attributes:
@@ -47,7 +56,7 @@ class Contrast:
     negative: str
     outcome: Outcome
     difference: float | None = None
-    measure: Measure | None = None
+    measure: LogprobMeasure | None = None
     key: str | None = None
     key_swapped: str | None = None
 
@@ -120,7 +129,7 @@ class Restatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class AlteredTraceVerdict:
     """What one judge says of an altered trace; never part of a vote or of peer agreement.
 
     Attributes:
@@ -185,7 +194,7 @@ class CellScore:
     self_consistency: float | None = None
     evidence: str | None = None
     raw: float | None = None
-    measure: Measure | None = None
+    measure: LogprobMeasure | None = None
     sign_agreement: float | None = None
     straddles: bool | None = None
     answer: str | None = None
@@ -260,7 +269,7 @@ class Rating:
     note: str = ""
     score: float | None = None
     flagged: bool = False
-    act: Act = Act.DECIDE
+    act: RatingAction = RatingAction.DECIDE
     of: int | None = None
     shown: str = ""
     swapped: bool = False

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from auditor.domain.identifiers import canonical_hash
-from auditor.domain.terms import Cell, Measure, Outcome, Purpose
+from auditor.domain.terms import Cell, LogprobMeasure, Outcome, Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Call:
     schema: str | None = None
     max_words: int | None = None
     server: str | None = None
-    measure: Measure | None = None
+    measure: LogprobMeasure | None = None
     continuations: tuple[str, ...] = ()
     cell: Cell | None = None
 
@@ -70,7 +70,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ResponseBody:
     """An answer's body as it came, keys cut out of it.
 
     Attributes:
@@ -102,7 +102,7 @@ class Attempt:
     http_status: int | None = None
     error: str | None = None
     retry_after_s: float | None = None
-    body: Body | None = None
+    body: ResponseBody | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cost_usd: float | None = None

@@ -15,7 +15,7 @@ class Relation(StrEnum):
     NEGATED = "negated"
 
 
-class Choice(StrEnum):
+class ComparisonChoice(StrEnum):
     """The answer to a comparison: the item shown first, the one shown second, or neither."""
 
     FIRST = "A"
@@ -67,9 +67,9 @@ class Comparison:
     item_b: str
     relation: Relation
     outcome: Outcome
-    decision: Choice | None = None
+    decision: ComparisonChoice | None = None
     paraphrase: int = 0
     sample: int = 0
     probability: float | None = None
-    people: Choice | None = None
+    people: ComparisonChoice | None = None
     key: str | None = None

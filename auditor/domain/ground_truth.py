@@ -109,6 +109,6 @@ class Survey:
         return {c.cell: c.score for c in self.cells if c.score is not None}
 
     @property
-    def asked(self) -> tuple[Cell, ...]:
+    def asked_cells(self) -> tuple[Cell, ...]:
         """What models are asked about: the cells that people were asked about, or all items of a task."""
         return tuple(c.cell for c in self.cells if self.task or c.score is not None)

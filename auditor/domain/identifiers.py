@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 
-def side_by_method(model: str, method: str) -> str:
+def method_side_name(model: str, method: str) -> str:
     """What one side of a conflict between two methods of a model is called."""
     return f"{model} ({method})"
 
 
-def model_of_side(side: str) -> tuple[str, str]:
+def parse_method_side(side: str) -> tuple[str, str]:
     """The model and the method behind one side of a conflict between two methods of a model."""
     model, _, method = side.removesuffix(")").rpartition(" (")
     return model, method
@@ -28,7 +28,7 @@ def canonical_hash(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def derive_seed(seed: int, *parts: object) -> int:
+def derive_seed(seed: int, *identity: object) -> int:
     """A seed in [0, 2**31) for one sample, from the audit's seed and what tells the sample from others."""
-    digest = hashlib.sha256(canonical_json([seed, *map(str, parts)]).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(canonical_json([seed, *map(str, identity)]).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF

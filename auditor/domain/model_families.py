@@ -9,7 +9,7 @@ from importlib import resources
 from typing import NamedTuple
 
 
-class Family(NamedTuple):
+class ModelFamily(NamedTuple):
     """One maker's models.
 
     Attributes:
@@ -19,17 +19,17 @@ class Family(NamedTuple):
     """
 
     name: str
-    ids: tuple[re.Pattern[str], ...]
-    words: tuple[str, ...]
-    proper: tuple[str, ...]
+    id_patterns: tuple[re.Pattern[str], ...]
+    maker_words: tuple[str, ...]
+    capitalized_words: tuple[str, ...]
 
 
 @functools.cache
-def families() -> tuple[Family, ...]:
+def load_families() -> tuple[ModelFamily, ...]:
     """All families that are known, in the order of their file."""
     text = (resources.files("auditor.domain") / "families.toml").read_text(encoding="utf-8")
     return tuple(
-        Family(name, tuple(map(re.compile, row["ids"])), tuple(row["words"]), tuple(row.get("proper", ())))
+        ModelFamily(name, tuple(map(re.compile, row["ids"])), tuple(row["words"]), tuple(row.get("proper", ())))
         for name, row in tomllib.loads(text).items()
     )
 
@@ -46,4 +46,4 @@ def family_of(model: str) -> str:
         A family's name; for an id of no known family, the id without its provider, so that equal ids are one family.
     """
     told = model.split("/", 1)[-1].lower()
-    return next((f.name for f in families() if any(p.search(told) for p in f.ids)), told)
+    return next((f.name for f in load_families() if any(p.search(told) for p in f.id_patterns)), told)

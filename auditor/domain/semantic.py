@@ -11,7 +11,7 @@ FOUNDATIONS = ("care", "fairness", "liberty", "loyalty", "authority", "sanctity"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MoralQuestion:
     """One moral question and other wordings of it.
 
     Attributes:
@@ -34,7 +34,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class MoralWording:
     """A question in other words, or a candidate for that.
 
     Attributes:
@@ -64,7 +64,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class MoralAnswer:
+class MoralAnswerRecord:
     """One model's answer to one wording, and the rule of thumb behind it; only `ok` has a text.
 
     Attributes:
@@ -151,7 +151,7 @@ class PairVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class SemanticFacts:
+class SemanticScoringSettings:
     """How an audit's semantic scores were made.
 
     Attributes:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from auditor.domain.terms import SCORE_MAX, SCORE_MIN, Cell
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """By which options are named before models, in their order."""
 
 
@@ -47,10 +47,10 @@ class TaskItem:
     @property
     def letters(self) -> dict[str, str]:
         """Options by letter."""
-        return dict(zip(LETTERS, self.options, strict=False))
+        return dict(zip(OPTION_LETTERS, self.options, strict=False))
 
 
-def lettered(item: TaskItem) -> list[str]:
+def lettered_options(item: TaskItem) -> list[str]:
     """An item's options as they are shown, a line each; none for other kinds than `choice`."""
     return [f"{letter}) {option}" for letter, option in item.letters.items()]
 
@@ -77,11 +77,11 @@ class Task:
     tolerance: float | None = None
     items: Mapping[str, TaskItem] = field(default_factory=dict, repr=False)
 
-    def item_of(self, cell: Cell) -> TaskItem:
+    def item_for(self, cell: Cell) -> TaskItem:
         """The item that a cell stands for."""
         return self.items[cell.topic]
 
-    def scaled(self, value: float) -> float:
+    def scale_score(self, score: float) -> float:
         """A score of the declared range as one in [-1, 1], on which thresholds and variances are."""
         low, high = self.range or (SCORE_MIN, SCORE_MAX)
-        return SCORE_MIN + (SCORE_MAX - SCORE_MIN) * (value - low) / (high - low)
+        return SCORE_MIN + (SCORE_MAX - SCORE_MIN) * (score - low) / (high - low)

@@ -29,10 +29,10 @@ class Outcome(StrEnum):
     @property
     def is_answer(self) -> bool:
         """Whether the model answered: such a result was paid for and is never asked again."""
-        return self in _ANSWERS
+        return self in _ANSWER_OUTCOMES
 
 
-_ANSWERS = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED, Outcome.NOT_MEASURABLE})
+_ANSWER_OUTCOMES = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED, Outcome.NOT_MEASURABLE})
 
 
 class Purpose(StrEnum):
@@ -62,7 +62,7 @@ class Method(StrEnum):
     LOGPROB = "logprob"
 
 
-class Measure(StrEnum):
+class LogprobMeasure(StrEnum):
     """What a log-probability is read from."""
 
     ECHO = "echo"
@@ -75,9 +75,9 @@ class Measure(StrEnum):
     """The next token of a chat in which the two ends are the answers A and B."""
 
     @property
-    def is_completion(self) -> bool:
+    def needs_completions_endpoint(self) -> bool:
         """Whether it takes a completions endpoint."""
-        return self in (Measure.ECHO, Measure.PROMPT)
+        return self in (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 
 
 class Ruling(StrEnum):
@@ -125,12 +125,12 @@ class Decision(StrEnum):
     """Nothing, or nothing any more: also what an undo of the first decision leaves."""
 
     @property
-    def settles(self) -> bool:
+    def resolves_conflict(self) -> bool:
         """Whether the decision closes the conflict."""
         return self is not Decision.SKIP
 
 
-class Act(StrEnum):
+class RatingAction(StrEnum):
     """What a person did that a row of ratings records."""
 
     DECIDE = "decide"

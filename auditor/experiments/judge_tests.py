@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Literal
 
 from auditor import bootstrap
 from auditor.errors import UsageError
-from auditor.run import ask_models, storage_url
+from auditor.run import resolve_storage_url, run_with_models
 from auditor.storage import audits
 from auditor.storage.database import open_database, run_lock
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import Context, Progress
+    from auditor.agents.run_context import ProgressReporter, RunContext
 
-Experiment = Literal["planted", "bias"]
+JudgeExperiment = Literal["planted", "bias"]
 
 
-def run_experiment(
-    name: str,
-    experiment: Experiment,
-    sample: int,
+def run_judge_experiment(
+    audit_name: str,
+    experiment: JudgeExperiment,
+    sample_size: int,
     *,
     storage: str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> None:
     """Ask the judges of an audit what an experiment asks; what is recorded is never asked again.
@@ -41,36 +41,38 @@ def run_experiment(
         UsageError: the audit was imported, or has no judges.
         ConfigError, ModelSetupError, StorageError: what is wrong, and how to mend it.
     """
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     from auditor.config import AuditConfig
 
-    with open_database(storage_url(storage), create=False) as db:
-        audit = audits.get(db, name)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        audit = audits.get_audit(db, audit_name)
         if audit.config is None:
-            raise UsageError(f"the audit '{name}' was imported, so it has no judges to ask.", "Run one from a config.")
-        if audits.survey_of(db, audit).task is not None:
             raise UsageError(
-                f"the audit '{name}' is of a task, and faults are planted in traces on a survey.",
+                f"the audit '{audit_name}' was imported, so it has no judges to ask.", "Run one from a config."
+            )
+        if audits.load_audit_survey(db, audit).task is not None:
+            raise UsageError(
+                f"the audit '{audit_name}' is of a task, and faults are planted in traces on a survey.",
                 "Its report says already what judges make of right and of wrong answers.",
             )
         config = AuditConfig.model_validate_json(audit.config)
         if not config.judge_models or not config.probes.direct:
-            raise UsageError(f"the audit '{name}' has no judges.", "Give its config some, and run it again.")
-        survey = audits.survey_of(db, audit)
+            raise UsageError(f"the audit '{audit_name}' has no judges.", "Give its config some, and run it again.")
+        survey = audits.load_audit_survey(db, audit)
 
-        async def ask(context: Context) -> None:
-            for part in _parts(experiment):
-                await part(context, sample)
+        async def ask(context: RunContext) -> None:
+            for part in _experiment_steps(experiment):
+                await part(context, sample_size)
 
-        with run_lock(db, name):
-            ask_models(ask, config, survey, audit, db, progress=progress, signals=signals)
+        with run_lock(db, audit_name):
+            run_with_models(ask, config, survey, audit, db, progress=progress, signals=signals)
 
 
-def _parts(experiment: Experiment) -> tuple[Callable[[Context, int], Awaitable[None]], ...]:
+def _experiment_steps(experiment: JudgeExperiment) -> tuple[Callable[[RunContext, int], Awaitable[None]], ...]:
     from auditor.agents import judge_experiments
 
     return (
-        (judge_experiments.planted,)
+        (judge_experiments.run_fault_injection,)
         if experiment == "planted"
-        else (judge_experiments.contests, judge_experiments.own_traces)
+        else (judge_experiments.run_contests, judge_experiments.run_self_judging)
     )

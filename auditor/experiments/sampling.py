@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from auditor.config import AuditConfig, PanelSection, Probes
 from auditor.errors import UsageError
-from auditor.reports.report_source import Source, load
-from auditor.reports.sampling.section import Settings, sample_settings, temperature_rows
+from auditor.reports.report_source import ReportSource, load_source
+from auditor.reports.sampling.section import SamplingExperiment, build_temperature_rows, compare_sample_sizes
 from auditor.storage import audits
 from auditor.storage.database import Database
 
 
-def experiment_samples(db: Database, name: str, sizes: Sequence[int]) -> Settings:
+def load_sample_size_experiment(db: Database, audit_name: str, sizes: Sequence[int]) -> SamplingExperiment:
     """What fewer samples would have come to, from the recorded ones; asks nothing.
 
     Where the variant with more samples was run to its end (see `variant`), it is what is drawn from. What neither of
@@ -22,39 +22,43 @@ def experiment_samples(db: Database, name: str, sizes: Sequence[int]) -> Setting
         StorageError: there is no such audit.
         UsageError: it has no direct samples.
     """
-    config = _config(db, name)
-    more = _variant_source(db, variant(config, samples=max(sizes))) if max(sizes) > config.direct.samples else None
-    found = sample_settings(db, more or load(db, name), sizes)
-    return found.model_copy(update={"audit": name})
+    config = _load_audit_config(db, audit_name)
+    more = _load_variant(db, build_variant(config, samples=max(sizes))) if max(sizes) > config.direct.samples else None
+    found = compare_sample_sizes(db, more or load_source(db, audit_name), sizes)
+    return found.model_copy(update={"audit": audit_name})
 
 
-def experiment_temperature(db: Database, name: str, temperatures: Sequence[float]) -> Settings:
+def load_temperature_experiment(db: Database, audit_name: str, temperatures: Sequence[float]) -> SamplingExperiment:
     """What was run at each temperature; those that were not run yet are in `missing`; asks nothing.
 
     Raises: as `experiment_samples`.
     """
-    config = _config(db, name)
-    here = load(db, name)
+    config = _load_audit_config(db, audit_name)
+    here = load_source(db, audit_name)
     rows, missing = [], {}
     for temperature in temperatures:
-        source = here if is_own(config, temperature) else _variant_source(db, variant(config, temperature=temperature))
+        source = (
+            here
+            if uses_temperature(config, temperature)
+            else _load_variant(db, build_variant(config, temperature=temperature))
+        )
         if source is None:
             asked = len(here.survey.scores)
             missing[f"{temperature:g}"] = asked * config.direct.samples * len(config.models)
         else:
-            rows += temperature_rows(source, temperature)
+            rows += build_temperature_rows(source, temperature)
     rows.sort(key=lambda row: (here.models.index(row.model), row.setting))
     asked = len(here.survey.scores)
-    return Settings(audit=name, what="temperature", cells=asked, rows=rows, missing=missing)
+    return SamplingExperiment(audit=audit_name, what="temperature", cells=asked, rows=rows, missing=missing)
 
 
-def is_own(config: AuditConfig, temperature: float) -> bool:
+def uses_temperature(config: AuditConfig, temperature: float) -> bool:
     """Whether the audit itself was asked at a temperature, by all of its models."""
     usual = config.direct.temperature
     return all((usual if m.temperature is None else m.temperature) == temperature for m in config.models)
 
 
-def variant(config: AuditConfig, *, samples: int | None = None, temperature: float | None = None) -> AuditConfig:
+def build_variant(config: AuditConfig, *, samples: int | None = None, temperature: float | None = None) -> AuditConfig:
     """The audit with another number of samples or at another temperature, without review: only what it measures.
 
     What is recorded already is not asked again: the calls of a sample depend on the cell and the sample alone.
@@ -72,24 +76,24 @@ def variant(config: AuditConfig, *, samples: int | None = None, temperature: flo
     return config.model_copy(update=changed)
 
 
-def _variant_source(db: Database, expected: AuditConfig) -> Source | None:
+def _load_variant(db: Database, expected: AuditConfig) -> ReportSource | None:
     """What was run of a variant; None where it is not whole, or an audit of that name was of another config."""
-    found = audits.find(db, expected.name)
-    if found is None or found.config is None or found.stage not in audits.WHOLE:
+    found = audits.find_audit(db, expected.name)
+    if found is None or found.config is None or found.stage not in audits.FINAL_STAGES:
         return None
     same = AuditConfig.model_validate_json(found.config).hash == expected.hash
-    return load(db, found.name) if same else None
+    return load_source(db, found.name) if same else None
 
 
-def _config(db: Database, name: str) -> AuditConfig:
-    audit = audits.get(db, name)
+def _load_audit_config(db: Database, audit_name: str) -> AuditConfig:
+    audit = audits.get_audit(db, audit_name)
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     if config is None or not config.probes.direct:
-        raise UsageError(f"audit '{name}' has no direct samples.", "Name one that asked for direct scores.")
+        raise UsageError(f"audit '{audit_name}' has no direct samples.", "Name one that asked for direct scores.")
     if config.direct.is_open_ended:
-        raise UsageError(f"audit '{name}' stopped asking early.", "Name one without tolerance and target_width.")
+        raise UsageError(f"audit '{audit_name}' stopped asking early.", "Name one without tolerance and target_width.")
     if config.task is not None:
-        raise UsageError(f"audit '{name}' is of a task, whose answers are no scores.", "Name one of a survey.")
+        raise UsageError(f"audit '{audit_name}' is of a task, whose answers are no scores.", "Name one of a survey.")
     if len(config.languages) > 1:
-        raise UsageError(f"audit '{name}' was asked in several languages.", "Name one that was asked in one.")
+        raise UsageError(f"audit '{audit_name}' was asked in several languages.", "Name one that was asked in one.")
     return config

@@ -14,24 +14,32 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.atomic_files import make_folder, writing
+from auditor.atomic_files import make_folder, report_write_errors
 from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Verdict, canonical_hash
 from auditor.errors import UsageError
-from auditor.exports.inspect_samples import MARK, SCORE, Record, judge_name, sample_id, sample_of, total
+from auditor.exports.inspect_samples import (
+    METADATA_KEY,
+    SCORE_NAME,
+    TraceRecord,
+    build_sample,
+    judge_score_name,
+    sample_id,
+    sum_usage,
+)
 from auditor.extras import load_extra
 from auditor.metrics.proportion import proportion
 from auditor.reports.measurement_schema import AlignmentRow
-from auditor.reports.report_source import Source, load
+from auditor.reports.report_source import ReportSource, load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.tables import SCHEMA_VERSION
-from auditor.storage.transcripts import exchanges
-from auditor.text_safety import slug
+from auditor.storage.transcripts import load_transcripts
+from auditor.text_safety import slugify
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalScore
 
-INTERVALS = "95%, over other countries and topics; of the cells alone where there are too few of either"
+INTERVAL_NOTE = "95%, over other countries and topics; of the cells alone where there are too few of either"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +63,20 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
         StorageError: there is no such audit.
         UsageError: Inspect is not installed, the audit has no traces, or the folder cannot be written to.
     """
-    from auditor.reports.agreement.section import alignment
+    from auditor.reports.agreement.section import compute_alignment
 
     load_extra("inspect_ai.log", "inspect")
-    source = load(db, name)
-    aligned = {row.model: row for row in alignment(source) if row.method == Method.DIRECT.value}
+    source = load_source(db, name)
+    aligned = {row.model: row for row in compute_alignment(source) if row.method == Method.DIRECT.value}
     make_folder(folder)
     written, taken = [], set[str]()
     for model in source.models:
-        records = _records(db, source, model)
+        records = _load_trace_records(db, source, model)
         if not records:
             continue
-        log = _log(source, model, records, aligned.get(model))
-        path = folder / f"{_own_name(f'{slug(name)}_{slug(model)}', taken)}.eval"
-        _write(log, path)
+        log = _build_log(source, model, records, aligned.get(model))
+        path = folder / f"{_unique_name(f'{slugify(name)}_{slugify(model)}', taken)}.eval"
+        _write_log(log, path)
         scored = sum(r.trace.score is not None for r in records)
         written.append(WrittenLog(path, model, len(records), scored))
     if not written:
@@ -76,42 +84,42 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
     return written
 
 
-def _own_name(name: str, taken: set[str]) -> str:
+def _unique_name(name: str, used_names: set[str]) -> str:
     own, number = name, 2
-    while own in taken:
+    while own in used_names:
         own, number = f"{name}-{number}", number + 1
-    taken.add(own)
+    used_names.add(own)
     return own
 
 
-def _write(log: EvalLog, path: Path) -> None:
+def _write_log(log: EvalLog, path: Path) -> None:
     from inspect_ai.log import write_eval_log
 
-    with writing(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary:
+    with report_write_errors(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary:
         part = Path(temporary) / path.name
         write_eval_log(log, part)
         os.replace(part, path)
 
 
-def _records(db: Database, source: Source, model: str) -> list[Record]:
-    traces = results.traces(db, source.audit.id, model=model)
+def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[TraceRecord]:
+    traces = results.load_traces(db, source.audit.id, model=model)
     verdicts: defaultdict[tuple[Cell, int], list[Verdict]] = defaultdict(list)
-    for verdict in results.verdicts(db, source.audit.id, model=model):
+    for verdict in results.load_verdicts(db, source.audit.id, model=model):
         verdicts[verdict.cell, verdict.sample].append(verdict)
     conflicts: defaultdict[Cell, list[Conflict]] = defaultdict(list)
     for conflict in source.conflicts:
         if model in (conflict.left, conflict.right):
             conflicts[conflict.cell].append(conflict)
-    said = exchanges(db, [key for t in traces for key in (t.key, t.repair_key) if key])
+    said = load_transcripts(db, [key for t in traces for key in (t.key, t.repair_key) if key])
     people = source.survey.scores
     return [
-        Record(
+        TraceRecord(
             trace=t,
-            people=people.get(t.cell),
+            human_score=people.get(t.cell),
             verdicts=verdicts[t.cell, t.sample],
             conflicts=conflicts[t.cell],
-            first=said.get(t.key or ""),
-            again=said.get(t.repair_key or ""),
+            first_call=said.get(t.key or ""),
+            repair_call=said.get(t.repair_key or ""),
         )
         for t in traces
     ]
@@ -120,19 +128,21 @@ def _records(db: Database, source: Source, model: str) -> list[Record]:
 # --- the log -----------------------------------------------------------------------------------------------------
 
 
-def _log(source: Source, model: str, records: Sequence[Record], aligned: AlignmentRow | None) -> EvalLog:
+def _build_log(
+    source: ReportSource, model: str, records: Sequence[TraceRecord], alignment_row: AlignmentRow | None
+) -> EvalLog:
     from inspect_ai.log import EvalLog, EvalResults, EvalStats
 
     config, audit = source.config, source.audit
     provider = config.model(model).model if config else model
-    samples = [sample_of(record, provider) for record in records]
-    usage = total(sample.model_usage.get(provider) for sample in samples if sample.output.choices)
+    samples = [build_sample(record, provider) for record in records]
+    usage = sum_usage(sample.model_usage.get(provider) for sample in samples if sample.output.choices)
     complete = sum(s.error is None for s in samples)
     return EvalLog(
-        status="success" if audit.stage in audits.WHOLE else "cancelled",
-        eval=_spec(source, model, provider, records),
+        status="success" if audit.stage in audits.FINAL_STAGES else "cancelled",
+        eval=_build_spec(source, model, provider, records),
         results=EvalResults(
-            total_samples=len(samples), completed_samples=complete, scores=[*_measured(records, aligned)]
+            total_samples=len(samples), completed_samples=complete, scores=[*_build_eval_scores(records, alignment_row)]
         ),
         stats=EvalStats(
             started_at=audit.created_at,
@@ -143,7 +153,7 @@ def _log(source: Source, model: str, records: Sequence[Record], aligned: Alignme
     )
 
 
-def _spec(source: Source, model: str, provider: str, records: Sequence[Record]) -> Any:
+def _build_spec(source: ReportSource, model: str, provider: str, records: Sequence[TraceRecord]) -> Any:
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
     from inspect_ai.model import GenerateConfig, ModelConfig
     from inspect_ai.viewer import ViewerConfig
@@ -170,11 +180,11 @@ def _spec(source: Source, model: str, provider: str, records: Sequence[Record]) 
         config=EvalConfig(epochs=max(r.trace.sample for r in records) + 1),
         packages={"auditor": metadata.version("auditor")},
         viewer=ViewerConfig(trust_content=False),  # models' words are anybody's: shown as they are, not as markup
-        metadata={MARK: _whose(source, model)},
+        metadata={METADATA_KEY: _audit_metadata(source, model)},
     )
 
 
-def _whose(source: Source, model: str) -> dict[str, Any]:
+def _audit_metadata(source: ReportSource, model: str) -> dict[str, Any]:
     audit, survey = source.audit, source.survey
     return {
         "version": metadata.version("auditor"),
@@ -190,21 +200,21 @@ def _whose(source: Source, model: str) -> dict[str, Any]:
     }
 
 
-def _measured(records: Sequence[Record], aligned: AlignmentRow | None) -> Iterable[EvalScore]:
+def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentRow | None) -> Iterable[EvalScore]:
     """The figures of the report, each with its interval; what could not be measured is not there."""
     from inspect_ai.log import EvalScore
 
     counts = {o.value: sum(r.trace.outcome is o for r in records) for o in Outcome}
     ok = sum(r.trace.score is not None for r in records)
     yield EvalScore(
-        name=SCORE,
-        scorer=SCORE,
+        name=SCORE_NAME,
+        scorer=SCORE_NAME,
         scored_samples=ok,
         unscored_samples=len(records) - ok,
-        metrics=_metrics(_agreement(aligned)),
+        metrics=_build_eval_metrics(_agreement_figures(alignment_row)),
         metadata={
             "outcomes": {name: n for name, n in counts.items() if n},
-            "interval": INTERVALS,
+            "interval": INTERVAL_NOTE,
         },
     )
     rulings: defaultdict[str, list[Ruling | None]] = defaultdict(list)
@@ -215,15 +225,15 @@ def _measured(records: Sequence[Record], aligned: AlignmentRow | None) -> Iterab
         share = proportion(sum(ruling is Ruling.VALID for ruling in given), len(given))
         told = {"valid": share.value, "valid_ci_low": share.ci_low, "valid_ci_high": share.ci_high}
         yield EvalScore(
-            name=judge_name(judge),
-            scorer=judge_name(judge),
+            name=judge_score_name(judge),
+            scorer=judge_score_name(judge),
             scored_samples=len(given),
             unscored_samples=len(said) - len(given),
-            metrics=_metrics(told),
+            metrics=_build_eval_metrics(told),
         )
 
 
-def _agreement(row: AlignmentRow | None) -> dict[str, float | None]:
+def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
     if row is None:
         return {}
     found: dict[str, float | None] = {"cells": row.n}
@@ -235,7 +245,7 @@ def _agreement(row: AlignmentRow | None) -> dict[str, float | None]:
     return found | {"spearman_rho": row.spearman_rho, "bias": row.bias.value}
 
 
-def _metrics(figures: Mapping[str, float | None]) -> dict[str, Any]:
+def _build_eval_metrics(figures: Mapping[str, float | None]) -> dict[str, Any]:
     from inspect_ai.log import EvalMetric
 
     return {name: EvalMetric(name=name, value=value) for name, value in figures.items() if value is not None}

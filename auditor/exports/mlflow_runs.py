@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
-from auditor.atomic_files import writing
+from auditor.atomic_files import report_write_errors
 from auditor.errors import UsageError
-from auditor.exports.tracker_runs import Run, digest_of, runs_of, write_artifacts
+from auditor.exports.tracker_runs import TrackerRun, build_runs, report_digest, write_artifacts
 from auditor.extras import load_extra
 from auditor.reports.report_schema import Report
 
-TAG, KIND = "auditor.report", "auditor.kind"
+DIGEST_TAG, KIND_TAG = "auditor.report", "auditor.kind"
 DEFAULT_URI = "sqlite:///mlflow.db"
-PARAM_LENGTH = 6000
+MAX_PARAM_LENGTH = 6000
 """What MLflow keeps of a parameter."""
 
 
-class Logged(NamedTuple):
+class MlflowExport(NamedTuple):
     """Where the runs are; `fresh` is False where the same report was there already."""
 
     uri: str
@@ -31,7 +31,7 @@ class Logged(NamedTuple):
     fresh: bool
 
 
-def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "auditor") -> Logged:
+def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "auditor") -> MlflowExport:
     """Write an audit to an MLflow tracking store; the same report is never written twice.
 
     Args:
@@ -41,14 +41,14 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
     Raises:
         UsageError: MLflow is not installed, or the store cannot be used.
     """
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     load_extra("mlflow.tracking", "mlflow")
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
 
     where = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
     try:
-        return _export(MlflowClient(tracking_uri=where), where, experiment, report)
+        return _log_runs(MlflowClient(tracking_uri=where), where, experiment, report)
     except MlflowException as error:
         said = str(error).split("\n", 1)[0][:200]
         raise UsageError(
@@ -56,33 +56,33 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
         ) from None
 
 
-def _export(client: Any, where: str, experiment: str, report: Report) -> Logged:
+def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -> MlflowExport:
     known = client.get_experiment_by_name(experiment)
     number = known.experiment_id if known else client.create_experiment(experiment)
-    digest = digest_of(report)
-    whole, models = runs_of(report)
-    query = f"tags.`{TAG}` = '{digest}' and tags.`{KIND}` = 'audit' and attributes.status = 'FINISHED'"
+    digest = report_digest(report)
+    whole, models = build_runs(report)
+    query = f"tags.`{DIGEST_TAG}` = '{digest}' and tags.`{KIND_TAG}` = 'audit' and attributes.status = 'FINISHED'"
     if there := client.search_runs([number], query, max_results=1):
-        return Logged(where, experiment, there[0].info.run_id, 1 + len(models), fresh=False)
-    parent = _start(client, number, whole, {TAG: digest, KIND: "audit"})
+        return MlflowExport(tracking_uri, experiment, there[0].info.run_id, 1 + len(models), fresh=False)
+    parent = _start_run(client, number, whole, {DIGEST_TAG: digest, KIND_TAG: "audit"})
     for model in models:
-        run = _start(client, number, model, {TAG: digest, KIND: "model", "mlflow.parentRunId": parent})
+        run = _start_run(client, number, model, {DIGEST_TAG: digest, KIND_TAG: "model", "mlflow.parentRunId": parent})
         client.set_terminated(run)
-    with writing("the report's files for MLflow"), tempfile.TemporaryDirectory() as folder:
+    with report_write_errors("the report's files for MLflow"), tempfile.TemporaryDirectory() as folder:
         write_artifacts(report, Path(folder))
         client.log_artifacts(parent, folder)
     client.set_terminated(parent)  # last, so that one that broke off is not taken for whole
-    return Logged(where, experiment, parent, 1 + len(models), fresh=True)
+    return MlflowExport(tracking_uri, experiment, parent, 1 + len(models), fresh=True)
 
 
-def _start(client: Any, experiment: str, run: Run, tags: dict[str, str]) -> str:
+def _start_run(client: Any, experiment_id: str, run: TrackerRun, tags: dict[str, str]) -> str:
     from mlflow.entities import Metric, Param
 
-    made: str = client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
+    made: str = client.create_run(experiment_id, run_name=run.name, tags=tags).info.run_id
     now = int(time.time() * 1000)
     client.log_batch(
         made,
         metrics=[Metric(name, float(value), now, 0) for name, value in run.metrics.items()],
-        params=[Param(name, value[:PARAM_LENGTH]) for name, value in run.params.items()],
+        params=[Param(name, value[:MAX_PARAM_LENGTH]) for name, value in run.params.items()],
     )
     return made

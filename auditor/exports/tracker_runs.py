@@ -17,11 +17,11 @@ from auditor.reports.report_schema import Report
 
 Params = dict[str, str]
 Metrics = dict[str, float]
-REPORTS = {"report.html": "html", "report.json": "json", "report.md": "markdown"}
+REPORT_FILES = {"report.html": "html", "report.json": "json", "report.md": "markdown"}
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TrackerRun:
     """One run: of a model, or of the whole audit.
 
     Attributes:
@@ -35,34 +35,34 @@ class Run:
     metrics: Metrics
 
 
-def runs_of(report: Report) -> tuple[Run, list[Run]]:
+def build_runs(report: Report) -> tuple[TrackerRun, list[TrackerRun]]:
     """The run of the whole audit, and one of each audited model."""
-    shared = _shared(report)
-    whole = Run(report.audit.name, shared, _whole(report))
+    shared = _shared_params(report)
+    whole = TrackerRun(report.audit.name, shared, _audit_metrics(report))
     models = [m for m in report.audit.models if m.audited]
     return whole, [
-        Run(m.name, shared | {"model": m.model or m.name, "model_name": m.name}, _of_model(report, m.name))
+        TrackerRun(m.name, shared | {"model": m.model or m.name, "model_name": m.name}, _model_metrics(report, m.name))
         for m in models
     ]
 
 
-def digest_of(report: Report) -> str:
+def report_digest(report: Report) -> str:
     """Names what the report says, so that it is not written twice."""
     return sha256(report.model_dump_json().encode()).hexdigest()
 
 
 def write_artifacts(report: Report, folder: Path) -> None:
     """The report in all its forms, and the tables of the paper."""
-    from auditor.atomic_files import write_whole
+    from auditor.atomic_files import write_atomically
     from auditor.exports.tables import export_paper
-    from auditor.reports.pages.render import render
+    from auditor.reports.pages.render import render_report
 
-    for name, form in REPORTS.items():
-        write_whole(render(report, form), folder / name)
+    for name, form in REPORT_FILES.items():
+        write_atomically(render_report(report, form), folder / name)
     export_paper(report, folder / "tables")
 
 
-def _shared(report: Report) -> Params:
+def _shared_params(report: Report) -> Params:
     audit = report.audit
     found = {
         "audit": audit.name,
@@ -78,32 +78,36 @@ def _shared(report: Report) -> Params:
     return {name: str(value) for name, value in found.items() if value not in (None, "")}
 
 
-def _whole(report: Report) -> Metrics:
-    found = _put("fleiss_kappa", report.panel.fleiss_kappa) | _put("conflicts_settled", report.conflicts.settled)
+def _audit_metrics(report: Report) -> Metrics:
+    found = _estimate_metrics("fleiss_kappa", report.panel.fleiss_kappa) | _estimate_metrics(
+        "conflicts_settled", report.conflicts.settled
+    )
     found |= {"models": len([m for m in report.audit.models if m.audited]), "conflicts": report.conflicts.total}
     found["conflicts_open"] = report.conflicts.states.get("open", 0)
-    return found | _cost(report, None)
+    return found | _cost_metrics(report, None)
 
 
-def _of_model(report: Report, name: str) -> Metrics:
+def _model_metrics(report: Report, model_name: str) -> Metrics:
     found: Metrics = {}
-    for row in (r for r in report.alignment if r.model == name):
+    for row in (r for r in report.alignment if r.model == model_name):
         prefix = "" if row.method == Method.DIRECT else f"{row.method}."
-        for figure, estimate in _agreement(row):
-            found |= _put(f"{prefix}{figure}", estimate)
-    for gap in (g for g in report.regions.gaps if g.model == name and g.method == Method.DIRECT):
-        found |= _put("region_gap_mae", gap.mae_gap)
-    for consistency in (r for r in report.self_consistency if r.model == name):
-        found |= _put("self_consistency", consistency.cosine) | _put("sample_variance", consistency.variance)
-    for peers in (r for r in report.peer_agreement if r.model == name):
-        found |= _put("peer_agreement", peers.agreement)
-    for covered in (r for r in report.coverage.models if r.name == name and r.stage == "direct"):
+        for figure, estimate in _agreement_estimates(row):
+            found |= _estimate_metrics(f"{prefix}{figure}", estimate)
+    for gap in (g for g in report.regions.gaps if g.model == model_name and g.method == Method.DIRECT):
+        found |= _estimate_metrics("region_gap_mae", gap.mae_gap)
+    for consistency in (r for r in report.self_consistency if r.model == model_name):
+        found |= _estimate_metrics("self_consistency", consistency.cosine) | _estimate_metrics(
+            "sample_variance", consistency.variance
+        )
+    for peers in (r for r in report.peer_agreement if r.model == model_name):
+        found |= _estimate_metrics("peer_agreement", peers.agreement)
+    for covered in (r for r in report.coverage.models if r.name == model_name and r.stage == "direct"):
         prefix = "" if covered.method in (None, Method.DIRECT) else f"{covered.method}."
         found |= {f"{prefix}answers_planned": covered.planned, f"{prefix}answers_usable": covered.ok}
-    return found | _cost(report, name)
+    return found | _cost_metrics(report, model_name)
 
 
-def _agreement(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
+def _agreement_estimates(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
     """Intervals over countries and topics where there are such, else over cells; as the report's own words go."""
     plain = {
         "pearson_r": (row.pearson_r, row.ci_low, row.ci_high),
@@ -118,7 +122,7 @@ def _agreement(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
     yield "bias", row.bias
 
 
-def _put(name: str, estimate: Estimate) -> Metrics:
+def _estimate_metrics(name: str, estimate: Estimate) -> Metrics:
     if estimate.value is None:
         return {}
     ends = {f"{name}_low": estimate.ci_low, f"{name}_high": estimate.ci_high}
@@ -126,9 +130,9 @@ def _put(name: str, estimate: Estimate) -> Metrics:
     return {name: estimate.value, **known, f"{name}_n": estimate.n}
 
 
-def _cost(report: Report, name: str | None) -> Metrics:
+def _cost_metrics(report: Report, model_name: str | None) -> Metrics:
     """Dollars where every price is known: a sum of a part would look like the whole."""
-    rows = [report.cost.total] if name is None else [r for r in report.cost.rows if r.name == name]
+    rows = [report.cost.total] if model_name is None else [r for r in report.cost.rows if r.name == model_name]
     found: Metrics = {"calls": sum(r.calls for r in rows), "requests": sum(r.attempts for r in rows)}
     if rows and all(r.usd is not None and not r.lower_bound for r in rows):
         found["cost_usd"] = sum(r.usd or 0.0 for r in rows)

@@ -7,21 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from auditor.agents.logic.item_sets import items_of, set_id, short_id
-from auditor.config import require_name
-from auditor.domain import Choice, Comparison, Item, ItemSet, Outcome, Relation, canonical_hash
+from auditor.agents.logic.item_sets import load_item_sets, set_id, short_id
+from auditor.config import require_audit_name
+from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation, canonical_hash
 from auditor.errors import ImportFileError, UsageError
-from auditor.run import NO_SURVEY, environment, storage_url
+from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, comparisons
 from auditor.storage.database import Database, open_database
-from auditor.surveys.row_reader import Row, read_rows
+from auditor.surveys.row_reader import TextRow, read_rows
 
-COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")
-OPTIONAL = ("sample", "paraphrase", "people")
+REQUIRED_COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")
+OPTIONAL_COLUMNS = ("sample", "paraphrase", "people")
 CRITERIA = ("acceptability", "preference", "relevance", "temporal", "causal")
-MIRROR = {Choice.FIRST: Choice.SECOND, Choice.SECOND: Choice.FIRST, Choice.TIE: Choice.TIE}
+MIRRORED_CHOICES = {
+    ComparisonChoice.FIRST: ComparisonChoice.SECOND,
+    ComparisonChoice.SECOND: ComparisonChoice.FIRST,
+    ComparisonChoice.TIE: ComparisonChoice.TIE,
+}
 
-C = TypeVar("C", Choice, Relation)
+C = TypeVar("C", ComparisonChoice, Relation)
 
 
 class ImportedComparisons(NamedTuple):
@@ -68,15 +72,15 @@ def import_comparisons(
         ImportFileError: a row that cannot be used; the message names it. Nothing is stored then.
         UsageError: the name belongs to an audit that was run, or is none; no such judge or criterion.
     """
-    require_name(audit)
+    require_audit_name(audit)
     if criterion not in CRITERIA:
         raise UsageError(f"'{criterion}' is no criterion.", f"Known are {', '.join(CRITERIA)}.")
     found, sets = read_comparisons(file, criterion)
     if people is not None:
-        found = beside_people(found, people)
-    sets = _described(sets, items, criterion) if items else sets
-    with open_database(storage_url(storage)) as db:
-        replaced = save_imported(db, audit, sets, found)
+        found = add_people_decisions(found, people)
+    sets = _add_item_texts(sets, items, criterion) if items else sets
+    with open_database(resolve_storage_url(storage)) as db:
+        replaced = save_comparison_audit(db, audit, sets, found)
     return ImportedComparisons(
         rows=len(found),
         judges=len({c.judge for c in found}),
@@ -95,22 +99,22 @@ def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list
         ImportFileError: a row that cannot be used; the message names it.
     """
     found: dict[tuple[object, ...], Comparison] = {}
-    for row in read_rows(file, COLUMNS, OPTIONAL):
-        comparison = _comparison(row)
+    for row in read_rows(file, REQUIRED_COLUMNS, OPTIONAL_COLUMNS):
+        comparison = _parse_comparison(row)
         c = comparison
         key = (c.judge, c.context, c.item_a, c.item_b, c.relation, c.paraphrase, c.sample)
         if key in found:
-            raise ImportFileError(f"{row.where}: this judge was asked this question before.", "Number samples.")
+            raise ImportFileError(f"{row.location}: this judge was asked this question before.", "Number samples.")
         found[key] = comparison
     if not found:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return _named(list(found.values()), criterion)
+    return _shorten_ids(list(found.values()), criterion)
 
 
-def _named(found: Sequence[Comparison], criterion: str) -> tuple[list[Comparison], list[ItemSet]]:
+def _shorten_ids(judge_comparisons: Sequence[Comparison], criterion: str) -> tuple[list[Comparison], list[ItemSet]]:
     """Long contexts and items by short names, and what the names stand for."""
     texts: dict[str, dict[str, str]] = {}
-    for c in found:
+    for c in judge_comparisons:
         texts.setdefault(c.context, {}).update({c.item_a: "", c.item_b: ""})
     sets = [
         ItemSet(
@@ -121,77 +125,88 @@ def _named(found: Sequence[Comparison], criterion: str) -> tuple[list[Comparison
         )
         for context, items in texts.items()
     ]
-    named = [replace(c, context=set_id(c.context), item_a=short_id(c.item_a), item_b=short_id(c.item_b)) for c in found]
+    named = [
+        replace(c, context=set_id(c.context), item_a=short_id(c.item_a), item_b=short_id(c.item_b))
+        for c in judge_comparisons
+    ]
     return named, sets
 
 
-def _comparison(row: Row) -> Comparison:
-    judge, item_a, item_b = (row.text(name) for name in ("judge", "item_a", "item_b"))
+def _parse_comparison(row: TextRow) -> Comparison:
+    judge, item_a, item_b = (row.required_text(name) for name in ("judge", "item_a", "item_b"))
     if item_a == item_b:
-        raise ImportFileError(f"{row.where}: compares '{item_a}' with itself.", "Leave the row out.")
-    decision = _one_of(row, "decision", Choice, str.upper)
+        raise ImportFileError(f"{row.location}: compares '{item_a}' with itself.", "Leave the row out.")
+    decision = _parse_enum(row, "decision", ComparisonChoice, str.upper)
     return Comparison(
         judge=judge,
         context=row.cells["context"],
         item_a=item_a,
         item_b=item_b,
-        relation=_one_of(row, "relation", Relation, str.lower) or Relation.STANDARD,
+        relation=_parse_enum(row, "relation", Relation, str.lower) or Relation.STANDARD,
         outcome=Outcome.OK if decision else Outcome.NOT_MEASURABLE,
         decision=decision,
-        paraphrase=row.whole("paraphrase"),
-        sample=row.whole("sample"),
-        people=_one_of(row, "people", Choice, str.upper),
+        paraphrase=row.integer("paraphrase"),
+        sample=row.integer("sample"),
+        people=_parse_enum(row, "people", ComparisonChoice, str.upper),
     )
 
 
-def _one_of(row: Row, column: str, kind: type[C], spell: Callable[[str], str]) -> C | None:
+def _parse_enum(row: TextRow, column: str, enum_class: type[C], normalize: Callable[[str], str]) -> C | None:
     text = row.cells[column]
     if not text:
         return None
     try:
-        return kind(spell(text))
+        return enum_class(normalize(text))
     except ValueError:
-        known = ", ".join(kind)
-        raise row.wrong(column, f"'{text}' is none of {known}", "Mend it.") from None
+        known = ", ".join(enum_class)
+        raise row.make_cell_error(column, f"'{text}' is none of {known}", "Mend it.") from None
 
 
-def beside_people(found: Sequence[Comparison], people: str) -> list[Comparison]:
+def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:
     """The comparisons with what people decided on the same pair, in whichever order and form they were asked.
 
     Raises:
         UsageError: nobody of that name compared anything.
     """
-    said: dict[tuple[str, str, str], Choice] = {}
-    for c in found:
-        if c.judge == people and c.decision is not None:
-            plain = c.decision if c.relation is Relation.STANDARD else MIRROR[c.decision]
+    said: dict[tuple[str, str, str], ComparisonChoice] = {}
+    for c in judge_comparisons:
+        if c.judge == people_judge and c.decision is not None:
+            plain = c.decision if c.relation is Relation.STANDARD else MIRRORED_CHOICES[c.decision]
             said.setdefault((c.context, c.item_a, c.item_b), plain)
-            said.setdefault((c.context, c.item_b, c.item_a), MIRROR[plain])
+            said.setdefault((c.context, c.item_b, c.item_a), MIRRORED_CHOICES[plain])
     if not said:
-        names = ", ".join(sorted({c.judge for c in found}))
-        raise UsageError(f"the file has no decision of a judge '{people}'.", f"Its judges are: {names}.")
-    return [replace(c, people=c.people or said.get((c.context, c.item_a, c.item_b))) for c in found]
+        names = ", ".join(sorted({c.judge for c in judge_comparisons}))
+        raise UsageError(f"the file has no decision of a judge '{people_judge}'.", f"Its judges are: {names}.")
+    return [replace(c, people=c.people or said.get((c.context, c.item_a, c.item_b))) for c in judge_comparisons]
 
 
-def _described(sets: Sequence[ItemSet], file: Path, criterion: str) -> list[ItemSet]:
+def _add_item_texts(item_sets: Sequence[ItemSet], file: Path, criterion: str) -> list[ItemSet]:
     """The sets with the texts and scores that a file has of their items."""
-    known = {(one.context, item.id): item for one in items_of(file, criterion) for item in one.items}
-    return [replace(one, items=tuple(known.get((one.context, item.id), item) for item in one.items)) for one in sets]
+    known = {(one.context, item.id): item for one in load_item_sets(file, criterion) for item in one.items}
+    return [
+        replace(one, items=tuple(known.get((one.context, item.id), item) for item in one.items)) for one in item_sets
+    ]
 
 
-def save_imported(db: Database, name: str, sets: Sequence[ItemSet], found: Sequence[Comparison]) -> bool:
+def save_comparison_audit(
+    db: Database, name: str, item_sets: Sequence[ItemSet], judge_comparisons: Sequence[Comparison]
+) -> bool:
     """Store an imported audit; whether there was one of this name, which this one replaces.
 
     Raises:
         UsageError: the name belongs to an audit that was run.
     """
-    old = audits.find(db, name)
+    old = audits.find_audit(db, name)
     if old is not None and old.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
-    digest = canonical_hash([[c.judge, c.context, c.item_a, c.item_b, c.relation, c.decision] for c in found])
-    saved = audits.save(db, name=name, config=None, config_hash=digest, survey=NO_SURVEY, environment=environment())
-    comparisons.clear(db, saved.id)
-    comparisons.replace_sets(db, saved.id, sets)
-    comparisons.save(db, saved.id, found)
-    audits.set_stage(db, saved.id, audits.DONE)
+    digest = canonical_hash(
+        [[c.judge, c.context, c.item_a, c.item_b, c.relation, c.decision] for c in judge_comparisons]
+    )
+    saved = audits.save_audit(
+        db, name=name, config=None, config_hash=digest, survey=EMPTY_SURVEY, environment=describe_environment()
+    )
+    comparisons.delete_comparisons(db, saved.id)
+    comparisons.replace_item_sets(db, saved.id, item_sets)
+    comparisons.save_comparisons(db, saved.id, judge_comparisons)
+    audits.set_stage(db, saved.id, audits.FINISHED)
     return old is not None

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.domain import Outcome
 from auditor.errors import AuditorError, ImportFileError
-from auditor.exports.inspect_samples import BETWEEN, MARK, SCORE
+from auditor.exports.inspect_samples import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
 from auditor.extras import load_extra
-from auditor.imports.recorded_answers import Keys, Recorded, named, usable_score
+from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, require_score
 from auditor.input_files import require_file
-from auditor.models.finish_reasons import outcome_of
-from auditor.text_safety import visible
+from auditor.models.finish_reasons import finish_reason_outcome
+from auditor.text_safety import escape_invisible
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
-LIMITED = {"time": Outcome.TIMEOUT, "working": Outcome.TIMEOUT, "token": Outcome.TRUNCATED, "cost": Outcome.OVER_BUDGET}
-ENDED = {
+LIMIT_OUTCOMES = {
+    "time": Outcome.TIMEOUT,
+    "working": Outcome.TIMEOUT,
+    "token": Outcome.TRUNCATED,
+    "cost": Outcome.OVER_BUDGET,
+}
+STATUS_PROBLEMS = {
     "started": "its run did not finish",
     "cancelled": "its run was cancelled",
     "error": "its run ended with an error",
@@ -28,7 +33,9 @@ ENDED = {
 """What the status of a log says of its run, but for `success`."""
 
 
-def inspect_answers(path: Path, keys: Keys, note: Callable[[str], None] = lambda line: None) -> Iterator[Recorded]:
+def read_inspect_log(
+    path: Path, keys: LogKeys, report_problem: Callable[[str], None] = lambda line: None
+) -> Iterator[RecordedAnswer]:
     """The samples of a log in its order: id by id, epoch by epoch.
 
     A sample's country and topic are those of its metadata; its model, the log's. A score is taken where `keys` names
@@ -49,18 +56,20 @@ def inspect_answers(path: Path, keys: Keys, note: Callable[[str], None] = lambda
     try:
         header = log.read_eval_log(str(path), header_only=True)
         number = failed = 0
-        for number, sample in enumerate(_samples(log, path, header), start=1):
+        for number, sample in enumerate(_read_samples(log, path, header), start=1):
             failed += sample.error is not None
-            yield _answer(f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample, keys)
-        if problems := _problems(header, number, failed):
-            note(f"{path}: {'; '.join(problems)}.")
+            yield _parse_answer(
+                f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample, keys
+            )
+        if problems := _find_problems(header, number, failed):
+            report_problem(f"{path}: {'; '.join(problems)}.")
     except AuditorError:
         raise
     except Exception:  # noqa: BLE001 - a broken archive, JSON or log: its reader raises what its libraries raise
         raise ImportFileError(f"{path}: cannot be read as a log of Inspect AI.", "Check that it is complete.") from None
 
 
-def _problems(header: EvalLog, samples: int, failed: int) -> list[str]:
+def _find_problems(header: EvalLog, n_samples: int, n_failed: int) -> list[str]:
     """Why a log has less than its run was meant to give; empty for a complete log.
 
     Args:
@@ -68,22 +77,22 @@ def _problems(header: EvalLog, samples: int, failed: int) -> list[str]:
         samples: how many it holds; failed: those that ended with an error.
     """
     problems = []
-    if header.status in ENDED:
-        message = visible(header.error.message.strip().split("\n", 1)[0][:200]) if header.error else ""
-        problems.append(ENDED[header.status] + (f" ({message})" if message else ""))
+    if header.status in STATUS_PROBLEMS:
+        message = escape_invisible(header.error.message.strip().split("\n", 1)[0][:200]) if header.error else ""
+        problems.append(STATUS_PROBLEMS[header.status] + (f" ({message})" if message else ""))
     if header.invalidated:
         problems.append("it is marked as invalid")
-    planned = _planned(header)
-    if planned is not None and samples < planned:
-        problems.append(f"{planned - samples:,} of its {planned:,} samples are missing")
-    elif not samples:
+    planned = _count_planned_samples(header)
+    if planned is not None and n_samples < planned:
+        problems.append(f"{planned - n_samples:,} of its {planned:,} samples are missing")
+    elif not n_samples:
         problems.append("it holds no samples")
-    if failed:
-        problems.append(f"{failed:,} of its samples ended with an error and count as failures")
+    if n_failed:
+        problems.append(f"{n_failed:,} of its samples ended with an error and count as failures")
     return problems
 
 
-def _planned(header: EvalLog) -> int | None:
+def _count_planned_samples(header: EvalLog) -> int | None:
     """How many samples the run was meant to have, over all epochs; None where the log does not say."""
     dataset, config = header.eval.dataset, header.eval.config
     epochs = config.epochs or 1
@@ -93,7 +102,7 @@ def _planned(header: EvalLog) -> int | None:
     return max(known) or None
 
 
-def _samples(log: ModuleType, path: Path, header: EvalLog) -> Iterable[EvalSample]:
+def _read_samples(log: ModuleType, path: Path, header: EvalLog) -> Iterable[EvalSample]:
     """One at a time, where the log lists them; some writers do not."""
     if header.eval.dataset.sample_ids is None:
         return log.read_eval_log(str(path)).samples or ()
@@ -101,42 +110,42 @@ def _samples(log: ModuleType, path: Path, header: EvalLog) -> Iterable[EvalSampl
     return found
 
 
-def _answer(where: str, log: EvalLog, sample: EvalSample, keys: Keys) -> Recorded:
-    ours: dict[str, Any] = (log.eval.metadata or {}).get(MARK) or {}
-    country, topic = _cell(where, sample, keys)
-    wanted = keys.score or (SCORE if ours else None)
+def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys) -> RecordedAnswer:
+    ours: dict[str, Any] = (log.eval.metadata or {}).get(METADATA_KEY) or {}
+    country, topic = _parse_cell(location, sample, keys)
+    wanted = keys.score or (SCORE_NAME if ours else None)
     found = (sample.scores or {}).get(wanted) if wanted else None
     missing = found is None or found.value != found.value  # Inspect marks a sample without a score by nan
-    score = None if found is None or missing or sample.error is not None else usable_score(where, found.value)
+    score = None if found is None or missing or sample.error is not None else require_score(location, found.value)
     text = sample.output.completion or None
     if ours and found is not None and not missing:
         text = found.explanation or text
-    outcome = Outcome.OK if score is not None else _outcome(sample, bool(ours), text)
+    outcome = Outcome.OK if score is not None else _sample_outcome(sample, bool(ours), text)
     if wanted and missing and outcome is Outcome.OK:
         outcome = Outcome.UNPARSED  # whoever scored it declined to; the text is not read over their head
     model = ours.get("model") or log.eval.model
-    return Recorded(where, str(model), country, topic, None, text, outcome, score)
+    return RecordedAnswer(location, str(model), country, topic, None, text, outcome, score)
 
 
-def _cell(where: str, sample: EvalSample, keys: Keys) -> tuple[str, str]:
+def _parse_cell(location: str, sample: EvalSample, keys: LogKeys) -> tuple[str, str]:
     identifier = str(sample.id)
     try:
-        return named(where, keys.country, sample.metadata), named(where, keys.topic, sample.metadata)
+        return find_text(location, keys.country, sample.metadata), find_text(location, keys.topic, sample.metadata)
     except ImportFileError:
-        if BETWEEN in identifier and not sample.metadata:
-            country, topic = identifier.split(BETWEEN, 1)
+        if CELL_SEPARATOR in identifier and not sample.metadata:
+            country, topic = identifier.split(CELL_SEPARATOR, 1)
             return country.strip(), topic.strip()
         raise
 
 
-def _outcome(sample: EvalSample, ours: bool, text: str | None) -> Outcome:
+def _sample_outcome(sample: EvalSample, is_auditor_log: bool, text: str | None) -> Outcome:
     told = sample.metadata.get("outcome")
-    if ours and told in tuple(Outcome) and told != Outcome.OK:
+    if is_auditor_log and told in tuple(Outcome) and told != Outcome.OK:
         return Outcome(told)
     if sample.error is not None:
         return Outcome.CLIENT_ERROR
-    if sample.limit is not None and sample.limit.type in LIMITED:
-        return LIMITED[sample.limit.type]
-    if sample.output.choices and (stopped := outcome_of(sample.output.stop_reason)) is not None:
+    if sample.limit is not None and sample.limit.type in LIMIT_OUTCOMES:
+        return LIMIT_OUTCOMES[sample.limit.type]
+    if sample.output.choices and (stopped := finish_reason_outcome(sample.output.stop_reason)) is not None:
         return stopped
     return Outcome.CLIENT_ERROR if text is None else Outcome.OK

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from auditor.errors import ImportFileError, UsageError
 from auditor.input_files import parse_json, read_text
 
-PEOPLE = "people"
-ASPECTS = ("coherence", "consistency", "fluency", "relevance")
-CAUSES = ("cause", "enable", "prevent")
+PEOPLE_JUDGE = "people"
+SUMMEVAL_ASPECTS = ("coherence", "consistency", "fluency", "relevance")
+CAUSAL_RELATIONS = ("cause", "enable", "prevent")
 
 
-class ItemRow(NamedTuple):
+class PublishedItem(NamedTuple):
     """One item of a set; `human` is people's score of it, None where they gave none."""
 
     context: str
@@ -30,7 +30,7 @@ class ItemRow(NamedTuple):
     human: float | None = None
 
 
-class PeopleRow(NamedTuple):
+class PublishedDecision(NamedTuple):
     """People's decision on a pair: A is `item_a`."""
 
     context: str
@@ -39,14 +39,14 @@ class PeopleRow(NamedTuple):
     decision: str
 
 
-class Published(NamedTuple):
+class PublishedDataset(NamedTuple):
     """What a data set holds; either may be empty."""
 
-    items: list[ItemRow]
-    comparisons: list[PeopleRow]
+    items: list[PublishedItem]
+    comparisons: list[PublishedDecision]
 
 
-def read_published(form: str, source: Path, aspect: str = "") -> Published:
+def read_dataset(dataset_format: str, source: Path, aspect: str = "") -> PublishedDataset:
     """Read a data set.
 
     Args:
@@ -59,20 +59,20 @@ def read_published(form: str, source: Path, aspect: str = "") -> Published:
         UsageError: no such form or aspect.
         ImportFileError: the data are not as published; the message names the place.
     """
-    if form not in FORMS:
-        raise UsageError(f"'{form}' is no published format.", f"Known are {', '.join(FORMS)}.")
+    if dataset_format not in DATASET_READERS:
+        raise UsageError(f"'{dataset_format}' is no published format.", f"Known are {', '.join(DATASET_READERS)}.")
     if not source.exists():
         raise ImportFileError(f"{source}: there is no such file or folder.", "Download the data first.")
     try:
-        return FORMS[form](source, aspect)
+        return DATASET_READERS[dataset_format](source, aspect)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ImportFileError(
-            f"{source}: is not as {form} is published: a field is missing, or is of another kind.",
+            f"{source}: is not as {dataset_format} is published: a field is missing, or is of another kind.",
             "Check that it is the right file, and the right --from.",
         ) from None
 
 
-def write_published(found: Published, file: Path, wanted: str) -> int:
+def write_dataset(dataset: PublishedDataset, file: Path, row_kind: str) -> int:
     """Write items or comparisons as JSONL that `probes.logic.items` or `auditor import comparisons` reads.
 
     Returns:
@@ -81,125 +81,125 @@ def write_published(found: Published, file: Path, wanted: str) -> int:
     Raises:
         UsageError: the data set has none of what is wanted, or the suffix is another.
     """
-    from auditor.atomic_files import write_whole
+    from auditor.atomic_files import write_atomically
 
     if file.suffix != ".jsonl":
         raise UsageError(f"{file}: the suffix does not say JSONL.", "Name it .jsonl.")
-    if wanted == "items":
-        rows: list[dict[str, Any]] = [row._asdict() for row in found.items]
+    if row_kind == "items":
+        rows: list[dict[str, Any]] = [row._asdict() for row in dataset.items]
     else:
-        rows = [{"judge": PEOPLE, **row._asdict(), "relation": "standard"} for row in found.comparisons]
+        rows = [{"judge": PEOPLE_JUDGE, **row._asdict(), "relation": "standard"} for row in dataset.comparisons]
     if not rows:
-        raise UsageError(f"the data have no {wanted}.", "Try --as items." if wanted != "items" else "")
-    write_whole("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), file)
+        raise UsageError(f"the data have no {row_kind}.", "Try --as items." if row_kind != "items" else "")
+    write_atomically("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), file)
     return len(rows)
 
 
 # --- the formats ------------------------------------------------------------------------------------------------
 
 
-def _summeval(source: Path, aspect: str) -> Published:
-    aspect = aspect or ASPECTS[0]
-    if aspect not in ASPECTS:
-        raise UsageError(f"SummEval has no aspect '{aspect}'.", f"It has {', '.join(ASPECTS)}.")
+def _read_summeval(source: Path, aspect: str) -> PublishedDataset:
+    aspect = aspect or SUMMEVAL_ASPECTS[0]
+    if aspect not in SUMMEVAL_ASPECTS:
+        raise UsageError(f"SummEval has no aspect '{aspect}'.", f"It has {', '.join(SUMMEVAL_ASPECTS)}.")
     rows = []
-    for record in _jsonl(source):
+    for record in _read_jsonl(source):
         scores = [float(expert[aspect]) for expert in record["expert_annotations"]]
         context = record.get("text") or record["id"]
-        rows.append(ItemRow(context, record["model_id"], record["decoded"], fmean(scores) if scores else None))
-    return Published(rows, [])
+        rows.append(PublishedItem(context, record["model_id"], record["decoded"], fmean(scores) if scores else None))
+    return PublishedDataset(rows, [])
 
 
-def _novel_eval(source: Path, _: str) -> Published:
-    texts = dict(_tsv(source / "corpus.tsv"))
-    queries = dict(_tsv(source / "queries.tsv"))
+def _read_novel_eval(source: Path, _: str) -> PublishedDataset:
+    texts = dict(_read_tsv(source / "corpus.tsv"))
+    queries = dict(_read_tsv(source / "queries.tsv"))
     rows = []
-    for line in _lines(source / "qrels.txt"):
+    for line in _read_lines(source / "qrels.txt"):
         query, _q0, passage, grade = line.split()
-        rows.append(ItemRow(queries[query], passage, texts[passage], float(grade)))
-    return Published(rows, [])
+        rows.append(PublishedItem(queries[query], passage, texts[passage], float(grade)))
+    return PublishedDataset(rows, [])
 
 
-def _ms_marco(source: Path, _: str) -> Published:
+def _read_ms_marco(source: Path, _: str) -> PublishedDataset:
     rows = []
-    for record in _jsonl(source):
+    for record in _read_jsonl(source):
         found = record["passages"]
         # One list of objects in the files, an object of lists where they were turned into columns.
         columns = isinstance(found, dict)
         texts = found["passage_text"] if columns else [p["passage_text"] for p in found]
         chosen = found["is_selected"] if columns else [p["is_selected"] for p in found]
         for i, (text, selected) in enumerate(zip(texts, chosen, strict=True)):
-            rows.append(ItemRow(record["query"], f"{record['query_id']}-{i}", text, float(selected)))
-    return Published(rows, [])
+            rows.append(PublishedItem(record["query"], f"{record['query_id']}-{i}", text, float(selected)))
+    return PublishedDataset(rows, [])
 
 
-def _caters(source: Path, aspect: str) -> Published:
+def _read_caters(source: Path, aspect: str) -> PublishedDataset:
     if aspect not in ("", "temporal", "causal"):
         raise UsageError(f"CaTeRS has no aspect '{aspect}'.", "It has temporal and causal.")
     items, comparisons = [], []
     for file in sorted(source.glob("*.ann")):
         story = " ".join(read_text(file.with_suffix(".txt"), ImportFileError).split())
         events: dict[str, str] = {}
-        for line in _lines(file):
+        for line in _read_lines(file):
             mark, rest, *covered = line.split("\t")
             if mark.startswith("T"):
                 events[mark] = f"{covered[0]} ({mark})"
-                items.append(ItemRow(story, events[mark], events[mark]))
+                items.append(PublishedItem(story, events[mark], events[mark]))
             elif mark.startswith("R"):
                 kind, one, other = rest.split()
-                if _holds(kind.lower(), aspect):
+                if _orders_events(kind.lower(), aspect):
                     pair = (events[one.split(":")[1]], events[other.split(":")[1]])
-                    comparisons.append(PeopleRow(story, *pair, "A"))
-    return Published(items, comparisons)
+                    comparisons.append(PublishedDecision(story, *pair, "A"))
+    return PublishedDataset(items, comparisons)
 
 
-def _holds(kind: str, aspect: str) -> bool:
+def _orders_events(relation: str, aspect: str) -> bool:
     """Whether a relation says that its first event is earlier, or the cause of the second's beginning."""
     if aspect == "causal":
-        return kind.startswith(CAUSES) and "end" not in kind
-    return "before" in kind
+        return relation.startswith(CAUSAL_RELATIONS) and "end" not in relation
+    return "before" in relation
 
 
-def _summarize_from_feedback(source: Path, _: str) -> Published:
-    items: dict[tuple[str, str], ItemRow] = {}
+def _read_summarize_from_feedback(source: Path, _: str) -> PublishedDataset:
+    items: dict[tuple[str, str], PublishedItem] = {}
     decided: dict[tuple[str, str, str], list[int]] = {}
-    for record in _jsonl(source):
+    for record in _read_jsonl(source):
         post = record["info"].get("post") or record["info"]["article"]
         one, other = (summary["text"].strip() for summary in record["summaries"])
         if one == other:
             continue
         for text in (one, other):
-            items.setdefault((post, text), ItemRow(post, text, text))
+            items.setdefault((post, text), PublishedItem(post, text, text))
         votes = decided.setdefault((post, *sorted((one, other))), [0, 0])
         votes[int((one, other)[record["choice"]] == max(one, other))] += 1
     rows = [
-        PeopleRow(post, a, b, "TIE" if votes[0] == votes[1] else "AB"[votes[1] > votes[0]])
+        PublishedDecision(post, a, b, "TIE" if votes[0] == votes[1] else "AB"[votes[1] > votes[0]])
         for (post, a, b), votes in decided.items()
     ]
-    return Published(list(items.values()), rows)
+    return PublishedDataset(list(items.values()), rows)
 
 
-FORMS: dict[str, Callable[[Path, str], Published]] = {
-    "summeval": _summeval,
-    "novel-eval": _novel_eval,
-    "ms-marco": _ms_marco,
-    "caters": _caters,
-    "summarize-from-feedback": _summarize_from_feedback,
+DATASET_READERS: dict[str, Callable[[Path, str], PublishedDataset]] = {
+    "summeval": _read_summeval,
+    "novel-eval": _read_novel_eval,
+    "ms-marco": _read_ms_marco,
+    "caters": _read_caters,
+    "summarize-from-feedback": _read_summarize_from_feedback,
 }
 
 
-def _jsonl(file: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(_lines(file), start=1):
+def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(_read_lines(file), start=1):
         yield parse_json(line, f"{file}: line {number}", ImportFileError)
 
 
-def _tsv(file: Path) -> Iterator[tuple[str, str]]:
-    for line in _lines(file):
+def _read_tsv(file: Path) -> Iterator[tuple[str, str]]:
+    for line in _read_lines(file):
         name, _, text = line.partition("\t")
         yield name, text
 
 
-def _lines(file: Path) -> Iterator[str]:
+def _read_lines(file: Path) -> Iterator[str]:
     # Not `splitlines`, which also breaks at marks that stand within a text.
     for line in read_text(file, ImportFileError).split("\n"):
         if line.strip():

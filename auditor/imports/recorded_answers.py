@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.row_scores import score_of
+from auditor.imports.row_scores import parse_row_score
 from auditor.input_files import read_json
-from auditor.surveys.row_reader import SUFFIXES, columns_of, read_rows
+from auditor.surveys.row_reader import TABLE_SUFFIXES, read_column_names, read_rows
 
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
 LOG_SUFFIXES = (".eval", ".json")
-MAX_KEYS = 12
+MAX_LISTED_KEYS = 12
 """Keys that a message names."""
 
 
-class Form(StrEnum):
+class AnswerFileFormat(StrEnum):
     """What a file of answers is."""
 
     AUTO = "auto"
@@ -29,7 +29,7 @@ class Form(StrEnum):
     PROMPTFOO = "promptfoo"
 
 
-class Keys(NamedTuple):
+class LogKeys(NamedTuple):
     """Under what names a log of another program has what an audit needs; None for the score reads it off the text."""
 
     country: str = "country"
@@ -37,7 +37,7 @@ class Keys(NamedTuple):
     score: str | None = None
 
 
-class Recorded(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """One recorded answer.
 
     Attributes:
@@ -47,7 +47,7 @@ class Recorded(NamedTuple):
         score: in [-1, 1], where the file has one; else it is read off the text.
     """
 
-    where: str
+    location: str
     model: str
     country: str
     topic: str
@@ -57,9 +57,12 @@ class Recorded(NamedTuple):
     score: float | None = None
 
 
-def read_recorded(
-    path: Path, form: Form = Form.AUTO, keys: Keys | None = None, note: Callable[[str], None] = lambda line: None
-) -> Iterator[Recorded]:
+def read_recorded_answers(
+    path: Path,
+    file_format: AnswerFileFormat = AnswerFileFormat.AUTO,
+    keys: LogKeys | None = None,
+    report_problem: Callable[[str], None] = lambda line: None,
+) -> Iterator[RecordedAnswer]:
     """Recorded answers in a file, or in all the logs of a folder.
 
     Args:
@@ -74,28 +77,30 @@ def read_recorded(
         UsageError: a log of Inspect, and Inspect is not installed.
     """
     if not path.is_dir():
-        yield from _read(path, form, keys or Keys(), note)
+        yield from _read_file(path, file_format, keys or LogKeys(), report_problem)
         return
     logs = sorted(p for p in path.iterdir() if p.suffix.lower() in LOG_SUFFIXES and p.is_file())
     if not logs:
         raise ImportFileError(f"{path}: holds no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}.")
     for log in logs:
-        yield from _read(log, form, keys or Keys(), note)
+        yield from _read_file(log, file_format, keys or LogKeys(), report_problem)
 
 
-def _read(path: Path, form: Form, keys: Keys, note: Callable[[str], None]) -> Iterator[Recorded]:
-    from auditor.imports.inspect_logs import inspect_answers
-    from auditor.imports.promptfoo import promptfoo_answers
+def _read_file(
+    path: Path, file_format: AnswerFileFormat, keys: LogKeys, report_problem: Callable[[str], None]
+) -> Iterator[RecordedAnswer]:
+    from auditor.imports.inspect_logs import read_inspect_log
+    from auditor.imports.promptfoo import read_promptfoo
 
-    readers: dict[Form, Callable[[Path, Keys], Iterator[Recorded]]] = {
-        Form.TABLE: _table_answers,
-        Form.INSPECT: functools.partial(inspect_answers, note=note),
-        Form.PROMPTFOO: promptfoo_answers,
+    readers: dict[AnswerFileFormat, Callable[[Path, LogKeys], Iterator[RecordedAnswer]]] = {
+        AnswerFileFormat.TABLE: _read_table,
+        AnswerFileFormat.INSPECT: functools.partial(read_inspect_log, report_problem=report_problem),
+        AnswerFileFormat.PROMPTFOO: read_promptfoo,
     }
-    return readers[recognise(path) if form is Form.AUTO else form](path, keys)
+    return readers[detect_format(path) if file_format is AnswerFileFormat.AUTO else file_format](path, keys)
 
 
-def recognise(path: Path) -> Form:
+def detect_format(path: Path) -> AnswerFileFormat:
     """What a file is, by its suffix and its outermost keys.
 
     Raises:
@@ -103,18 +108,18 @@ def recognise(path: Path) -> Form:
     """
     suffix = path.suffix.lower()
     if suffix == ".eval":
-        return Form.INSPECT
-    if suffix == ".jsonl" and {"testIdx", "promptIdx"} & columns_of(path):
-        return Form.PROMPTFOO
+        return AnswerFileFormat.INSPECT
+    if suffix == ".jsonl" and {"testIdx", "promptIdx"} & read_column_names(path):
+        return AnswerFileFormat.PROMPTFOO
     if suffix != ".json":
-        return Form.TABLE
+        return AnswerFileFormat.TABLE
     found = load_json(path)
     if isinstance(found, dict) and {"eval", "version"} <= found.keys():
-        return Form.INSPECT
+        return AnswerFileFormat.INSPECT
     if isinstance(found, dict) and {"results", "evalId"} & found.keys():
-        return Form.PROMPTFOO
+        return AnswerFileFormat.PROMPTFOO
     raise ImportFileError(
-        f"{path}: is neither a log of Inspect AI nor results of promptfoo.", f"A table is {', '.join(SUFFIXES)}."
+        f"{path}: is neither a log of Inspect AI nor results of promptfoo.", f"A table is {', '.join(TABLE_SUFFIXES)}."
     )
 
 
@@ -127,28 +132,28 @@ def load_json(path: Path) -> Any:
     return read_json(path, ImportFileError)
 
 
-def named(where: str, key: str, *places: Mapping[str, Any] | None) -> str:
+def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> str:
     """What stands under a key, whatever its case, in the first place that has it.
 
     Raises:
         ImportFileError: nowhere, or it is no text.
     """
-    for place in places:
+    for place in mappings:
         for name, value in (place or {}).items():
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise ImportFileError(f"{where}: '{name}' is no name.", "Write it as text that is not empty.")
+                raise ImportFileError(f"{location}: '{name}' is no name.", "Write it as text that is not empty.")
             return value.strip()
-    there = list(dict.fromkeys(name for place in places for name in place or {}))
-    known = ", ".join(there[:MAX_KEYS]) or "none"
+    there = list(dict.fromkeys(name for place in mappings for name in place or {}))
+    known = ", ".join(there[:MAX_LISTED_KEYS]) or "none"
     raise ImportFileError(
-        f"{where}: does not say its {key}; its keys are: {known}.",
+        f"{location}: does not say its {key}; its keys are: {known}.",
         "Say which key has it: --country KEY, --topic KEY.",
     )
 
 
-def usable_score(where: str, value: Any) -> float:
+def require_score(location: str, value: Any) -> float:
     """A number in [-1, 1].
 
     Raises:
@@ -156,22 +161,22 @@ def usable_score(where: str, value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not SCORE_MIN <= value <= SCORE_MAX:
         raise ImportFileError(
-            f"{where}: the score {value!r} is no number in [-1, 1].",
+            f"{location}: the score {value!r} is no number in [-1, 1].",
             "Name a score on the survey's scale with --score, or leave it out: then it is read off the text.",
         )
     return float(value)
 
 
-def _table_answers(path: Path, _: Keys) -> Iterator[Recorded]:
+def _read_table(path: Path, _: LogKeys) -> Iterator[RecordedAnswer]:
     for row in read_rows(path, TABLE_COLUMNS, ["score"]):
         text = row.cells["text"]
-        yield Recorded(
-            where=row.where,
-            model=row.text("model"),
-            country=row.text("country"),
-            topic=row.text("topic"),
-            sample=row.whole("sample"),
+        yield RecordedAnswer(
+            location=row.location,
+            model=row.required_text("model"),
+            country=row.required_text("country"),
+            topic=row.required_text("topic"),
+            sample=row.integer("sample"),
             text=text or None,
             outcome=Outcome.OK if text else Outcome.CLIENT_ERROR,
-            score=score_of(row),
+            score=parse_row_score(row),
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from auditor.domain import SCORE_MAX, SCORE_MIN
-from auditor.surveys.row_reader import Row
+from auditor.surveys.row_reader import TextRow
 
 
-def score_of(row: Row) -> float | None:
+def parse_row_score(row: TextRow) -> float | None:
     """A row's score in [-1, 1]; None where it is empty.
 
     Raises:
@@ -15,5 +15,5 @@ def score_of(row: Row) -> float | None:
     value = row.number("score")
     if value is not None and not SCORE_MIN <= value <= SCORE_MAX:
         problem = f"'{row.cells['score']}' is no number in [-1, 1]"
-        raise row.wrong("score", problem, "Rescale it, or leave it empty.")
+        raise row.make_cell_error("score", problem, "Rescale it, or leave it empty.")
     return value

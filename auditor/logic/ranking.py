@@ -14,17 +14,17 @@ from auditor.config import AuditConfig, LogicProbe, ModelSection
 from auditor.domain import ItemSet, Survey, derive_seed
 from auditor.errors import UsageError
 from auditor.metrics.correlation import Correlation, spearman
-from auditor.metrics.pairs_ranking import PairsRanking, Question, pairs
-from auditor.run import ask_models, environment, fingerprint, planned_survey, storage_url
+from auditor.metrics.pairs_ranking import PairQuestion, PairsRanking, rank_with_pairs
+from auditor.run import describe_environment, fingerprint, load_planned_survey, resolve_storage_url, run_with_models
 from auditor.storage import audits, comparisons
 from auditor.storage.database import Database, open_database, run_lock
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import Context, Progress
+    from auditor.agents.run_context import ProgressReporter, RunContext
 
 
 @dataclass(frozen=True, slots=True)
-class RankingWanted:
+class RankingOptions:
     """How to rank.
 
     Attributes:
@@ -41,29 +41,29 @@ class RankingWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class JudgeRanking:
     """One judge's ranking of one set, best first, with Spearman's rho against people's scores."""
 
     judge: str
-    items: ItemSet
+    item_set: ItemSet
     ranking: PairsRanking
-    people: Correlation
+    human_correlation: Correlation
 
     @property
-    def all_pairs(self) -> int:
+    def n_all_pairs(self) -> int:
         """Questions that all pairs would take, each in one order."""
-        return comb(len(self.items.items), 2)
+        return comb(len(self.item_set.items), 2)
 
 
 def rank_items(
     config: AuditConfig,
-    wanted: RankingWanted,
+    options: RankingOptions,
     *,
     judge: str | None = None,
     storage: str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     signals: bool = False,
-) -> list[Ranked]:
+) -> list[JudgeRanking]:
     """Rank the items of the probe `logic` of a config, set by set and judge by judge.
 
     Every answer is in the ledger, under the same key as the probe's own: what it asked is not asked again, and a
@@ -81,81 +81,83 @@ def rank_items(
         UsageError: the config has no probe `logic`, or no model of that name.
         ConfigError, ModelSetupError, StorageError, Interrupted: as for a run.
     """
-    bootstrap.prepare()
-    from auditor.agents.logic.item_sets import item_sets
+    bootstrap.prepare_environment()
+    from auditor.agents.logic.item_sets import build_item_sets
 
     probe = config.probes.logic
     if probe is None:
         raise UsageError("the config has no probe 'logic', which says what is ranked.", "Add logic = {} to [probes].")
-    judges = [m for m in _judges(config) if judge in (None, m.name)]
+    judges = [m for m in _logic_judges(config) if judge in (None, m.name)]
     if not judges:
-        names = ", ".join(m.name for m in _judges(config))
+        names = ", ".join(m.name for m in _logic_judges(config))
         raise UsageError(f"the config has no model '{judge}'.", f"It has: {names}.")
-    survey = planned_survey(config)
-    with open_database(storage_url(storage, config)) as db, run_lock(db, config.name):
-        audit = audits.find(db, config.name) or _new_audit(db, config, survey)
+    survey = load_planned_survey(config)
+    with open_database(resolve_storage_url(storage, config)) as db, run_lock(db, config.name):
+        audit = audits.find_audit(db, config.name) or _create_audit(db, config, survey)
 
-        async def rank(context: Context) -> list[Ranked]:
-            sets = item_sets(context, probe)
-            wants = [_rank(context, probe, wanted, judge, one) for judge in judges for one in sets]
+        async def rank(context: RunContext) -> list[JudgeRanking]:
+            sets = build_item_sets(context, probe)
+            wants = [_rank_item_set(context, probe, options, judge, one) for judge in judges for one in sets]
             return list(await asyncio.gather(*wants))
 
         asking = config.model_copy(update={"batch": None})  # what is asked next depends on what was said last
-        return ask_models(rank, asking, survey, audit, db, progress=progress, signals=signals)
+        return run_with_models(rank, asking, survey, audit, db, progress=progress, signals=signals)
 
 
-def _judges(config: AuditConfig) -> list[ModelSection]:
-    from auditor.agents.logic.graph import judges
+def _logic_judges(config: AuditConfig) -> list[ModelSection]:
+    from auditor.agents.logic.graph import comparing_models
 
-    return judges(config)
+    return comparing_models(config)
 
 
-def _new_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.Audit:
+def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.Audit:
     """The audit that the questions belong to, where it has not run yet."""
-    return audits.save(
+    return audits.save_audit(
         db,
         name=config.name,
         config=config.model_dump_json(),
         config_hash=fingerprint(config),
         survey=survey,
-        environment=environment(),
+        environment=describe_environment(),
     )
 
 
-async def _rank(
-    context: Context, probe: LogicProbe, wanted: RankingWanted, judge: ModelSection, one: ItemSet
-) -> Ranked:
+async def _rank_item_set(
+    context: RunContext, probe: LogicProbe, options: RankingOptions, judge: ModelSection, item_set: ItemSet
+) -> JudgeRanking:
     """Drive the algorithm with the model's answers; it begins from an order that is drawn."""
-    n = len(one.items)
-    seed = derive_seed(context.config.seed, "rank", one.context)
+    n = len(item_set.items)
+    seed = derive_seed(context.config.seed, "rank", item_set.context)
     start: list[int] = np.random.default_rng(seed).permutation(n).tolist()
-    algorithm = pairs(
-        start, beam=wanted.beam, uncertainty=wanted.uncertainty, calibrated=wanted.calibrated, budget=wanted.budget
+    algorithm = rank_with_pairs(
+        start, beam=options.beam, uncertainty=options.uncertainty, calibrated=options.calibrated, budget=options.budget
     )
     try:
         batch = next(algorithm)
         while True:
-            batch = algorithm.send(await _answers(context, probe, judge, one, batch))
+            batch = algorithm.send(await _ask_comparisons(context, probe, judge, item_set, batch))
     except StopIteration as end:
         ranking: PairsRanking = end.value
     scores = np.empty(n)
     scores[list(ranking.order)] = np.arange(n, 0, -1)
-    people = np.array([np.nan if item.human is None else item.human for item in one.items])
-    return Ranked(judge.name, one, ranking, spearman(scores, people))
+    people = np.array([np.nan if item.human is None else item.human for item in item_set.items])
+    return JudgeRanking(judge.name, item_set, ranking, spearman(scores, people))
 
 
-async def _answers(
-    context: Context, probe: LogicProbe, judge: ModelSection, one: ItemSet, batch: list[Question]
+async def _ask_comparisons(
+    context: RunContext, probe: LogicProbe, judge: ModelSection, item_set: ItemSet, pairs_to_ask: list[PairQuestion]
 ) -> list[float]:
     from auditor.agents.logic import questions as asked
-    from auditor.agents.semantic.answer_collection import ask_noted
+    from auditor.agents.semantic.answer_collection import run_audit_calls
 
-    wanted = [asked.Question(0, first, second) for first, second in batch]
-    calls = [asked.comparison_call(context.config, probe, judge, one, question) for question in wanted]
-    answers = await ask_noted(context, "rank", calls)
+    wanted = [asked.LogicQuestion(0, first, second) for first, second in pairs_to_ask]
+    calls = [asked.build_comparison_call(context.config, probe, judge, item_set, question) for question in wanted]
+    answers = await run_audit_calls(context, "rank", calls)
     context.raise_if_stopped()
     read = [
-        asked.read_comparison(answers[call.key], judge.name, one, question, letters=probe.answer == "probability")
+        asked.parse_comparison(
+            answers[call.key], judge.name, item_set, question, from_letters=probe.answer == "probability"
+        )
         for call, question in zip(calls, wanted, strict=True)
     ]
-    return [comparisons.value_of(comparison) for comparison in read]
+    return [comparisons.preference_value(comparison) for comparison in read]

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.errors import UsageError
-from auditor.logic.repair import Outcome, TrainingRow
+from auditor.logic.repair import RepairSummary, TrainingRow
 
-Form = Literal["preference", "chat"]
+TrainingFormat = Literal["preference", "chat"]
 
 
-def records(rows: Sequence[TrainingRow], form: Form) -> list[dict[str, Any]]:
+def training_records(rows: Sequence[TrainingRow], row_format: TrainingFormat) -> list[dict[str, Any]]:
     """The rows as trainers read them.
 
     `preference` has `prompt`, `chosen` and `rejected` as texts, `chat` as lists of messages; both say beside it where
     the row comes from.
     """
-    return [_record(row, form) for row in rows]
+    return [_training_record(row, row_format) for row in rows]
 
 
-def _record(row: TrainingRow, form: Form) -> dict[str, Any]:
+def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, Any]:
     source = {
         "judge": row.judge,
         "context": row.context,
@@ -32,7 +32,7 @@ def _record(row: TrainingRow, form: Form) -> dict[str, Any]:
         "relation": row.relation.value,
         "flipped": row.flipped,
     }
-    if form == "preference":
+    if row_format == "preference":
         prompt = "\n\n".join(message.content for message in row.messages)
         return {"prompt": prompt, "chosen": row.chosen, "rejected": row.rejected, **source}
     return {
@@ -43,21 +43,21 @@ def _record(row: TrainingRow, form: Form) -> dict[str, Any]:
     }
 
 
-def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
+def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat) -> None:
     """Write the rows, as JSONL or Parquet by the file's suffix.
 
     Raises:
         UsageError: another suffix, no rows, or the folder does not exist.
     """
-    from auditor.atomic_files import write_whole, writing
+    from auditor.atomic_files import report_write_errors, write_atomically
 
     if not rows:
         raise UsageError("nothing follows from the comparisons, so there is nothing to write.")
     if file.suffix not in (".jsonl", ".parquet"):
         raise UsageError(f"{file}: the suffix says neither JSONL nor Parquet.", "Name it .jsonl or .parquet.")
-    made = records(rows, form)
+    made = training_records(rows, row_format)
     if file.suffix == ".jsonl":
-        write_whole("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in made), file)
+        write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in made), file)
         return
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -66,25 +66,27 @@ def write_training(rows: Sequence[TrainingRow], file: Path, form: Form) -> None:
         raise UsageError(f"{file}: the folder does not exist.", "Make it first.")
     part = file.with_name(f".{file.name}.part")
     try:
-        with writing(file):
+        with report_write_errors(file):
             pq.write_table(pa.Table.from_pylist(made), part)
             part.replace(file)
     finally:
         part.unlink(missing_ok=True)
 
 
-def data_card(audit: str, rows: Sequence[TrainingRow], outcomes: Sequence[Outcome], form: Form) -> str:
+def build_data_card(
+    audit_name: str, rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary], row_format: TrainingFormat
+) -> str:
     """What the rows are, where they come from, and what they are not good for, as Markdown."""
     by_judge, relations = Counter(row.judge for row in rows), Counter(row.relation.value for row in rows)
     table = "\n".join(
-        f"| {o.judge} | {by_judge[o.judge]} | {o.questions} | {o.flipped} | {_change(o.transitivity)} | "
-        f"{_change(o.commutativity)} | {_change(o.people)} |"
-        for o in outcomes
+        f"| {o.judge} | {by_judge[o.judge]} | {o.questions} | {o.flipped} | {_format_change(o.transitivity)} | "
+        f"{_format_change(o.commutativity)} | {_format_change(o.people)} |"
+        for o in summaries
     )
     counts = ", ".join(f"{n} {name}" for name, n in relations.items())
-    return f"""# Data card: repaired comparisons of the audit {audit}
+    return f"""# Data card: repaired comparisons of the audit {audit_name}
 
-{len(rows)} rows for preference tuning, {counts}, in the form `{form}`.
+{len(rows)} rows for preference tuning, {counts}, in the form `{row_format}`.
 
 ## How they were made
 Models compared pairs of items. Within each set the items were ranked by win-loss rate, and every pair was given the
@@ -108,5 +110,5 @@ others; their licences are theirs. Rows of one set go together: split training f
 """
 
 
-def _change(pair: tuple[float | None, float | None]) -> str:
-    return " → ".join("–" if value is None else f"{value:.2f}" for value in pair)
+def _format_change(before_after: tuple[float | None, float | None]) -> str:
+    return " → ".join("–" if value is None else f"{value:.2f}" for value in before_after)

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from auditor.metrics.votes import posterior_of_seats as posterior_of_seats
     from auditor.metrics.votes import weighted_majority as weighted_majority
 
-_NAMES = {
+_NAMES_BY_MODULE = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
     "attenuation": ("corrected_pearson", "crossed_corrected"),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
@@ -106,14 +106,14 @@ _NAMES = {
     "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "posterior_of_seats", "weighted_majority"),
     "max_gap": ("widest_gap",),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULE_BY_NAME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULE_BY_NAME:
+        return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

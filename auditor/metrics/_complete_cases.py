@@ -11,7 +11,7 @@ Z_95 = 1.959963984540054
 """The 97.5% point of the normal distribution."""
 
 
-def complete(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]]:
+def complete_cases(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]]:
     """The rows of the columns in which no value is nan, and the mask that chose them.
 
     Raises:

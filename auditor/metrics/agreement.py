@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 
-Level = Literal["nominal", "ordinal", "interval"]
+MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 
-Statistic = Callable[[Floats], Floats]
+CoefficientFunction = Callable[[Floats], Floats]
 """From how often each item counts, shape (replicates, items), to the values, shape (replicates,), nan if undefined."""
 
-_CHUNK = 4_000_000
+_MAX_CHUNK_CELLS = 4_000_000
 """Numbers held at once while resampling: 32 MB."""
 
-_MAX_UNDEFINED = 0.05
+_MAX_UNDEFINED_SHARE = 0.05
 """Above this share of resamples without a value, the rest say too little about the spread."""
 
 
@@ -57,7 +57,7 @@ def count_ratings(ratings: ArrayLike) -> Floats:
     Returns:
         Shape (items, categories), the categories being the values that occur, sorted.
     """
-    return _tally(_as_ratings(ratings))[0]
+    return _count_by_category(_as_ratings(ratings))[0]
 
 
 def fleiss_kappa(counts: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> Agreement:
@@ -77,21 +77,21 @@ def fleiss_kappa(counts: ArrayLike, *, replicates: int = 2000, seed: int = 0) ->
     if table.ndim != 2 or not np.all(np.isfinite(table) & (table >= 0) & (table == np.round(table))):
         raise ValueError("counts must be a table (items, categories) of whole numbers, none negative")
 
-    def statistic(kept: Floats) -> Statistic:
-        agree, shares = _pairs_that_agree(kept), kept / kept.sum(axis=1, keepdims=True)
+    def statistic(kept: Floats) -> CoefficientFunction:
+        agree, shares = _agreeing_pair_share(kept), kept / kept.sum(axis=1, keepdims=True)
 
         def kappa(weights: Floats) -> Floats:
             items = weights.sum(axis=1)
             chance = (((weights @ shares) / items[:, None]) ** 2).sum(axis=1)
-            return _divide((weights @ agree) / items - chance, 1 - chance)
+            return _safe_divide((weights @ agree) / items - chance, 1 - chance)
 
         return kappa
 
-    return _estimate(table, statistic, replicates, seed)
+    return _estimate_agreement(table, statistic, replicates, seed)
 
 
 def krippendorff_alpha(
-    ratings: ArrayLike, level: Level = "nominal", *, replicates: int = 2000, seed: int = 0
+    ratings: ArrayLike, level: MeasurementLevel = "nominal", *, replicates: int = 2000, seed: int = 0
 ) -> Agreement:
     """Krippendorff's alpha, 1 - observed / expected disagreement (Content Analysis, 4th ed. 2019, ch. 12).
 
@@ -105,12 +105,16 @@ def krippendorff_alpha(
     """
     if level not in ("nominal", "ordinal", "interval"):
         raise ValueError(f"level must be nominal, ordinal or interval, but got {level!r}")
-    counts, values = _tally(_as_ratings(ratings))
+    counts, values = _count_by_category(_as_ratings(ratings))
 
-    def statistic(kept: Floats) -> Statistic:
-        return _nominal_alpha(kept) if level == "nominal" else _metric_alpha(kept, values, ordinal=level == "ordinal")
+    def statistic(kept: Floats) -> CoefficientFunction:
+        return (
+            _make_nominal_alpha(kept)
+            if level == "nominal"
+            else _make_distance_alpha(kept, values, ordinal=level == "ordinal")
+        )
 
-    return _estimate(counts, statistic, replicates, seed)
+    return _estimate_agreement(counts, statistic, replicates, seed)
 
 
 def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, replicates: int = 2000, seed: int = 0) -> Agreement:
@@ -124,23 +128,23 @@ def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, replicates: i
     Raises:
         ValueError: not a table, an infinite rating, or fewer categories than occur.
     """
-    counts, values = _tally(_as_ratings(ratings))
+    counts, values = _count_by_category(_as_ratings(ratings))
     q = len(values) if categories is None else categories
     if q < len(values):
         raise ValueError(f"{len(values)} categories occur, but there are said to be {q}")
 
-    def statistic(kept: Floats) -> Statistic:
-        agree, shares = _pairs_that_agree(kept), kept / kept.sum(axis=1, keepdims=True)
+    def statistic(kept: Floats) -> CoefficientFunction:
+        agree, shares = _agreeing_pair_share(kept), kept / kept.sum(axis=1, keepdims=True)
 
         def ac1(weights: Floats) -> Floats:
             items = weights.sum(axis=1)
             share = (weights @ shares) / items[:, None]
             chance = (share * (1 - share)).sum(axis=1) / (q - 1)
-            return _divide((weights @ agree) / items - chance, 1 - chance)
+            return _safe_divide((weights @ agree) / items - chance, 1 - chance)
 
         return ac1
 
-    return _estimate(counts, statistic, replicates, seed)
+    return _estimate_agreement(counts, statistic, replicates, seed)
 
 
 def leave_one_rater_out(
@@ -163,7 +167,7 @@ def _as_ratings(ratings: ArrayLike) -> Floats:
     return table
 
 
-def _tally(ratings: Floats) -> tuple[Floats, Floats]:
+def _count_by_category(ratings: Floats) -> tuple[Floats, Floats]:
     """Counts, shape (items, categories), and the sorted values that the categories stand for."""
     rater, item = np.nonzero(~np.isnan(ratings))
     values, category = np.unique(ratings[rater, item], return_inverse=True)
@@ -172,7 +176,9 @@ def _tally(ratings: Floats) -> tuple[Floats, Floats]:
     return counts.astype(np.float64), values
 
 
-def _estimate(counts: Floats, statistic: Callable[[Floats], Statistic], replicates: int, seed: int) -> Agreement:
+def _estimate_agreement(
+    counts: Floats, make_coefficient: Callable[[Floats], CoefficientFunction], replicates: int, seed: int
+) -> Agreement:
     kept = counts[counts.sum(axis=1) >= 2]
     n, ratings, dropped = len(kept), int(kept.sum()), len(counts) - len(kept)
     if n == 0:
@@ -181,33 +187,35 @@ def _estimate(counts: Floats, statistic: Callable[[Floats], Statistic], replicat
     if max(prevalence) == 1:
         return Agreement(None, None, None, n, ratings, dropped, prevalence, "all ratings are the same")
     # Items with the same counts are one: a few patterns stand for thousands of items.
-    patterns, times = _patterns(kept)
-    value_of = statistic(patterns)
+    patterns, times = _unique_rows(kept)
+    value_of = make_coefficient(patterns)
     value = float(value_of(times[None, :].astype(np.float64))[0])
-    low, high, reason = _interval(value_of, times / n, n, replicates, max(1, _CHUNK // max(patterns.shape)), seed)
+    low, high, reason = _bootstrap_interval(
+        value_of, times / n, n, replicates, max(1, _MAX_CHUNK_CELLS // max(patterns.shape)), seed
+    )
     return Agreement(value, low, high, n, ratings, dropped, prevalence, reason)
 
 
-def _patterns(kept: Floats) -> tuple[Floats, NDArray[np.intp]]:
+def _unique_rows(counts: Floats) -> tuple[Floats, NDArray[np.intp]]:
     """The different rows in their order, and how often each is there; rows are numbers of a base where that fits."""
-    base, width = int(kept.max()) + 1, kept.shape[1]
+    base, width = int(counts.max()) + 1, counts.shape[1]
     if base**width >= 2**62:
-        patterns, times = np.unique(kept, axis=0, return_counts=True)
+        patterns, times = np.unique(counts, axis=0, return_counts=True)
         return patterns, times
-    codes = kept.astype(np.int64) @ np.array([base**i for i in reversed(range(width))], dtype=np.int64)
+    codes = counts.astype(np.int64) @ np.array([base**i for i in reversed(range(width))], dtype=np.int64)
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
-    return kept[first], times
+    return counts[first], times
 
 
-def _interval(
-    value_of: Statistic, shares: Floats, n: int, replicates: int, step: int, seed: int
+def _bootstrap_interval(
+    coefficient: CoefficientFunction, shares: Floats, n: int, replicates: int, chunk_size: int, seed: int
 ) -> tuple[float | None, float | None, str | None]:
     """The 95% percentile interval over resampled items."""
     rng = np.random.default_rng(seed)
-    sizes = [min(step, replicates - start) for start in range(0, replicates, step)]
-    values = np.concatenate([value_of(rng.multinomial(n, shares, size).astype(np.float64)) for size in sizes])
+    sizes = [min(chunk_size, replicates - start) for start in range(0, replicates, chunk_size)]
+    values = np.concatenate([coefficient(rng.multinomial(n, shares, size).astype(np.float64)) for size in sizes])
     defined = values[~np.isnan(values)]
-    if len(defined) < (1 - _MAX_UNDEFINED) * replicates:
+    if len(defined) < (1 - _MAX_UNDEFINED_SHARE) * replicates:
         return None, None, "too few items differ for an interval: many resamples hold one category only"
     low, high = np.quantile(defined, (0.025, 0.975))
     if high - low < 1e-12:
@@ -215,25 +223,25 @@ def _interval(
     return float(low), float(high), None
 
 
-def _pairs_that_agree(counts: Floats) -> Floats:
+def _agreeing_pair_share(counts: Floats) -> Floats:
     m = counts.sum(axis=1)
     share: Floats = ((counts**2).sum(axis=1) - m) / (m * (m - 1))
     return share
 
 
-def _nominal_alpha(counts: Floats) -> Statistic:
+def _make_nominal_alpha(counts: Floats) -> CoefficientFunction:
     m = counts.sum(axis=1)
     disagree = (m * m - (counts**2).sum(axis=1)) / (m - 1)
 
     def alpha(weights: Floats) -> Floats:
         n = weights @ counts
         total = n.sum(axis=1)
-        return 1 - _divide((total - 1) * (weights @ disagree), total**2 - (n**2).sum(axis=1))
+        return 1 - _safe_divide((total - 1) * (weights @ disagree), total**2 - (n**2).sum(axis=1))
 
     return alpha
 
 
-def _metric_alpha(counts: Floats, values: Floats, *, ordinal: bool) -> Statistic:
+def _make_distance_alpha(counts: Floats, category_values: Floats, *, ordinal: bool) -> CoefficientFunction:
     """Both levels measure squared distances: "interval" between values, "ordinal" between their midranks."""
     m = counts.sum(axis=1)
     weighted = counts * (m / (m - 1))[:, None]
@@ -241,15 +249,15 @@ def _metric_alpha(counts: Floats, values: Floats, *, ordinal: bool) -> Statistic
     def alpha(weights: Floats) -> Floats:
         n = weights @ counts
         total = n.sum(axis=1)
-        place = np.cumsum(n, axis=1) - n / 2 if ordinal else np.broadcast_to(values, n.shape)
+        place = np.cumsum(n, axis=1) - n / 2 if ordinal else np.broadcast_to(category_values, n.shape)
         place = place - (n * place).sum(axis=1, keepdims=True) / total[:, None]
         within = (place**2 * (weights @ weighted)).sum(axis=1) - (weights * (place @ counts.T) ** 2) @ (1 / (m - 1))
-        return 1 - _divide((total - 1) * within, total * (n * place**2).sum(axis=1))
+        return 1 - _safe_divide((total - 1) * within, total * (n * place**2).sum(axis=1))
 
     return alpha
 
 
-def _divide(above: Floats, below: Floats) -> Floats:
+def _safe_divide(numerator: Floats, denominator: Floats) -> Floats:
     """Quotient; nan where there is nothing to divide by, up to rounding."""
-    defined = below > 1e-12
-    return np.where(defined, above / np.where(defined, below, 1.0), np.nan)
+    defined = denominator > 1e-12
+    return np.where(defined, numerator / np.where(defined, denominator, 1.0), np.nan)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics._complete_cases import Floats, complete, is_constant
-from auditor.metrics._two_way_table import Table, table_of, weigh
+from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, weighted_sums
 
 MIN_CLUSTERS = 5
 """With fewer countries or topics a bootstrap sees too little of how they differ."""
 
-MAX_UNDEFINED = 0.05
+MAX_UNDEFINED_SHARE = 0.05
 """Above this share of resamples without a value, the rest say too little about the spread."""
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class TwoWayEstimate:
     """A figure with a 95% interval over other countries and other topics; `reason` says why something is None.
 
     Attributes:
@@ -51,11 +51,11 @@ class Statistic:
 
 
 def _product_moments(x: Floats, y: Floats) -> Floats:
-    u, v = _standard(x), _standard(y)
+    u, v = _standardize(x), _standardize(y)
     return np.stack([np.ones_like(u), u, v, u * u, v * v, u * v], axis=1)
 
 
-def _standard(values: Floats) -> Floats:
+def _standardize(values: Floats) -> Floats:
     """Centred and scaled, so that no digits are lost in the difference of two sums."""
     if len(values) < 3 or is_constant(values):
         return np.zeros_like(values)
@@ -78,14 +78,14 @@ def _mean(sums: Floats) -> Floats:
     return np.where(n > 0, sums[:, 1] / np.where(n > 0, n, 1.0), np.nan)
 
 
-def _counted(values: Floats) -> Floats:
+def _with_count(values: Floats) -> Floats:
     return np.stack([np.ones_like(values), values], axis=1)
 
 
 PEARSON = Statistic(_product_moments, _correlation)
-MAE = Statistic(lambda x, y: _counted(np.abs(x - y)), _mean)
-RMSE = Statistic(lambda x, y: _counted((x - y) ** 2), lambda sums: np.sqrt(_mean(sums)))
-BIAS = Statistic(lambda x, y: _counted(x - y), _mean)
+MAE = Statistic(lambda x, y: _with_count(np.abs(x - y)), _mean)
+RMSE = Statistic(lambda x, y: _with_count((x - y) ** 2), lambda sums: np.sqrt(_mean(sums)))
+BIAS = Statistic(lambda x, y: _with_count(x - y), _mean)
 
 
 def crossed_interval(
@@ -97,7 +97,7 @@ def crossed_interval(
     *,
     replicates: int = 2000,
     seed: int = 0,
-) -> Interval:
+) -> TwoWayEstimate:
     """A figure of one model against people, by the pigeonhole bootstrap (Owen, Annals of Applied Statistics 1, 2007).
 
     Cells of one country, or of one topic, go up and down together, so the n cells are worth fewer than n. Countries and
@@ -117,10 +117,12 @@ def crossed_interval(
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (x, y), keep = complete(scores, truth)
-    table = table_of(countries, topics, keep)
-    cells = table.grid(statistic.moments(x, y))
-    return _interval(lambda rows, columns: statistic.value(weigh(cells, rows, columns)), table, replicates, seed)
+    (x, y), keep = complete_cases(scores, truth)
+    table = build_two_way_table(countries, topics, keep)
+    cells = table.to_grid(statistic.moments(x, y))
+    return _percentile_interval(
+        lambda rows, columns: statistic.value(weighted_sums(cells, rows, columns)), table, replicates, seed
+    )
 
 
 def gap_interval(
@@ -133,7 +135,7 @@ def gap_interval(
     *,
     replicates: int = 2000,
     seed: int = 0,
-) -> Interval:
+) -> TwoWayEstimate:
     """The statistic over one group of countries less that over the other, as `crossed_interval`.
 
     Both groups are asked the same topics, so these are drawn once for both; countries are drawn within their group.
@@ -147,18 +149,18 @@ def gap_interval(
     Raises:
         ValueError: as `crossed_interval`, or a country is in both groups.
     """
-    (x, y), keep = complete(scores, truth)
+    (x, y), keep = complete_cases(scores, truth)
     first = np.asarray(group, dtype=np.bool_)
     if first.shape != keep.shape:
         raise ValueError(f"group must have the shape {keep.shape}, but has {first.shape}")
-    table = table_of(countries, topics, keep, (first, ~first))
-    cells = table.grid(statistic.moments(x, y))
+    table = build_two_way_table(countries, topics, keep, (first, ~first))
+    cells = table.to_grid(statistic.moments(x, y))
 
     def gap(rows: Floats, columns: Floats) -> Floats:
-        one, other = (statistic.value(weigh(cells[part], rows[:, part], columns)) for part in table.strata)
+        one, other = (statistic.value(weighted_sums(cells[part], rows[:, part], columns)) for part in table.strata)
         return one - other
 
-    return _interval(gap, table, replicates, seed)
+    return _percentile_interval(gap, table, replicates, seed)
 
 
 def paired_interval(
@@ -171,7 +173,7 @@ def paired_interval(
     *,
     replicates: int = 2000,
     seed: int = 0,
-) -> Interval:
+) -> TwoWayEstimate:
     """The statistic of one model less that of another, over the cells that both have, as `crossed_interval`.
 
     Its p-value inverts the interval: twice the share of resamples on the rarer side of zero, of which one more is
@@ -181,14 +183,14 @@ def paired_interval(
     Args:
         first, second: shape (n,), the scores of either model. The rest as for `crossed_interval`.
     """
-    (a, b, y), keep = complete(first, second, truth)
-    table = table_of(countries, topics, keep)
-    one, other = (table.grid(statistic.moments(x, y)) for x in (a, b))
+    (a, b, y), keep = complete_cases(first, second, truth)
+    table = build_two_way_table(countries, topics, keep)
+    one, other = (table.to_grid(statistic.moments(x, y)) for x in (a, b))
 
     def difference(rows: Floats, columns: Floats) -> Floats:
-        return statistic.value(weigh(one, rows, columns)) - statistic.value(weigh(other, rows, columns))
+        return statistic.value(weighted_sums(one, rows, columns)) - statistic.value(weighted_sums(other, rows, columns))
 
-    return _interval(difference, table, replicates, seed, is_difference=True)
+    return _percentile_interval(difference, table, replicates, seed, is_difference=True)
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -214,32 +216,32 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def _interval(
-    value_of: Callable[[Floats, Floats], Floats],
-    table: Table,
+def _percentile_interval(
+    compute_statistic: Callable[[Floats, Floats], Floats],
+    table: TwoWayTable,
     replicates: int,
     seed: int,
     *,
     is_difference: bool = False,
-) -> Interval:
-    n, sizes = len(table.row), (table.n_countries, table.n_topics)
+) -> TwoWayEstimate:
+    n, sizes = len(table.row_index), (table.n_countries, table.n_topics)
     if n == 0:
-        return Interval(None, None, None, *sizes, n, 0, "no cell has all its values")
-    estimate = float(value_of(np.ones((1, sizes[0])), np.ones((1, sizes[1])))[0])
+        return TwoWayEstimate(None, None, None, *sizes, n, 0, "no cell has all its values")
+    estimate = float(compute_statistic(np.ones((1, sizes[0])), np.ones((1, sizes[1])))[0])
     if np.isnan(estimate):
-        return Interval(None, None, None, *sizes, n, 0, "too few cells, or no variation among them")
+        return TwoWayEstimate(None, None, None, *sizes, n, 0, "too few cells, or no variation among them")
     if min(*map(len, table.strata), table.n_topics) < MIN_CLUSTERS:
         reason = f"an interval needs {MIN_CLUSTERS} countries{' a group' * (len(table.strata) > 1)} and topics"
-        return Interval(estimate, None, None, *sizes, n, 0, reason)
-    values = value_of(*table.draw(np.random.default_rng(seed), replicates))
+        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, reason)
+    values = compute_statistic(*table.draw_weights(np.random.default_rng(seed), replicates))
     defined = values[~np.isnan(values)]
-    if len(defined) < (1 - MAX_UNDEFINED) * replicates:
-        return Interval(estimate, None, None, *sizes, n, 0, "too many resamples have no value: no interval")
+    if len(defined) < (1 - MAX_UNDEFINED_SHARE) * replicates:
+        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "too many resamples have no value: no interval")
     low, high = np.quantile(defined, (0.025, 0.975))
-    p_value = _p_value(defined) if is_difference else None
-    return Interval(estimate, float(low), float(high), *sizes, n, len(defined), p_value=p_value)
+    p_value = _bootstrap_p_value(defined) if is_difference else None
+    return TwoWayEstimate(estimate, float(low), float(high), *sizes, n, len(defined), p_value=p_value)
 
 
-def _p_value(differences: Floats) -> float:
+def _bootstrap_p_value(differences: Floats) -> float:
     rarer = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
     return min(1.0, 2 * (rarer + 1) / (len(differences) + 1))

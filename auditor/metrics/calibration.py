@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from auditor.metrics._complete_cases import Floats, complete, is_constant
-from auditor.metrics.error import Estimate, bias, mae
+from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics.error import IntervalEstimate, bias, mae
 
 MIN_RATINGS = 30
 """A monotone curve through fewer points follows their noise."""
@@ -27,9 +27,9 @@ class Calibration:
 
     knots: Floats
     values: Floats
-    error_before: Estimate
-    error_after: Estimate
-    gain: Estimate
+    error_before: IntervalEstimate
+    error_after: IntervalEstimate
+    gain: IntervalEstimate
     n: int
     n_dropped: int
     reason: str | None = None
@@ -42,7 +42,7 @@ class Calibration:
         """
         if self.reason is not None:
             raise ValueError(f"there is no calibration to apply: {self.reason}")
-        return _read_off(self.knots, self.values, np.asarray(scores, dtype=np.float64))
+        return _interpolate(self.knots, self.values, np.asarray(scores, dtype=np.float64))
 
 
 def calibrate(
@@ -68,44 +68,46 @@ def calibrate(
     """
     if not 2 <= folds <= MIN_RATINGS:
         raise ValueError(f"folds must be from 2 to {MIN_RATINGS}, but got {folds!r}")
-    (x, y), keep = complete(scores, ratings)
+    (x, y), keep = complete_cases(scores, ratings)
     dropped = int((~keep).sum())
     before = mae(x, y)
     of = np.arange(len(keep)) if groups is None else np.asarray(groups)
     if of.shape != keep.shape:
         raise ValueError(f"groups must have the shape of scores, {keep.shape}, but have {of.shape}")
     group = np.unique(of[keep], return_inverse=True)[1]
-    reason = _refusal(x, y) or _too_few(group, folds)
+    reason = _undefined_reason(x, y) or _too_few_groups_reason(group, folds)
     if reason is not None:
-        unknown = Estimate(None, len(x), 0, None, None, reason)
+        unknown = IntervalEstimate(None, len(x), 0, None, None, reason)
         return Calibration(np.empty(0), np.empty(0), before, unknown, unknown, len(x), dropped, reason)
-    unseen = _held_out(x, y, group, folds, np.random.default_rng(seed))
-    knots, values = _fit(x, y)
+    unseen = _cross_validated_predictions(x, y, group, folds, np.random.default_rng(seed))
+    knots, values = _fit_isotonic(x, y)
     gain = bias(np.abs(x - y), np.abs(unseen - y))
     return Calibration(knots, values, before, mae(unseen, y), gain, len(x), dropped)
 
 
-def _refusal(x: Floats, y: Floats) -> str | None:
+def _undefined_reason(x: Floats, y: Floats) -> str | None:
     if len(x) < MIN_RATINGS:
         return f"calibration needs {MIN_RATINGS} ratings, but there are {len(x)}"
     flat = [name for name, side in (("scores", x), ("ratings", y)) if is_constant(side)]
     return f"all {' and all '.join(flat)} are equal" if flat else None
 
 
-def _too_few(group: NDArray[np.intp], folds: int) -> str | None:
+def _too_few_groups_reason(group: NDArray[np.intp], folds: int) -> str | None:
     n = int(group.max()) + 1
     return f"calibration needs {folds} separate groups of ratings, but there are {n}" if n < folds else None
 
 
-def _held_out(x: Floats, y: Floats, group: NDArray[np.intp], folds: int, rng: np.random.Generator) -> Floats:
+def _cross_validated_predictions(
+    x: Floats, y: Floats, group: NDArray[np.intp], folds: int, rng: np.random.Generator
+) -> Floats:
     fold = rng.permutation(np.arange(group.max() + 1) % folds)[group]
     unseen = np.empty_like(x)
     for i in range(folds):
-        unseen[fold == i] = _read_off(*_fit(x[fold != i], y[fold != i]), x[fold == i])
+        unseen[fold == i] = _interpolate(*_fit_isotonic(x[fold != i], y[fold != i]), x[fold == i])
     return unseen
 
 
-def _fit(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def _fit_isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Knots and values; scores that are equal share one knot, at the mean of their ratings."""
     knots, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=y) / counts
@@ -113,6 +115,6 @@ def _fit(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return knots, values
 
 
-def _read_off(knots: Floats, values: Floats, scores: Floats) -> Floats:
+def _interpolate(knots: Floats, values: Floats, scores: Floats) -> Floats:
     curve: Floats = np.interp(scores, knots, values)
     return curve

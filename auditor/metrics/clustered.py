@@ -14,20 +14,20 @@ from scipy.special import expit, logit, stdtrit
 from scipy.stats import rankdata
 
 from auditor.metrics._complete_cases import Z_95, Floats
-from auditor.metrics.proportion import wilson
+from auditor.metrics.proportion import wilson_interval
 
 MIN_CLUSTERS = 5
 """Items below which leaving one out shows too little of how they differ."""
-MAX_GROUPS = 200
+MAX_JACKKNIFE_GROUPS = 200
 """Items are left out one by one up to so many, of more in so many groups."""
-ONE_ITEM = "one item alone shows nothing of how items differ: no interval"
+SINGLE_ITEM_REASON = "one item alone shows nothing of how items differ: no interval"
 
 Bools = NDArray[np.bool_]
-Value = Callable[[Bools], float]
+MaskStatistic = Callable[[Bools], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Clustered:
+class ClusteredEstimate:
     """A figure over `n` answers to `clusters` items with its 95% interval; `reason` says why something is None."""
 
     value: float | None
@@ -38,7 +38,7 @@ class Clustered:
     reason: str | None = None
 
 
-def clustered_share(hits: ArrayLike, counts: ArrayLike, nothing: str = "nothing to count") -> Clustered:
+def clustered_share(hits: ArrayLike, counts: ArrayLike, empty_reason: str = "nothing to count") -> ClusteredEstimate:
     """The share of hits in all answers, with an interval over items.
 
     Wilson's interval at the effective number of answers, p (1 - p) / v, where v is the variance of the ratio over items
@@ -57,21 +57,21 @@ def clustered_share(hits: ArrayLike, counts: ArrayLike, nothing: str = "nothing 
     Raises:
         ValueError: shapes differ, or not 0 <= hits <= counts.
     """
-    h, n = _pair(hits, counts)
+    h, n = _check_counts(hits, counts)
     total, items = float(n.sum()), len(n)
     if not items:
-        return Clustered(None, 0, 0, None, None, nothing)
+        return ClusteredEstimate(None, 0, 0, None, None, empty_reason)
     p = float(h.sum()) / total
     if items == 1:
-        return Clustered(p, int(total), 1, None, None, ONE_ITEM)
-    effective = _effective(p, h, n)
-    low, high = wilson(p, effective)
-    return Clustered(p, int(total), items, low, high)
+        return ClusteredEstimate(p, int(total), 1, None, None, SINGLE_ITEM_REASON)
+    effective = _effective_sample_size(p, h, n)
+    low, high = wilson_interval(p, effective)
+    return ClusteredEstimate(p, int(total), items, low, high)
 
 
 def clustered_difference(
     hits: ArrayLike, counts: ArrayLike, other_hits: ArrayLike, other_counts: ArrayLike
-) -> Clustered:
+) -> ClusteredEstimate:
     """One share less another over the same items, with Student's interval of the linearised difference.
 
     Args:
@@ -89,25 +89,25 @@ def clustered_difference(
         [np.asarray(v, dtype=np.float64) for v in pair] for pair in ((hits, counts), (other_hits, other_counts))
     )
     for side in (one, other):
-        _pair(*side)
+        _check_counts(*side)
     if one[0].shape != other[0].shape:
         raise ValueError("both shares must be over the same items")
     items = int(((one[1] > 0) | (other[1] > 0)).sum())
     n = int(one[1].sum() + other[1].sum())
     if not one[1].sum() or not other[1].sum():
-        return Clustered(None, n, items, None, None, "one side has no answer")
+        return ClusteredEstimate(None, n, items, None, None, "one side has no answer")
     parts = [((h - h.sum() / c.sum() * c) / c.sum(), h.sum() / c.sum()) for h, c in (one, other)]
     value = float(parts[0][1] - parts[1][1])
     if items < MIN_CLUSTERS:
-        return Clustered(value, n, items, None, None, f"an interval needs {MIN_CLUSTERS} items")
+        return ClusteredEstimate(value, n, items, None, None, f"an interval needs {MIN_CLUSTERS} items")
     spread = float(np.sqrt(items / (items - 1) * ((parts[0][0] - parts[1][0]) ** 2).sum()))
     if spread < 1e-12:
-        return Clustered(value, n, items, None, None, "no item differs from another: no interval")
+        return ClusteredEstimate(value, n, items, None, None, "no item differs from another: no interval")
     half = float(stdtrit(items - 1, 0.975)) * spread
-    return Clustered(value, n, items, max(-1.0, value - half), min(1.0, value + half))
+    return ClusteredEstimate(value, n, items, max(-1.0, value - half), min(1.0, value + half))
 
 
-def area_under_curve(support: ArrayLike, right: ArrayLike, items: ArrayLike) -> Clustered:
+def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> ClusteredEstimate:
     """How likely a right answer has more support than a wrong one, ties counting half: 0.5 is no better than chance.
 
     The area under the ROC curve (Mann & Whitney, Annals of Mathematical Statistics 18, 1947), with the jackknife over
@@ -124,13 +124,15 @@ def area_under_curve(support: ArrayLike, right: ArrayLike, items: ArrayLike) -> 
     Raises:
         ValueError: shapes differ.
     """
-    s, r, label = _answers(support, right, items)
+    s, r, label = _check_answers(support, is_correct, items)
     if r.all() or not r.any():
-        return _nothing(label, "all answers are wrong" if not r.any() and len(r) else "all answers are right")
-    return _jackknife(lambda keep: _area(s[keep], r[keep]), label, logit, expit)
+        return _undefined_estimate(
+            label, "all answers are wrong" if not r.any() and len(r) else "all answers are right"
+        )
+    return _jackknife(lambda keep: _auc(s[keep], r[keep]), label, logit, expit)
 
 
-def area_within_items(support: ArrayLike, right: ArrayLike, items: ArrayLike) -> Clustered:
+def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> ClusteredEstimate:
     """The same over pairs of a right and a wrong answer to one item alone, so that no item is easier than another.
 
     Args, Raises: as `area_under_curve`.
@@ -138,7 +140,7 @@ def area_within_items(support: ArrayLike, right: ArrayLike, items: ArrayLike) ->
     Returns:
         In [0, 1]; None where no item has both right and wrong answers. `clusters` counts those that have.
     """
-    s, r, label = _answers(support, right, items)
+    s, r, label = _check_answers(support, is_correct, items)
     names, place = np.unique(label, return_inverse=True)
     pairs, won = np.zeros(len(names)), np.zeros(len(names))
     for i in range(len(names)):
@@ -148,13 +150,13 @@ def area_within_items(support: ArrayLike, right: ArrayLike, items: ArrayLike) ->
         won[i] = float((np.sign(up[:, None] - down[None, :]) + 1).sum() / 2) if pairs[i] else 0.0
     mixed = pairs > 0
     if not mixed.any():
-        return _nothing(label, "no item has both right and wrong answers")
+        return _undefined_estimate(label, "no item has both right and wrong answers")
     w, p = won[mixed], pairs[mixed]
     found = _jackknife(lambda keep: float(w[keep].sum() / p[keep].sum()), np.arange(len(w)), logit, expit)
-    return Clustered(found.value, int(p.sum()), len(w), found.ci_low, found.ci_high, found.reason)
+    return ClusteredEstimate(found.value, int(p.sum()), len(w), found.ci_low, found.ci_high, found.reason)
 
 
-def rank_correlation(x: ArrayLike, y: ArrayLike, items: ArrayLike) -> Clustered:
+def clustered_rank_correlation(x: ArrayLike, y: ArrayLike, items: ArrayLike) -> ClusteredEstimate:
     """Spearman's rank correlation of two figures of each answer, with the jackknife over items on Fisher's scale.
 
     Args:
@@ -171,21 +173,21 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, items: ArrayLike) -> Clustered:
     if not a.shape == b.shape == label.shape or a.ndim != 1:
         raise ValueError("x, y and items must be one-dimensional and of one length")
     if np.isnan(_spearman(a, b)):
-        return _nothing(label, "fewer than 3 answers, or one side is the same for all")
+        return _undefined_estimate(label, "fewer than 3 answers, or one side is the same for all")
     return _jackknife(lambda keep: _spearman(a[keep], b[keep]), label, np.arctanh, np.tanh)
 
 
 # --- inside -----------------------------------------------------------------------------------------------------
 
 
-def _pair(hits: ArrayLike, counts: ArrayLike) -> tuple[Floats, Floats]:
+def _check_counts(hits: ArrayLike, counts: ArrayLike) -> tuple[Floats, Floats]:
     h, n = (np.asarray(v, dtype=np.float64) for v in (hits, counts))
     if h.shape != n.shape or h.ndim != 1 or (h < 0).any() or (h > n).any():
         raise ValueError("hits and counts must have one shape (items,), with 0 <= hits <= counts")
     return h[n > 0], n[n > 0]
 
 
-def _effective(p: float, hits: Floats, counts: Floats) -> float:
+def _effective_sample_size(p: float, hits: Floats, counts: Floats) -> float:
     """Independent answers that tell as much as these."""
     total, items = float(counts.sum()), len(counts)
     if p in (0.0, 1.0):
@@ -195,22 +197,26 @@ def _effective(p: float, hits: Floats, counts: Floats) -> float:
     return total * few if variance == 0 else few * min(total, p * (1 - p) / variance)
 
 
-def _answers(support: ArrayLike, right: ArrayLike, items: ArrayLike) -> tuple[Floats, Bools, NDArray[np.generic]]:
-    s, r, label = np.asarray(support, dtype=np.float64), np.asarray(right, dtype=np.bool_), np.asarray(items)
+def _check_answers(
+    support: ArrayLike, is_correct: ArrayLike, items: ArrayLike
+) -> tuple[Floats, Bools, NDArray[np.generic]]:
+    s, r, label = np.asarray(support, dtype=np.float64), np.asarray(is_correct, dtype=np.bool_), np.asarray(items)
     if not s.shape == r.shape == label.shape or s.ndim != 1:
         raise ValueError("support, right and items must be one-dimensional and of one length")
     return s, r, label
 
 
-def _nothing(label: NDArray[np.generic], reason: str) -> Clustered:
-    return Clustered(None, len(label), len(np.unique(label)), None, None, reason if len(label) else "no answer")
+def _undefined_estimate(item_labels: NDArray[np.generic], reason: str) -> ClusteredEstimate:
+    return ClusteredEstimate(
+        None, len(item_labels), len(np.unique(item_labels)), None, None, reason if len(item_labels) else "no answer"
+    )
 
 
-def _area(support: Floats, right: Bools) -> float:
-    up, down = int(right.sum()), int((~right).sum())
+def _auc(support: Floats, is_correct: Bools) -> float:
+    up, down = int(is_correct.sum()), int((~is_correct).sum())
     if not up or not down:
         return float("nan")
-    return float((rankdata(support)[right].sum() - up * (up + 1) / 2) / (up * down))
+    return float((rankdata(support)[is_correct].sum() - up * (up + 1) / 2) / (up * down))
 
 
 def _spearman(x: NDArray[np.generic], y: NDArray[np.generic]) -> float:
@@ -220,21 +226,26 @@ def _spearman(x: NDArray[np.generic], y: NDArray[np.generic]) -> float:
 
 
 def _jackknife(
-    value: Value, label: NDArray[np.generic], there: Callable[[Floats], Floats], back: Callable[[Floats], Floats]
-) -> Clustered:
+    statistic: MaskStatistic,
+    item_labels: NDArray[np.generic],
+    transform: Callable[[Floats], Floats],
+    inverse: Callable[[Floats], Floats],
+) -> ClusteredEstimate:
     """Leaves out one item, or one group of items, at a time (Efron & Stein, Annals of Statistics 9, 1981)."""
-    names, place = np.unique(label, return_inverse=True)
-    n, items = len(label), len(names)
-    estimate = value(np.ones(n, dtype=np.bool_))
+    names, place = np.unique(item_labels, return_inverse=True)
+    n, items = len(item_labels), len(names)
+    estimate = statistic(np.ones(n, dtype=np.bool_))
     if items < MIN_CLUSTERS:
-        return Clustered(estimate, n, items, None, None, f"an interval needs {MIN_CLUSTERS} items")
-    groups = min(items, MAX_GROUPS)
-    left_out = np.array([value(place % groups != g) for g in range(groups)])
+        return ClusteredEstimate(estimate, n, items, None, None, f"an interval needs {MIN_CLUSTERS} items")
+    groups = min(items, MAX_JACKKNIFE_GROUPS)
+    left_out = np.array([statistic(place % groups != g) for g in range(groups)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled, centre = there(left_out), there(np.array([estimate]))[0]
+        scaled, centre = transform(left_out), transform(np.array([estimate]))[0]
     if not np.isfinite(scaled).all() or not np.isfinite(centre):
-        return Clustered(estimate, n, items, None, None, "without some item the figure is at its end, or not defined")
+        return ClusteredEstimate(
+            estimate, n, items, None, None, "without some item the figure is at its end, or not defined"
+        )
     spread = float(np.sqrt((groups - 1) / groups * ((scaled - scaled.mean()) ** 2).sum()))
     half = float(stdtrit(groups - 1, 0.975)) * spread
-    low, high = back(np.array([centre - half, centre + half]))
-    return Clustered(estimate, n, items, float(low), float(high))
+    low, high = inverse(np.array([centre - half, centre + half]))
+    return ClusteredEstimate(estimate, n, items, float(low), float(high))

@@ -8,25 +8,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, stdtrit
 
-from auditor.metrics.error import Estimate
+from auditor.metrics.error import IntervalEstimate
 
-Kind = Literal["binary", "outlier", "gradient"]
+ConflictKindName = Literal["binary", "outlier", "gradient"]
 
-ROUNDING = 1e-12
+ZERO_TOLERANCE = 1e-12
 """By so little a mean of a few decimal fractions may miss what it is."""
-DIGITS, LEAST_THRESHOLD = 9, 1e-9
+DIFFERENCE_DIGITS, MIN_THRESHOLD = 9, 1e-9
 MAX_THRESHOLD = 2.0
 
 
-class Pair(NamedTuple):
+class ConflictingPair(NamedTuple):
     """Two models, by position, that conflict, and how."""
 
     left: int
     right: int
-    kind: Kind
+    kind: ConflictKindName
 
 
-def find_conflicts(scores: ArrayLike, threshold: float) -> list[Pair]:
+def find_conflicts(scores: ArrayLike, threshold: float) -> list[ConflictingPair]:
     """Pairs of models whose scores on a cell differ by at least the threshold.
 
     A pair is `binary` when its scores lie on opposite sides of zero; else `outlier` when one of the two conflicts with
@@ -46,40 +46,40 @@ def find_conflicts(scores: ArrayLike, threshold: float) -> list[Pair]:
         raise ValueError(f"threshold must be in (0, 2], but got {threshold!r}")
     values = np.asarray(scores, dtype=float)
     # Scores come from means of decimal fractions: 0.38 apart must not fail to be by a rounding error.
-    differs = np.abs(values[:, None] - values[None, :]) >= threshold - ROUNDING
-    alone = _alone(differs, ~np.isnan(values))
+    differs = np.abs(values[:, None] - values[None, :]) >= threshold - ZERO_TOLERANCE
+    alone = _outlier_mask(differs, ~np.isnan(values))
     return [
-        Pair(int(i), int(j), _kind(values[i], values[j], bool(alone[i] or alone[j])))
+        ConflictingPair(int(i), int(j), _classify_conflict(values[i], values[j], bool(alone[i] or alone[j])))
         for i, j in zip(*np.nonzero(np.triu(differs, 1)), strict=True)
     ]
 
 
-def opposite(left: ArrayLike, right: ArrayLike) -> NDArray[np.bool_]:
+def have_opposite_signs(left: ArrayLike, right: ArrayLike) -> NDArray[np.bool_]:
     """Whether two scores lie on opposite sides of zero, of the same shape; zero is on neither, and nan is not.
 
     What is nearer to zero than rounding is zero: the mean of 0.1, 0.2 and -0.3 is 2e-17.
     """
-    sides = [np.where(np.abs(x) < ROUNDING, 0.0, np.sign(x)) for x in (np.asarray(left), np.asarray(right))]
+    sides = [np.where(np.abs(x) < ZERO_TOLERANCE, 0.0, np.sign(x)) for x in (np.asarray(left), np.asarray(right))]
     found: NDArray[np.bool_] = sides[0] * sides[1] < 0
     return found
 
 
-def _kind(left: float, right: float, one_stands_alone: bool) -> Kind:
-    if opposite(left, right):
+def _classify_conflict(left: float, right: float, has_outlier: bool) -> ConflictKindName:
+    if have_opposite_signs(left, right):
         return "binary"
-    return "outlier" if one_stands_alone else "gradient"
+    return "outlier" if has_outlier else "gradient"
 
 
-def _alone(differs: NDArray[np.bool_], present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _outlier_mask(conflicts: NDArray[np.bool_], present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which models conflict with every other one, while the rest, of two or more, agree among themselves."""
     n = int(present.sum())
-    degree = differs.sum(axis=1)
-    edges = int(np.triu(differs, 1).sum())
+    degree = conflicts.sum(axis=1)
+    edges = int(np.triu(conflicts, 1).sum())
     alone: NDArray[np.bool_] = present & (degree == n - 1)
     return alone if n >= 3 and edges == n - 1 else np.zeros_like(present)
 
 
-def third_quartile(differences: ArrayLike) -> Estimate:
+def third_quartile(differences: ArrayLike) -> IntervalEstimate:
     """What three in four of an audit's differences do not exceed: a threshold that the audit sets itself.
 
     The value interpolates between neighbours (Hyndman and Fan, American Statistician 50, 1996, type 7). The 95%
@@ -98,29 +98,29 @@ def third_quartile(differences: ArrayLike) -> Estimate:
     sizes = np.abs(np.asarray(differences, dtype=np.float64)).ravel()
     if np.isinf(sizes).any():
         raise ValueError("differences must be finite, or nan where a score is missing, but one is infinite")
-    known = np.sort(np.round(sizes[~np.isnan(sizes)], DIGITS))
+    known = np.sort(np.round(sizes[~np.isnan(sizes)], DIFFERENCE_DIGITS))
     n, dropped = len(known), int(np.isnan(sizes).sum())
     if n == 0:
-        return Estimate(None, 0, dropped, None, None, "no differences")
+        return IntervalEstimate(None, 0, dropped, None, None, "no differences")
     value = float(np.quantile(known, 0.75))
     below = bdtr(np.arange(n), n, 0.75)  # below[k]: the chance that at most k of them lie under the true quartile
     low, high = int(np.searchsorted(below, 0.025, side="right")) - 1, int(np.searchsorted(below, 0.975))
     if low < 0 or high >= n:
-        return Estimate(value, n, dropped, None, None, "too few differences for an interval")
-    return Estimate(value, n, dropped, float(known[low]), float(known[high]))
+        return IntervalEstimate(value, n, dropped, None, None, "too few differences for an interval")
+    return IntervalEstimate(value, n, dropped, float(known[low]), float(known[high]))
 
 
-def auto_threshold(third: float | None) -> float:
+def auto_threshold(quartile: float | None) -> float:
     """The threshold that an audit sets itself, by the third quartile of its differences; in (0, 2].
 
     Where there is no difference, or three in four are none, every pair would be a conflict: then it is 2, which only
     opposite extremes reach.
     """
-    return MAX_THRESHOLD if third is None or third < LEAST_THRESHOLD else third
+    return MAX_THRESHOLD if quartile is None or quartile < MIN_THRESHOLD else quartile
 
 
-def within_noise(
-    difference: float, variances: tuple[float | None, float | None], sizes: tuple[int, int]
+def is_within_noise(
+    difference: float, variances: tuple[float | None, float | None], sample_sizes: tuple[int, int]
 ) -> bool | None:
     """Whether two means differ by no more than their own samples' noise would have them, at the 5% level.
 
@@ -134,7 +134,7 @@ def within_noise(
     Returns:
         None where a variance is not known, or both are 0 and so is their estimate of the noise.
     """
-    (first, second), (n, m) = variances, sizes
+    (first, second), (n, m) = variances, sample_sizes
     if first is None or second is None or min(n, m) < 2:
         return None
     u, v = first / n, second / m

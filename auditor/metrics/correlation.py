@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from auditor.metrics._complete_cases import Z_95, Floats, complete, is_constant
+from auditor.metrics._complete_cases import Z_95, Floats, complete_cases, is_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> Correlation:
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (a, b), keep = complete(x, y)
+    (a, b), keep = complete_cases(x, y)
     return _correlation(a, b, int((~keep).sum()), ranks=False)
 
 
@@ -63,7 +63,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> Correlation:
     As `pearson`, but with the variance (1 + r²/2) / (n - 3) of Bonett and Wright (Psychometrika 65, 2000, 23-28) for
     Fisher's z: the plain one is too narrow for ranks.
     """
-    (a, b), keep = complete(x, y)
+    (a, b), keep = complete_cases(x, y)
     return _correlation(_ranks(a), _ranks(b), int((~keep).sum()), ranks=True)
 
 
@@ -82,7 +82,7 @@ def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second:
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    columns, keep = complete(truth, first, second)
+    columns, keep = complete_cases(truth, first, second)
     n, dropped = int(keep.sum()), int((~keep).sum())
     if n < 4:
         return CorrelationDifference(None, None, None, None, None, n, dropped, f"fewer than 4 rows ({n})")
@@ -95,25 +95,25 @@ def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second:
         return CorrelationDifference(j - k, None, None, None, None, n, dropped, reason)
     t = _williams_t(j, k, h, n)
     low, high = _zou_interval(j, k, h, n)
-    return CorrelationDifference(j - k, t, _two_sided(t, n - 3), low, high, n, dropped)
+    return CorrelationDifference(j - k, t, _two_sided_p_value(t, n - 3), low, high, n, dropped)
 
 
 def _correlation(x: Floats, y: Floats, dropped: int, *, ranks: bool) -> Correlation:
     n = len(x)
-    reason = _undefined(x, y)
+    reason = _undefined_reason(x, y)
     if reason is not None:
         return Correlation(None, None, None, None, n, dropped, reason)
-    r = _r(x, y)
+    r = _product_moment(x, y)
     if 1 - abs(r) < 1e-14:
         return Correlation(r, 0.0, None, None, n, dropped, "|r| = 1: no interval")
-    p = _two_sided(r * float(np.sqrt((n - 2) / ((1 - r) * (1 + r)))), n - 2)
+    p = _two_sided_p_value(r * float(np.sqrt((n - 2) / ((1 - r) * (1 + r)))), n - 2)
     if n == 3:
         return Correlation(r, p, None, None, n, dropped, "an interval needs 4 pairs")
-    low, high = _fisher(r, n, 1 + r * r / 2 if ranks else 1.0)
+    low, high = _fisher_interval(r, n, 1 + r * r / 2 if ranks else 1.0)
     return Correlation(r, p, low, high, n, dropped)
 
 
-def _undefined(x: Floats, y: Floats) -> str | None:
+def _undefined_reason(x: Floats, y: Floats) -> str | None:
     if len(x) < 3:
         return f"fewer than 3 pairs ({len(x)})"
     flat = [name for name, side in (("x", x), ("y", y)) if is_constant(side)]
@@ -126,23 +126,23 @@ def _ranks(values: Floats) -> Floats:
     return middle
 
 
-def _r(x: Floats, y: Floats) -> float:
+def _product_moment(x: Floats, y: Floats) -> float:
     # Lengths first, product later: the squares of small deviations would underflow.
-    u, v = (_unit(side - side.mean()) for side in (x, y))
+    u, v = (_normalize(side - side.mean()) for side in (x, y))
     return float(np.clip(u @ v, -1, 1))
 
 
-def _unit(v: Floats) -> Floats:
+def _normalize(v: Floats) -> Floats:
     scaled: Floats = v / np.abs(v).max()
     unit: Floats = scaled / np.linalg.norm(scaled)
     return unit
 
 
-def _two_sided(t: float, df: int) -> float:
+def _two_sided_p_value(t: float, df: int) -> float:
     return float(2 * stdtr(df, -abs(t)))
 
 
-def _fisher(r: float, n: int, variance: float = 1.0) -> tuple[float, float]:
+def _fisher_interval(r: float, n: int, variance: float = 1.0) -> tuple[float, float]:
     half = Z_95 * float(np.sqrt(variance / (n - 3)))
     z = np.arctanh(r)
     return float(np.tanh(z - half)), float(np.tanh(z + half))
@@ -156,10 +156,10 @@ def _williams_t(j: float, k: float, h: float, n: int) -> float:
 
 def _zou_interval(j: float, k: float, h: float, n: int) -> tuple[float, float]:
     shared = ((h - j * k / 2) * (1 - j * j - k * k - h * h) + h**3) / ((1 - j * j) * (1 - k * k))
-    (low_j, high_j), (low_k, high_k) = _fisher(j, n), _fisher(k, n)
-    down, up = _joined(j - low_j, high_k - k, shared), _joined(high_j - j, k - low_k, shared)
+    (low_j, high_j), (low_k, high_k) = _fisher_interval(j, n), _fisher_interval(k, n)
+    down, up = _zou_half_width(j - low_j, high_k - k, shared), _zou_half_width(high_j - j, k - low_k, shared)
     return j - k - down, j - k + up
 
 
-def _joined(a: float, b: float, correlation: float) -> float:
+def _zou_half_width(a: float, b: float, correlation: float) -> float:
     return float(np.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b)))

@@ -51,12 +51,12 @@ def shortest_cycles(graph: Bools, limit: int | None = None) -> list[tuple[int, .
     Raises:
         ValueError: the graph is not as said.
     """
-    _check(graph)
+    _check_graph(graph)
     found = {cycle for start in range(len(graph)) if (cycle := _cycle_through(graph, start))}
     return sorted(found, key=lambda cycle: (len(cycle), cycle))[:limit]
 
 
-def _check(graph: Bools) -> None:
+def _check_graph(graph: Bools) -> None:
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or graph.dtype != bool:
         raise ValueError(f"a graph must be boolean of the shape (N, N), but got {graph.dtype} of {graph.shape}")
     if (graph & graph.T).any():
@@ -99,7 +99,7 @@ def minimum_feedback_arcs(graph: Bools, exact_up_to: int = 20, time_limit: float
     Raises:
         ValueError: the graph is not as said.
     """
-    _check(graph)
+    _check_graph(graph)
     if not graph.any():
         return FeedbackArcs((), 0)
     labels = connected_components(graph, directed=True, connection="strong")[1]
@@ -108,21 +108,21 @@ def minimum_feedback_arcs(graph: Bools, exact_up_to: int = 20, time_limit: float
     for label in np.flatnonzero(np.bincount(labels) > 2):
         members = np.flatnonzero(labels == label)
         knot = graph[np.ix_(members, members)]
-        order, lower = _local_order(knot), max(1, _disjoint_triangles(knot))
-        if len(members) <= exact_up_to and len(_backward(knot, order)) > lower:
+        order, lower = _local_search_order(knot), max(1, _count_disjoint_triangles(knot))
+        if len(members) <= exact_up_to and len(_backward_arcs(knot, order)) > lower:
             order, lower = _exact_order(knot, order, lower, time_limit)
         bound += lower
-        arcs += [Arc(int(members[i]), int(members[j])) for i, j in _backward(knot, order)]
+        arcs += [Arc(int(members[i]), int(members[j])) for i, j in _backward_arcs(knot, order)]
     return FeedbackArcs(tuple(sorted(arcs)), bound)
 
 
-def _backward(graph: Bools, order: NDArray[np.intp]) -> NDArray[np.intp]:
+def _backward_arcs(graph: Bools, order: NDArray[np.intp]) -> NDArray[np.intp]:
     """Arcs (m, 2) that lead from a later item of an order to an earlier one."""
     place = np.argsort(order)
     return np.argwhere(graph & (place[:, None] > place[None, :]))
 
 
-def _local_order(graph: Bools) -> NDArray[np.intp]:
+def _local_search_order(graph: Bools) -> NDArray[np.intp]:
     """An order by wins less losses, then improved by moving one item at a time to its best place."""
     margin = graph.astype(np.int64) - graph.T
     order = np.argsort(-margin.sum(axis=1), kind="stable")
@@ -139,7 +139,7 @@ def _local_order(graph: Bools) -> NDArray[np.intp]:
     return order
 
 
-def _disjoint_triangles(graph: Bools) -> int:
+def _count_disjoint_triangles(graph: Bools) -> int:
     """How many 3-cycles a greedy search finds of which no two share an arc: each needs a reversal of its own."""
     left, count = graph.copy(), 0
     for i, j in np.argwhere(graph):
@@ -152,7 +152,9 @@ def _disjoint_triangles(graph: Bools) -> int:
     return count
 
 
-def _exact_order(graph: Bools, order: NDArray[np.intp], lower: int, time_limit: float) -> tuple[NDArray[np.intp], int]:
+def _exact_order(
+    graph: Bools, order: NDArray[np.intp], lower_bound: int, time_limit: float
+) -> tuple[NDArray[np.intp], int]:
     """The order with the fewest backward arcs, and how few are proved possible; the one given if none is found."""
     n = len(graph)
     column = {pair: c for c, pair in enumerate(combinations(range(n), 2))}
@@ -171,11 +173,11 @@ def _exact_order(graph: Bools, order: NDArray[np.intp], lower: int, time_limit: 
         options={"time_limit": time_limit},
     )
     if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound):
-        lower = max(lower, int(np.ceil(found.mip_dual_bound + saved - 1e-6)))
+        lower_bound = max(lower_bound, int(np.ceil(found.mip_dual_bound + saved - 1e-6)))
     if found.x is None:
-        return order, lower
+        return order, lower_bound
     first = np.zeros((n, n))
     first[tuple(np.array(list(column)).T)] = np.round(found.x)
     wins = first.sum(axis=1) + (np.triu(1 - first, 1)).sum(axis=0)
     solved = np.argsort(-wins, kind="stable")
-    return (solved if len(_backward(graph, solved)) < len(_backward(graph, order)) else order), lower
+    return (solved if len(_backward_arcs(graph, solved)) < len(_backward_arcs(graph, order)) else order), lower_bound

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from auditor.metrics._complete_cases import Floats, complete, is_constant
+from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class IntervalEstimate:
     """A mean over `n` complete pairs with a 95% interval; `reason` says why something is None."""
 
     value: float | None
@@ -23,7 +23,7 @@ class Estimate:
     reason: str | None = None
 
 
-def mae(x: ArrayLike, y: ArrayLike) -> Estimate:
+def mae(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
     """Mean absolute difference, in the units of the scores, with Student's interval for a mean, cut at 0.
 
     The interval takes the pairs for independent; where cells share countries and topics, see `crossed_interval`.
@@ -37,11 +37,11 @@ def mae(x: ArrayLike, y: ArrayLike) -> Estimate:
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (a, b), keep = complete(x, y)
-    return _mean(np.abs(a - b), int((~keep).sum()), floor=0.0)
+    (a, b), keep = complete_cases(x, y)
+    return _mean_estimate(np.abs(a - b), int((~keep).sum()), lower_bound=0.0)
 
 
-def rmse(x: ArrayLike, y: ArrayLike) -> Estimate:
+def rmse(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
     """Root of the mean squared difference, in the units of the scores.
 
     Its interval is Student's for the mean of the squares, cut at 0, with the root taken of both ends: the root is
@@ -49,30 +49,30 @@ def rmse(x: ArrayLike, y: ArrayLike) -> Estimate:
 
     Args, Returns, Raises: as `mae`.
     """
-    (a, b), keep = complete(x, y)
-    square = _mean((a - b) ** 2, int((~keep).sum()), floor=0.0)
+    (a, b), keep = complete_cases(x, y)
+    square = _mean_estimate((a - b) ** 2, int((~keep).sum()), lower_bound=0.0)
     roots = (None if v is None else float(np.sqrt(v)) for v in (square.value, square.ci_low, square.ci_high))
     value, low, high = roots
-    return Estimate(value, square.n, square.n_dropped, low, high, square.reason)
+    return IntervalEstimate(value, square.n, square.n_dropped, low, high, square.reason)
 
 
-def bias(x: ArrayLike, y: ArrayLike) -> Estimate:
+def bias(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
     """Mean of x - y, with Student's interval: above 0 where x is the more permissive.
 
     Args, Returns, Raises: as `mae`, but of either sign.
     """
-    (a, b), keep = complete(x, y)
-    return _mean(a - b, int((~keep).sum()), floor=-np.inf)
+    (a, b), keep = complete_cases(x, y)
+    return _mean_estimate(a - b, int((~keep).sum()), lower_bound=-np.inf)
 
 
-def _mean(values: Floats, dropped: int, floor: float) -> Estimate:
+def _mean_estimate(values: Floats, n_dropped: int, lower_bound: float) -> IntervalEstimate:
     n = len(values)
     if n == 0:
-        return Estimate(None, 0, dropped, None, None, "no pairs")
+        return IntervalEstimate(None, 0, n_dropped, None, None, "no pairs")
     value = float(values.mean())
     if n == 1:
-        return Estimate(value, n, dropped, None, None, "an interval needs 2 pairs")
+        return IntervalEstimate(value, n, n_dropped, None, None, "an interval needs 2 pairs")
     if is_constant(values):
-        return Estimate(value, n, dropped, None, None, "all differences are equal: no interval")
+        return IntervalEstimate(value, n, n_dropped, None, None, "all differences are equal: no interval")
     half = float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
-    return Estimate(value, n, dropped, max(floor, value - half), value + half)
+    return IntervalEstimate(value, n, n_dropped, max(lower_bound, value - half), value + half)

@@ -20,37 +20,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
-from auditor.metrics._complete_cases import Floats, complete
-from auditor.metrics._jackknife_replicates import crossed, scatter
-from auditor.metrics._two_way_table import Table, table_of
-from auditor.metrics.bootstrap import MAE, MIN_CLUSTERS, PEARSON, RMSE, Interval, Statistic
+from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._jackknife_replicates import jackknife_covariance, two_way_variance
+from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
+from auditor.metrics.bootstrap import MAE, MIN_CLUSTERS, PEARSON, RMSE, Statistic, TwoWayEstimate
 
-Value = Callable[[Sequence[Floats]], Floats]
+GridStatistic = Callable[[Sequence[Floats]], Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class NormalizingTransform:
     """On which a figure is nearly normal: there and back, and degrees of freedom given up."""
 
-    there: Callable[[Floats], Floats] = lambda v: v
-    back: Callable[[Floats], Floats] = lambda v: v
-    spare: int = 0
+    forward: Callable[[Floats], Floats] = lambda v: v
+    inverse: Callable[[Floats], Floats] = lambda v: v
+    df_penalty: int = 0
 
 
-def _from_root(v: Floats) -> Floats:
+def _inverse_root(v: Floats) -> Floats:
     below: Floats = np.where(v < 0, np.minimum(v, -1e-150) ** -2.0, np.inf)
     return below
 
 
-ROOT = Scale(lambda v: -(v**-0.5), _from_root, spare=1)
-DIFFERENCES = {PEARSON: Scale(back=lambda v: np.clip(v, -2.0, 2.0))}
+ROOT_TRANSFORM = NormalizingTransform(lambda v: -(v**-0.5), _inverse_root, df_penalty=1)
+DIFFERENCE_TRANSFORMS = {PEARSON: NormalizingTransform(inverse=lambda v: np.clip(v, -2.0, 2.0))}
 """Of two figures; two correlations are at most 2 apart."""
-SCALES = {PEARSON: Scale(np.arctanh, np.tanh), MAE: ROOT, RMSE: ROOT}
+STATISTIC_TRANSFORMS = {PEARSON: NormalizingTransform(np.arctanh, np.tanh), MAE: ROOT_TRANSFORM, RMSE: ROOT_TRANSFORM}
 
 
 def crossed_jackknife(
     statistic: Statistic, scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike
-) -> Interval:
+) -> TwoWayEstimate:
     """A figure of one model against people, with its 95% interval over other countries and other topics.
 
     Args:
@@ -64,10 +64,15 @@ def crossed_jackknife(
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (x, y), keep = complete(scores, truth)
-    table = table_of(countries, topics, keep)
-    grid = table.grid(statistic.moments(x, y))
-    return _interval(lambda sums: statistic.value(sums[0]), [grid], table, SCALES.get(statistic, Scale()))
+    (x, y), keep = complete_cases(scores, truth)
+    table = build_two_way_table(countries, topics, keep)
+    grid = table.to_grid(statistic.moments(x, y))
+    return _jackknife_interval(
+        lambda sums: statistic.value(sums[0]),
+        [grid],
+        table,
+        STATISTIC_TRANSFORMS.get(statistic, NormalizingTransform()),
+    )
 
 
 def gap_jackknife(
@@ -77,7 +82,7 @@ def gap_jackknife(
     countries: ArrayLike,
     topics: ArrayLike,
     group: ArrayLike,
-) -> Interval:
+) -> TwoWayEstimate:
     """The statistic over one group of countries less that over the other, as `crossed_jackknife`.
 
     Args:
@@ -86,17 +91,17 @@ def gap_jackknife(
     Raises:
         ValueError: as `crossed_jackknife`, or a country is in both groups.
     """
-    (x, y), keep = complete(scores, truth)
+    (x, y), keep = complete_cases(scores, truth)
     first = np.asarray(group, dtype=np.bool_)
     if first.shape != keep.shape:
         raise ValueError(f"group must have the shape {keep.shape}, but has {first.shape}")
-    table = table_of(countries, topics, keep, (first, ~first))
-    grid = table.grid(statistic.moments(x, y))
+    table = build_two_way_table(countries, topics, keep, (first, ~first))
+    grid = table.to_grid(statistic.moments(x, y))
     grids = [np.zeros_like(grid) for _ in table.strata]
     for part, members in zip(grids, table.strata, strict=True):
         part[members] = grid[members]
-    scale = DIFFERENCES.get(statistic, Scale())
-    return _interval(lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale)
+    scale = DIFFERENCE_TRANSFORMS.get(statistic, NormalizingTransform())
+    return _jackknife_interval(lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale)
 
 
 def paired_jackknife(
@@ -106,64 +111,74 @@ def paired_jackknife(
     truth: ArrayLike,
     countries: ArrayLike,
     topics: ArrayLike,
-) -> Interval:
+) -> TwoWayEstimate:
     """The statistic of one model less that of another, over the cells that both have, with a two-sided p-value.
 
     Args:
         first, second: shape (n,), the scores of either model. The rest as for `crossed_jackknife`.
     """
-    (a, b, y), keep = complete(first, second, truth)
-    table = table_of(countries, topics, keep)
-    grids = [table.grid(statistic.moments(x, y)) for x in (a, b)]
-    scale = DIFFERENCES.get(statistic, Scale())
-    return _interval(
+    (a, b, y), keep = complete_cases(first, second, truth)
+    table = build_two_way_table(countries, topics, keep)
+    grids = [table.to_grid(statistic.moments(x, y)) for x in (a, b)]
+    scale = DIFFERENCE_TRANSFORMS.get(statistic, NormalizingTransform())
+    return _jackknife_interval(
         lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale, is_difference=True
     )
 
 
-def _interval(
-    value: Value, grids: Sequence[Floats], table: Table, scale: Scale, *, is_difference: bool = False
-) -> Interval:
-    n, sizes = len(table.row), (table.n_countries, table.n_topics)
+def _jackknife_interval(
+    compute_statistic: GridStatistic,
+    grids: Sequence[Floats],
+    table: TwoWayTable,
+    transform: NormalizingTransform,
+    *,
+    is_difference: bool = False,
+) -> TwoWayEstimate:
+    n, sizes = len(table.row_index), (table.n_countries, table.n_topics)
     if n == 0:
-        return Interval(None, None, None, *sizes, n, 0, "no cell has all its values")
-    estimate = float(value([g.sum((0, 1))[None] for g in grids])[0])
+        return TwoWayEstimate(None, None, None, *sizes, n, 0, "no cell has all its values")
+    estimate = float(compute_statistic([g.sum((0, 1))[None] for g in grids])[0])
     if np.isnan(estimate):
-        return Interval(None, None, None, *sizes, n, 0, "too few cells, or no variation among them")
+        return TwoWayEstimate(None, None, None, *sizes, n, 0, "too few cells, or no variation among them")
     least = min(*map(len, table.strata), table.n_topics)
     if least < MIN_CLUSTERS:
         reason = f"an interval needs {MIN_CLUSTERS} countries{' a group' * (len(table.strata) > 1)} and topics"
-        return Interval(estimate, None, None, *sizes, n, 0, reason)
+        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, reason)
     with np.errstate(divide="ignore", invalid="ignore"):
-        centre, variance = float(scale.there(np.array([estimate]))[0]), _variance(value, grids, table, scale)
+        centre, variance = (
+            float(transform.forward(np.array([estimate]))[0]),
+            _jackknife_variance(compute_statistic, grids, table, transform),
+        )
     if not np.isfinite(centre) or not np.isfinite(variance):
-        return Interval(estimate, None, None, *sizes, n, 0, "leaving a country or topic out leaves no value")
+        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "leaving a country or topic out leaves no value")
     if variance <= 1e-24 * max(1.0, centre**2):
-        return Interval(estimate, None, None, *sizes, n, 0, "it is the same whatever is left out: no interval")
-    freedom = min(table.n_countries - len(table.strata), table.n_topics - 1) - scale.spare
+        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "it is the same whatever is left out: no interval")
+    freedom = min(table.n_countries - len(table.strata), table.n_topics - 1) - transform.df_penalty
     half = float(stdtrit(freedom, 0.975)) * variance**0.5
-    low, high = scale.back(np.array([centre - half, centre + half]))
+    low, high = transform.inverse(np.array([centre - half, centre + half]))
     if not np.isfinite(high):
-        return Interval(estimate, None, None, *sizes, n, 0, "it varies too much for an interval")
+        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "it varies too much for an interval")
     p_value = float(2 * stdtr(freedom, -abs(centre) / variance**0.5)) if is_difference else None
-    return Interval(estimate, float(low), float(high), *sizes, n, sum(sizes), p_value=p_value)
+    return TwoWayEstimate(estimate, float(low), float(high), *sizes, n, sum(sizes), p_value=p_value)
 
 
-def _variance(value: Value, grids: Sequence[Floats], table: Table, scale: Scale) -> float:
+def _jackknife_variance(
+    compute_statistic: GridStatistic, grids: Sequence[Floats], table: TwoWayTable, transform: NormalizingTransform
+) -> float:
     totals = [g.sum((0, 1))[None] for g in grids]
 
     def without(parts: Sequence[Floats]) -> Floats:
-        return scale.there(value([total - part for total, part in zip(totals, parts, strict=True)]))
+        return transform.forward(compute_statistic([total - part for total, part in zip(totals, parts, strict=True)]))
 
     country = without([g.sum(1) for g in grids])
-    topic = _spread(without([g.sum(0) for g in grids]))
-    cell = without([g[table.row, table.column] for g in grids])
-    places = [np.isin(table.row, members) for members in table.strata]
-    by_country = sum(_spread(country[members]) for members in table.strata)
-    by_cell = sum(_spread(cell[place]) for place in places)
-    return float(crossed(*map(np.asarray, (by_country, topic, by_cell))))
+    topic = _replicate_variance(without([g.sum(0) for g in grids]))
+    cell = without([g[table.row_index, table.column_index] for g in grids])
+    places = [np.isin(table.row_index, members) for members in table.strata]
+    by_country = sum(_replicate_variance(country[members]) for members in table.strata)
+    by_cell = sum(_replicate_variance(cell[place]) for place in places)
+    return float(two_way_variance(*map(np.asarray, (by_country, topic, by_cell))))
 
 
-def _spread(values: Floats) -> float:
+def _replicate_variance(replicates: Floats) -> float:
     """The jackknife's variance, from the figures with one left out."""
-    return float(scatter(values[None])[0, 0])
+    return float(jackknife_covariance(replicates[None])[0, 0])

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from auditor.metrics._complete_cases import Z_95
 from auditor.metrics.preference import (
-    acyclic,
+    acyclic_mask,
     choose_subsets,
     commutativity,
     human_agreement,
     negation_invariance,
-    one_answer_a_pair,
+    pair_probabilities,
     self_agreement,
 )
 from auditor.metrics.proportion import proportion
@@ -37,10 +37,10 @@ Bools = NDArray[np.bool_]
 
 MIN_SETS = 5
 """With fewer sets too little is seen of how they differ."""
-_TIE = 1e-9
+_TIE_TOLERANCE = 1e-9
 
 
-class Answered(NamedTuple):
+class JudgeAnswers(NamedTuple):
     """One judge's answers on one set of N items (see `auditor.metrics.preference`).
 
     Attributes:
@@ -55,12 +55,12 @@ class Answered(NamedTuple):
     negated: Floats
     asked: Bools
     samples: Floats
-    people: Floats
-    of: str = ""
+    human_preferences: Floats
+    set_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class LogicShare:
     """A share over `n` cases in `sets` sets; `lost` cases were asked about but not answered.
 
     `over` says what the interval is over; `reason` why there is no value, or no interval.
@@ -77,7 +77,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class TransitivityFigure(Figure):
+class TransitivityShare(LogicShare):
     """As `Figure`; cases are subsets of `k` items of which every pair has an answer; `lost` counts pairs without one.
 
     `margin` is half the width of the 95% interval for having looked at drawn subsets only, 0 where all were looked at.
@@ -89,9 +89,9 @@ class TransitivityFigure(Figure):
     decided: int = 0
 
 
-def transitivity_over(
-    sets: Sequence[Answered], k: int, max_subsets: int = 1000, seed: int = 0, calibrated: bool = False
-) -> TransitivityFigure:
+def pooled_transitivity(
+    sets: Sequence[JudgeAnswers], k: int, max_subsets: int = 1000, seed: int = 0, calibrated: bool = False
+) -> TransitivityShare:
     """Share of the K-item subsets of all sets that have no cycle (s_tran(K) of Aligning with Logic).
 
     A subset with a pair that has no answer is left out: what is missing closes no cycle, so that the fewer a judge
@@ -105,63 +105,66 @@ def transitivity_over(
     if k < 3 or max_subsets < 1:
         raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
     parts = [
-        (_subsets(one, k, max_subsets, seed, calibrated), name) for one, name in zip(sets, _names(sets), strict=True)
+        (_check_subsets(one, k, max_subsets, seed, calibrated), name)
+        for one, name in zip(sets, _set_names(sets), strict=True)
     ]
     lost = sum(part.lost for part, _ in parts)
-    looked = [part for part, _ in parts if len(part.good)]
-    groups = _groups([name for part, name in parts if len(part.good)])
+    looked = [part for part, _ in parts if len(part.is_acyclic)]
+    groups = _group_by_name([name for part, name in parts if len(part.is_acyclic)])
     if not looked:
         reason = f"no set has {k} items with an answer to every pair, and a pair that is decided"
-        return TransitivityFigure(None, 0, None, None, lost, 0, "nothing", reason, k)
-    hits = np.array([part.good.sum() for part in looked], dtype=float)
-    totals = np.array([len(part.good) for part in looked], dtype=float)
+        return TransitivityShare(None, 0, None, None, lost, 0, "nothing", reason, k)
+    hits = np.array([part.is_acyclic.sum() for part in looked], dtype=float)
+    totals = np.array([len(part.is_acyclic) for part in looked], dtype=float)
     n, m = int(hits.sum()), int(totals.sum())
-    decided = sum(part.decided for part in looked)
+    decided = sum(part.n_decided for part in looked)
     share = proportion(n, m)
     sampled = any(not part.exhaustive for part in looked)
     margin = ((share.ci_high or 0.0) - (share.ci_low or 0.0)) / 2 if sampled else 0.0
     if len(groups) >= MIN_SETS:
-        low, high = ratio_interval(_summed(hits, groups), _summed(totals, groups), seed=seed)
+        low, high = ratio_interval(_sum_by_group(hits, groups), _sum_by_group(totals, groups), seed=seed)
         over = f"{len(groups)} sets"
-        return TransitivityFigure(share.value, m, low, high, lost, len(groups), over, None, k, margin, decided)
-    ends = _over_items(looked, groups, k, n / m, totals)
+        return TransitivityShare(share.value, m, low, high, lost, len(groups), over, None, k, margin, decided)
+    ends = _item_jackknife_interval(looked, groups, k, n / m, totals)
     why = None if ends else f"a set has {k} items only: no interval"
     ci_low, ci_high = ends or (None, None)
     over = "other items (jackknife)"
-    return TransitivityFigure(share.value, m, ci_low, ci_high, lost, len(groups), over, why, k, margin, decided)
+    return TransitivityShare(share.value, m, ci_low, ci_high, lost, len(groups), over, why, k, margin, decided)
 
 
-class _Subsets(NamedTuple):
+class _CheckedSubsets(NamedTuple):
     """Subsets (m, k) of one set of n items, which of them have no cycle, and how many pairs are decided."""
 
     subsets: NDArray[np.intp]
-    good: Bools
-    n: int
+    is_acyclic: Bools
+    n_items: int
     exhaustive: bool
     lost: int
-    decided: int
+    n_decided: int
 
 
-def _subsets(one: Answered, k: int, max_subsets: int, seed: int, calibrated: bool) -> _Subsets:
-    preferences = one.preferences if calibrated else _one_order(one.preferences, seed)
-    answers = one_answer_a_pair(preferences, calibrated)
-    n, graph = len(answers), answers > 0.5 + _TIE
-    asked = one.asked[0] | one.asked[0].T
+def _check_subsets(
+    answers_on_set: JudgeAnswers, k: int, max_subsets: int, seed: int, calibrated: bool
+) -> _CheckedSubsets:
+    preferences = answers_on_set.preferences if calibrated else _draw_one_order(answers_on_set.preferences, seed)
+    answers = pair_probabilities(preferences, calibrated)
+    n, graph = len(answers), answers > 0.5 + _TIE_TOLERANCE
+    asked = answers_on_set.asked[0] | answers_on_set.asked[0].T
     lost = int((asked & np.isnan(answers)).sum()) // 2
     if n < k or not graph.any():
-        return _Subsets(np.empty((0, k), dtype=np.intp), np.empty(0, dtype=bool), n, True, lost, 0)
+        return _CheckedSubsets(np.empty((0, k), dtype=np.intp), np.empty(0, dtype=bool), n, True, lost, 0)
     subsets, exhaustive = choose_subsets(n, k, max_subsets, seed)
-    subsets = subsets[_complete(~np.isnan(answers), subsets)]
-    return _Subsets(subsets, acyclic(graph, subsets), n, exhaustive, lost, int(graph.sum()))
+    subsets = subsets[_fully_answered(~np.isnan(answers), subsets)]
+    return _CheckedSubsets(subsets, acyclic_mask(graph, subsets), n, exhaustive, lost, int(graph.sum()))
 
 
-def _complete(answered: Bools, subsets: NDArray[np.intp]) -> Bools:
+def _fully_answered(answered: Bools, subsets: NDArray[np.intp]) -> Bools:
     """Which subsets (m, k) have an answer to each pair, by the matrix of pairs answered, shape (n, n)."""
     i, j = np.triu_indices(subsets.shape[1], 1)
     return np.asarray(answered[subsets[:, i], subsets[:, j]].all(axis=1))
 
 
-def _one_order(preferences: Floats, seed: int) -> Floats:
+def _draw_one_order(preferences: Floats, seed: int) -> Floats:
     """Of each pair answered in both orders one order, drawn.
 
     If it always were the order of the items, a judge that names whatever is shown first would seem of one mind.
@@ -172,34 +175,34 @@ def _one_order(preferences: Floats, seed: int) -> Floats:
     return np.where(dropped & ~np.isnan(values.T), np.nan, values)
 
 
-def _over_items(
-    looked: Sequence[_Subsets], groups: Sequence[Sequence[int]], k: int, value: float, totals: Floats
+def _item_jackknife_interval(
+    checked_sets: Sequence[_CheckedSubsets], groups: Sequence[Sequence[int]], k: int, estimate: float, totals: Floats
 ) -> tuple[float, float] | None:
     """The interval over other items; None where no item can be left out.
 
     Wordings of one set have the same items, so their spreads add up as if they went up and down together.
     """
-    if value in (0.0, 1.0):
-        units = sum(max(looked[i].n for i in group) // k for group in groups)
-        share = proportion(round(value * units), units)
+    if estimate in (0.0, 1.0):
+        units = sum(max(checked_sets[i].n_items for i in group) // k for group in groups)
+        share = proportion(round(estimate * units), units)
         return (share.ci_low or 0.0, 1.0 if share.ci_high is None else share.ci_high)
-    if any(part.n <= k for part in looked):
+    if any(part.n_items <= k for part in checked_sets):
         return None
     weights = totals / totals.sum()
-    spread = [float(w) * _jackknife(part) ** 0.5 for w, part in zip(weights, looked, strict=True)]
+    spread = [float(w) * _jackknife_variance(part) ** 0.5 for w, part in zip(weights, checked_sets, strict=True)]
     variance = sum(sum(spread[i] for i in group) ** 2 for group in groups)
     half = Z_95 * variance**0.5
-    return max(0.0, value - half), min(1.0, value + half)
+    return max(0.0, estimate - half), min(1.0, estimate + half)
 
 
-def _jackknife(part: _Subsets) -> float:
+def _jackknife_variance(checked: _CheckedSubsets) -> float:
     """Variance of the share by leaving out one item, and with it its subsets, after the other."""
-    item = part.subsets.ravel()
-    with_item = np.bincount(item, minlength=part.n)
-    good = np.bincount(item, np.repeat(part.good, part.subsets.shape[1]), minlength=part.n)
-    rest = len(part.good) - with_item
+    item = checked.subsets.ravel()
+    with_item = np.bincount(item, minlength=checked.n_items)
+    good = np.bincount(item, np.repeat(checked.is_acyclic, checked.subsets.shape[1]), minlength=checked.n_items)
+    rest = len(checked.is_acyclic) - with_item
     kept = rest > 0
-    without = (part.good.sum() - good)[kept] / rest[kept]
+    without = (checked.is_acyclic.sum() - good)[kept] / rest[kept]
     n = len(without)
     return float((n - 1) / n * ((without - without.mean()) ** 2).sum()) if n else 0.0
 
@@ -207,33 +210,33 @@ def _jackknife(part: _Subsets) -> float:
 # --- shares -----------------------------------------------------------------------------------------------------
 
 
-def commutativity_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
+def pooled_commutativity(sets: Sequence[JudgeAnswers], seed: int = 0) -> LogicShare:
     """Share of unordered pairs whose decision stays when the order shown is swapped; of those shown in both orders."""
     parts = []
     for one in sets:
         asked = one.asked[0] & one.asked[0].T
-        parts.append(_part(commutativity(np.where(asked, one.preferences, np.nan)), int(np.triu(asked, 1).sum())))
-    return _pooled(parts, _names(sets), seed, "pairs")
+        parts.append(_set_counts(commutativity(np.where(asked, one.preferences, np.nan)), int(np.triu(asked, 1).sum())))
+    return _pool_sets(parts, _set_names(sets), seed, "pairs")
 
 
-def negation_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
+def pooled_negation_invariance(sets: Sequence[JudgeAnswers], seed: int = 0, calibrated: bool = False) -> LogicShare:
     """Share of questions for which the negated form is answered with the other item; calibrated, of unordered pairs."""
     parts = []
     for one in sets:
         both = one.asked[0] & one.asked[1]
         asked = int(np.triu(both | both.T, 1).sum()) if calibrated else int(both.sum())
-        parts.append(_part(negation_invariance(one.preferences, one.negated, calibrated), asked))
-    return _pooled(parts, _names(sets), seed, "questions")
+        parts.append(_set_counts(negation_invariance(one.preferences, one.negated, calibrated), asked))
+    return _pool_sets(parts, _set_names(sets), seed, "questions")
 
 
-def self_agreement_over(sets: Sequence[Answered], seed: int = 0) -> Figure:
+def pooled_self_agreement(sets: Sequence[JudgeAnswers], seed: int = 0) -> LogicShare:
     """Mean share of repeats that agree with the most frequent answer."""
     sets = [one for one in sets if one.samples.size]
-    parts = [_part(self_agreement(one.samples), len(one.samples)) for one in sets]
-    return _pooled(parts, _names(sets), seed, "questions")
+    parts = [_set_counts(self_agreement(one.samples), len(one.samples)) for one in sets]
+    return _pool_sets(parts, _set_names(sets), seed, "questions")
 
 
-def human_agreement_over(sets: Sequence[Answered], seed: int = 0, calibrated: bool = False) -> Figure:
+def pooled_human_agreement(sets: Sequence[JudgeAnswers], seed: int = 0, calibrated: bool = False) -> LogicShare:
     """Share of the questions about pairs that people decide which the judge answers as they do; a tie is no agreement.
 
     Calibrated, each pair counts once, by the mean of both orders.
@@ -242,56 +245,58 @@ def human_agreement_over(sets: Sequence[Answered], seed: int = 0, calibrated: bo
         parts = []
         for one in sets:
             known = one.asked[0] | one.asked[0].T
-            found = human_agreement(one.preferences, np.where(known, one.people, np.nan), calibrated)
-            parts.append(_part(found, found.n + found.lost))
-        return _pooled(parts, _names(sets), seed, "pairs")
-    return _pooled([_answer_by_answer(one) for one in sets], _names(sets), seed, "questions")
+            found = human_agreement(one.preferences, np.where(known, one.human_preferences, np.nan), calibrated)
+            parts.append(_set_counts(found, found.n + found.lost))
+        return _pool_sets(parts, _set_names(sets), seed, "pairs")
+    return _pool_sets([_count_human_agreement(one) for one in sets], _set_names(sets), seed, "questions")
 
 
-def _answer_by_answer(one: Answered) -> _Part:
-    judge, truth = one.preferences, one_answer_a_pair(one.people, calibrated=True)
-    decided = one.asked[0] & (np.abs(truth - 0.5) > _TIE)
+def _count_human_agreement(answers_on_set: JudgeAnswers) -> _SetCounts:
+    judge, truth = answers_on_set.preferences, pair_probabilities(answers_on_set.human_preferences, calibrated=True)
+    decided = answers_on_set.asked[0] & (np.abs(truth - 0.5) > _TIE_TOLERANCE)
     np.fill_diagonal(decided, False)
     measured = decided & ~np.isnan(judge)
-    same = (judge - 0.5) * (truth - 0.5) > _TIE
+    same = (judge - 0.5) * (truth - 0.5) > _TIE_TOLERANCE
     n = int(measured.sum())
-    return _Part(float((measured & same).sum()), n, int(decided.sum()) - n)
+    return _SetCounts(float((measured & same).sum()), n, int(decided.sum()) - n)
 
 
-class _Part(NamedTuple):
+class _SetCounts(NamedTuple):
     hits: float
     n: int
     lost: int
 
 
-def _part(share: Share, asked: int) -> _Part:
-    return _Part((share.value or 0.0) * share.n, share.n, max(0, asked - share.n))
+def _set_counts(share: Share, asked: int) -> _SetCounts:
+    return _SetCounts((share.value or 0.0) * share.n, share.n, max(0, asked - share.n))
 
 
-def _pooled(parts: Sequence[_Part], sets: Sequence[str], seed: int, what: str) -> Figure:
-    lost = sum(part.lost for part in parts)
-    used = [(part, name) for part, name in zip(parts, sets, strict=True) if part.n]
+def _pool_sets(counts_by_set: Sequence[_SetCounts], set_names: Sequence[str], seed: int, case_name: str) -> LogicShare:
+    lost = sum(part.lost for part in counts_by_set)
+    used = [(part, name) for part, name in zip(counts_by_set, set_names, strict=True) if part.n]
     hits, totals = np.array([p.hits for p, _ in used]), np.array([p.n for p, _ in used], dtype=float)
     n, total = int(totals.sum()), float(hits.sum())
     if not n:
         reason = "no question has the answers it takes" if lost else "not asked"
-        return Figure(None, 0, None, None, lost, 0, "nothing", reason)
-    groups = _groups([name for _, name in used])
+        return LogicShare(None, 0, None, None, lost, 0, "nothing", reason)
+    groups = _group_by_name([name for _, name in used])
     if len(groups) >= MIN_SETS:
-        low, high = ratio_interval(_summed(hits, groups), _summed(totals, groups), seed=seed)
-        return Figure(total / n, n, low, high, lost, len(groups), f"{len(groups)} sets")
+        low, high = ratio_interval(_sum_by_group(hits, groups), _sum_by_group(totals, groups), seed=seed)
+        return LogicShare(total / n, n, low, high, lost, len(groups), f"{len(groups)} sets")
     # Several wordings of a pair are worth one; at least one case, however few there are.
     worth = max(1, int(sum(totals[group].sum() / len(group) for group in map(list, groups))))
     ends = mean_share(round(total / n * worth, 9), worth)
-    return Figure(total / n, n, ends.ci_low, ends.ci_high, lost, len(groups), f"{what}, taken for independent (Wilson)")
+    return LogicShare(
+        total / n, n, ends.ci_low, ends.ci_high, lost, len(groups), f"{case_name}, taken for independent (Wilson)"
+    )
 
 
-def _names(sets: Sequence[Answered]) -> list[str]:
+def _set_names(sets: Sequence[JudgeAnswers]) -> list[str]:
     """What each set is called; those without a name are called by their place."""
-    return [one.of or f"\0{i}" for i, one in enumerate(sets)]
+    return [one.set_name or f"\0{i}" for i, one in enumerate(sets)]
 
 
-def _groups(names: Sequence[str]) -> list[list[int]]:
+def _group_by_name(names: Sequence[str]) -> list[list[int]]:
     """Places of the same name, group by group."""
     found: dict[str, list[int]] = {}
     for i, name in enumerate(names):
@@ -299,5 +304,5 @@ def _groups(names: Sequence[str]) -> list[list[int]]:
     return list(found.values())
 
 
-def _summed(values: Floats, groups: Sequence[Sequence[int]]) -> Floats:
+def _sum_by_group(values: Floats, groups: Sequence[Sequence[int]]) -> Floats:
     return np.array([values[list(group)].sum() for group in groups])

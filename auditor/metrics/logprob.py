@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import Floats
 
 
-def min_max(values: ArrayLike) -> Floats:
+def min_max_scale(values: ArrayLike) -> Floats:
     """Values stretched to [-1, 1]: the smallest becomes -1, the largest +1 (EvalMORAAL, arXiv 2510.05942).
 
     The result depends on which values are there, so it must be used within one model and one survey only, and a value

@@ -8,18 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics._complete_cases import Floats, complete
-from auditor.metrics._jackknife_replicates import LeftOut, crossed, left_out, scatter
-from auditor.metrics._two_way_table import Table, table_of
-from auditor.metrics.bootstrap import MIN_CLUSTERS, Interval, Statistic
+from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._jackknife_replicates import (
+    JackknifeReplicates,
+    jackknife_covariance,
+    jackknife_replicates,
+    two_way_variance,
+)
+from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
+from auditor.metrics.bootstrap import MIN_CLUSTERS, Statistic, TwoWayEstimate
 
-LEVEL = 0.95
-DRAWS = 5_000
-FEW = f"an interval needs two groups of {MIN_CLUSTERS} countries, and as many topics"
+CONFIDENCE_LEVEL = 0.95
+N_DRAWS = 5_000
+TOO_FEW_REASON = f"an interval needs two groups of {MIN_CLUSTERS} countries, and as many topics"
 
 
 @dataclass(frozen=True, slots=True)
-class WidestGap:
+class MaxGapEstimate:
     """The widest gap among several groups.
 
     Attributes:
@@ -31,20 +36,20 @@ class WidestGap:
 
     low_group: str
     high_group: str
-    interval: Interval
+    interval: TwoWayEstimate
     compared: int
     left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _GroupEstimate:
     """One group's figure, and the same with parts left out."""
 
     name: str
-    countries: int
-    cells: int
+    n_countries: int
+    n_cells: int
     value: float
-    without: LeftOut
+    replicates: JackknifeReplicates
 
 
 def widest_gap(
@@ -56,7 +61,7 @@ def widest_gap(
     groups: ArrayLike,
     *,
     seed: int = 0,
-) -> WidestGap:
+) -> MaxGapEstimate:
     """The largest difference of a figure between two of several groups of countries.
 
     Whoever picks the widest of many gaps picks the luckiest too: an interval for that pair alone would be too sure.
@@ -73,7 +78,7 @@ def widest_gap(
     Raises:
         ValueError: as `crossed_jackknife`, or a country is in two groups.
     """
-    (x, y), keep = complete(scores, truth)
+    (x, y), keep = complete_cases(scores, truth)
     labels = np.asarray(groups, dtype=np.str_)
     if labels.shape != keep.shape:
         raise ValueError(f"groups must have the shape {keep.shape}, but has {labels.shape}")
@@ -81,69 +86,77 @@ def widest_gap(
     large = [g for g, n in sizes.items() if n >= MIN_CLUSTERS]
     compared = large if len(large) > 1 else list(sizes)
     cells = keep & np.isin(labels, compared)
-    table = table_of(countries, topics, cells, [cells & (labels == g) for g in compared])
+    table = build_two_way_table(countries, topics, cells, [cells & (labels == g) for g in compared])
     moments = statistic.moments(x[cells[keep]], y[cells[keep]])
     rest = tuple(g for g in sizes if g not in compared)
-    found = _groups(statistic, table, moments, compared)
+    found = _estimate_groups(statistic, table, moments, compared)
     if len(found) < 2:
-        nothing = Interval(None, None, None, 0, table.n_topics, 0, 0, "fewer than two groups have a value")
-        return WidestGap("", "", nothing, len(found), rest)
+        nothing = TwoWayEstimate(None, None, None, 0, table.n_topics, 0, 0, "fewer than two groups have a value")
+        return MaxGapEstimate("", "", nothing, len(found), rest)
     order = sorted(range(len(found)), key=lambda i: found[i].value)
     pair = (order[0], order[-1])
-    interval = _interval(found, pair, table.n_topics, seed) if len(large) > 1 else _apart(found, pair, table.n_topics)
-    return WidestGap(found[pair[0]].name, found[pair[1]].name, interval, len(found), rest)
+    interval = (
+        _simultaneous_interval(found, pair, table.n_topics, seed)
+        if len(large) > 1
+        else _gap_estimate(found, pair, table.n_topics)
+    )
+    return MaxGapEstimate(found[pair[0]].name, found[pair[1]].name, interval, len(found), rest)
 
 
-def _groups(statistic: Statistic, table: Table, moments: Floats, names: Sequence[str]) -> list[_Group]:
-    grid, found = table.grid(moments), []
-    for name, members in zip(names, table.strata, strict=False):  # without any name there is one empty stratum
-        inside = np.isin(table.row, members)
-        part, cells = grid[members], grid[table.row[inside], table.column[inside]]
+def _estimate_groups(
+    statistic: Statistic, table: TwoWayTable, moments: Floats, group_names: Sequence[str]
+) -> list[_GroupEstimate]:
+    grid, found = table.to_grid(moments), []
+    for name, members in zip(group_names, table.strata, strict=False):  # without any name there is one empty stratum
+        inside = np.isin(table.row_index, members)
+        part, cells = grid[members], grid[table.row_index[inside], table.column_index[inside]]
         value = float(statistic.value(part.sum((0, 1))[None])[0])
-        without = left_out(statistic.value, part, cells)
+        without = jackknife_replicates(statistic.value, part, cells)
         if not np.isnan(value):
-            found.append(_Group(name, len(members), len(cells), value, without))
+            found.append(_GroupEstimate(name, len(members), len(cells), value, without))
     return found
 
 
-def _apart(
-    groups: Sequence[_Group],
+def _gap_estimate(
+    groups: Sequence[_GroupEstimate],
     pair: tuple[int, int],
-    topics: int,
-    half: float | None = None,
-    reason: str | None = FEW,
-) -> Interval:
+    n_topics: int,
+    half_width: float | None = None,
+    reason: str | None = TOO_FEW_REASON,
+) -> TwoWayEstimate:
     low, high = (groups[i] for i in pair)
-    gap, used = high.value - low.value, 0 if half is None else DRAWS
-    least, most = (None, None) if half is None else (gap - half, gap + half)
-    counts = (low.countries + high.countries, topics, low.cells + high.cells)
-    return Interval(gap, least, most, *counts, used, reason)
+    gap, used = high.value - low.value, 0 if half_width is None else N_DRAWS
+    least, most = (None, None) if half_width is None else (gap - half_width, gap + half_width)
+    counts = (low.n_countries + high.n_countries, n_topics, low.n_cells + high.n_cells)
+    return TwoWayEstimate(gap, least, most, *counts, used, reason)
 
 
-def _interval(groups: Sequence[_Group], pair: tuple[int, int], topics: int, seed: int) -> Interval:
+def _simultaneous_interval(
+    groups: Sequence[_GroupEstimate], pair: tuple[int, int], n_topics: int, seed: int
+) -> TwoWayEstimate:
     """A pair's interval that holds together with all others', or why there is none."""
-    if topics < MIN_CLUSTERS:
-        return _apart(groups, pair, topics)
-    if not all(g.without.is_finite for g in groups):
-        return _apart(groups, pair, topics, reason="leaving a country or topic out leaves no value")
+    if n_topics < MIN_CLUSTERS:
+        return _gap_estimate(groups, pair, n_topics)
+    if not all(g.replicates.is_finite for g in groups):
+        return _gap_estimate(groups, pair, n_topics, reason="leaving a country or topic out leaves no value")
     country, cell = (
-        np.array([scatter(part[None])[0, 0] for part in parts])
-        for parts in ([g.without.country for g in groups], [g.without.cell for g in groups])
+        np.array([jackknife_covariance(part[None])[0, 0] for part in parts])
+        for parts in ([g.replicates.by_country for g in groups], [g.replicates.by_cell for g in groups])
     )
-    topic = scatter([g.without.topic for g in groups])
+    topic = jackknife_covariance([g.replicates.by_topic for g in groups])
     # Groups have topics in common, but neither countries nor cells.
-    covariances = topic + np.diag(crossed(country, np.diag(topic), cell) - np.diag(topic))
-    freedom = min(sum(g.countries for g in groups) - len(groups), topics - 1)
-    half = _range(covariances, freedom, seed)
+    covariances = topic + np.diag(two_way_variance(country, np.diag(topic), cell) - np.diag(topic))
+    freedom = min(sum(g.n_countries for g in groups) - len(groups), n_topics - 1)
+    half = _studentized_range(covariances, freedom, seed)
     if half <= 1e-12:
-        return _apart(groups, pair, topics, reason="it is the same whatever is left out: no interval")
-    return _apart(groups, pair, topics, half, None)
+        return _gap_estimate(groups, pair, n_topics, reason="it is the same whatever is left out: no interval")
+    return _gap_estimate(groups, pair, n_topics, half, None)
 
 
-def _range(covariances: Floats, freedom: int, seed: int) -> float:
+def _studentized_range(covariances: Floats, df: int, seed: int) -> float:
     """What the largest less the smallest of some figures without a true difference stays below in 95 of 100 draws."""
     rng = np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariances)
-    normal = rng.standard_normal((DRAWS, len(values))) * np.sqrt(np.maximum(values, 0.0))
-    drawn = (normal @ vectors.T) / np.sqrt(rng.chisquare(freedom, (DRAWS, 1)) / freedom)
-    return float(np.quantile(np.ptp(drawn, axis=1), LEVEL))
+    normal = rng.standard_normal((N_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0.0))
+    drawn = (normal @ vectors.T) / np.sqrt(rng.chisquare(df, (N_DRAWS, 1)) / df)
+    return float(np.quantile(np.ptp(drawn, axis=1), CONFIDENCE_LEVEL))

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import Floats
 
 
-class Bounds(NamedTuple):
+class MissingValueBounds(NamedTuple):
     """Ends between which a figure lies for certain; None where there is nothing to bound."""
 
     low: float | None
     high: float | None
 
 
-def mae_bounds(scores: ArrayLike, truth: ArrayLike) -> Bounds:
+def mae_bounds(scores: ArrayLike, truth: ArrayLike) -> MissingValueBounds:
     """The MAE if every missing score hit the truth, and if it lay at the end of [-1, 1] that is farther from it.
 
     Args:
@@ -32,17 +32,17 @@ def mae_bounds(scores: ArrayLike, truth: ArrayLike) -> Bounds:
         raise ValueError(f"scores and truth must have one shape (n,), but have {x.shape} and {y.shape}")
     asked = ~np.isnan(y)
     if not asked.any():
-        return Bounds(None, None)
+        return MissingValueBounds(None, None)
     lost = np.isnan(x[asked])
     known: Floats = np.abs(x[asked] - y[asked])
     best = np.where(lost, 0.0, known)
     worst = np.where(lost, 1.0 + np.abs(y[asked]), known)
-    return Bounds(float(best.mean()), float(worst.mean()))
+    return MissingValueBounds(float(best.mean()), float(worst.mean()))
 
 
-def gap_bounds(first: Bounds, second: Bounds) -> Bounds:
+def gap_bounds(first: MissingValueBounds, second: MissingValueBounds) -> MissingValueBounds:
     """Between which ends the second figure less the first lies."""
     if None in first or None in second:
-        return Bounds(None, None)
+        return MissingValueBounds(None, None)
     low, high = second.low or 0.0, second.high or 0.0
-    return Bounds(low - (first.high or 0.0), high - (first.low or 0.0))
+    return MissingValueBounds(low - (first.high or 0.0), high - (first.low or 0.0))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
-from auditor.metrics._complete_cases import complete, is_constant
+from auditor.metrics._complete_cases import complete_cases, is_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> Paire
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (a, b, y), _ = complete(first, second, truth)
+    (a, b, y), _ = complete_cases(first, second, truth)
     d = np.abs(b - y) - np.abs(a - y)
     n = len(d)
     if n == 0:

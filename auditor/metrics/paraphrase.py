@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import unicodedata
 
-WEIGHT = 0.05
+DIVERGENCE_WEIGHT = 0.05
 """Of lexical divergence (the paper's omega)."""
-CAP = 0.35
+MAX_COUNTED_DISTANCE = 0.35
 """Edit distance above which divergence no longer counts (the paper's gamma)."""
-MIN_DISTANCE = 0.2
+MIN_EDIT_DISTANCE = 0.2
 """A text nearer than this to the question, or to a wording that is kept, is a copy of it."""
 
 
@@ -24,7 +24,7 @@ def edit_distance(left: str, right: str) -> float:
     >>> edit_distance("Kitten", "sitting")
     0.42857142857142855
     """
-    a, b = plain(left), plain(right)
+    a, b = normalize_text(left), normalize_text(right)
     if not a or not b:
         return float(a != b)
     row = list(range(len(b) + 1))
@@ -35,12 +35,12 @@ def edit_distance(left: str, right: str) -> float:
     return row[-1] / max(len(a), len(b))
 
 
-def plain(text: str) -> str:
+def normalize_text(text: str) -> str:
     """A text without what does not make it another: case, white space, and marks at its end."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?!. ")
 
 
-def divergence(distance: float, cap: float = CAP) -> float:
+def lexical_divergence(distance: float, cap: float = MAX_COUNTED_DISTANCE) -> float:
     """DS of ParaScore (equation 5): from -1 for a copy to `cap` for an edit distance of `cap` and more.
 
     Args:
@@ -50,11 +50,13 @@ def divergence(distance: float, cap: float = CAP) -> float:
     return cap if distance > cap else distance * (cap + 1) / cap - 1
 
 
-def parascore(similarity: float, distance: float, *, weight: float = WEIGHT, cap: float = CAP) -> float:
+def parascore(
+    similarity: float, distance: float, *, weight: float = DIVERGENCE_WEIGHT, cap: float = MAX_COUNTED_DISTANCE
+) -> float:
     """Quality of a paraphrase without a reference, at most 1 + weight * cap.
 
     Args:
         similarity: of question and paraphrase, in [-1, 1].
         distance: as `edit_distance`.
     """
-    return similarity + weight * divergence(distance, cap)
+    return similarity + weight * lexical_divergence(distance, cap)

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.proportion import proportion
-from auditor.metrics.share import Share, mean_share, share_of
+from auditor.metrics.share import Share, mean_share, wilson_share
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
 _BLOCK_CELLS = 4_000_000  # cells of the subsets' relation graphs held at once, a byte each
-_TIE = 1e-9  # probabilities come from sums: 0.1 + 0.4 must not fail to be a tie
+_TIE_TOLERANCE = 1e-9  # probabilities come from sums: 0.1 + 0.4 must not fail to be a tie
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def as_preferences(preferences: ArrayLike) -> Floats:
     return values
 
 
-def one_answer_a_pair(preferences: ArrayLike, calibrated: bool = False) -> Floats:
+def pair_probabilities(preferences: ArrayLike, calibrated: bool = False) -> Floats:
     """One probability a pair, (i, j) and (j, i) adding up to 1, nan where neither order has a valid answer.
 
     Raw, it is the answer to the question that shows the lower item first, and the other order's where that one failed;
@@ -80,13 +80,13 @@ def one_answer_a_pair(preferences: ArrayLike, calibrated: bool = False) -> Float
     return result
 
 
-def relation(preferences: ArrayLike, calibrated: bool = False) -> Bools:
+def preference_graph(preferences: ArrayLike, calibrated: bool = False) -> Bools:
     """The graph, shape (N, N): whether i is preferred to j. Ties and pairs without an answer have no edge.
 
     Raises:
         ValueError: as `as_preferences`.
     """
-    return one_answer_a_pair(preferences, calibrated) > 0.5 + _TIE
+    return pair_probabilities(preferences, calibrated) > 0.5 + _TIE_TOLERANCE
 
 
 def transitivity(
@@ -106,14 +106,14 @@ def transitivity(
     """
     if k < 3 or max_subsets < 1:
         raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
-    answers = one_answer_a_pair(preferences, calibrated)
+    answers = pair_probabilities(preferences, calibrated)
     n, answered = len(answers), int((~np.isnan(answers)).sum()) // 2
     pairs = n * (n - 1) // 2
     if n < k or answered == 0:
         reason = f"{n} items have no subset of {k}" if n < k else "no pair has a valid answer"
         return Transitivity(None, k, 0, None, None, n, n >= k, answered, pairs, reason)
     subsets, exhaustive = choose_subsets(n, k, max_subsets, seed)
-    share = proportion(int(acyclic(answers > 0.5 + _TIE, subsets).sum()), len(subsets))
+    share = proportion(int(acyclic_mask(answers > 0.5 + _TIE_TOLERANCE, subsets).sum()), len(subsets))
     low, high = (share.value, share.value) if exhaustive else (share.ci_low, share.ci_high)
     return Transitivity(share.value, k, len(subsets), low, high, n, exhaustive, answered, pairs)
 
@@ -130,13 +130,13 @@ def draw_subsets(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
     """m different subsets of k out of n, each set of m equally likely; shape (m, k), rows ascending. m <= C(n, k)."""
     drawn = np.empty((0, k), dtype=np.intp)
     while len(drawn) < m:
-        drawn = np.concatenate([drawn, _floyd(n, k, m, rng)])
+        drawn = np.concatenate([drawn, _floyd_sample(n, k, m, rng)])
         # In the order drawn: the first m of the sorted ones would favour the first items.
         drawn = drawn[np.sort(np.unique(drawn, axis=0, return_index=True)[1])]
     return drawn[:m]
 
 
-def _floyd(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
+def _floyd_sample(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
     """Floyd's sampling (Bentley, CACM 30, 1987) for m sets side by side, in memory that does not grow with n."""
     rows = np.full((m, k), -1, dtype=np.intp)
     for column, last in enumerate(range(n - k, n)):
@@ -145,7 +145,7 @@ def _floyd(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
     return np.sort(rows, axis=1)
 
 
-def acyclic(graph: Bools, subsets: Ints) -> Bools:
+def acyclic_mask(graph: Bools, subsets: Ints) -> Bools:
     """Which subsets (S, K) of the nodes of a graph (N, N) span a graph without a cycle; shape (S,).
 
     The graph has at most one edge a pair. A tournament is acyclic exactly if its out-degrees are 0 … K-1 (Landau
@@ -161,12 +161,12 @@ def acyclic(graph: Bools, subsets: Ints) -> Bools:
         fine = (np.sort(degrees, axis=1) == np.arange(k)).all(axis=1)
         partial = degrees.sum(axis=1) < k * (k - 1) // 2
         if partial.any():
-            fine[partial] = _eliminates(spanned[partial])
+            fine[partial] = _has_topological_order(spanned[partial])
         result[start : start + block] = fine
     return result
 
 
-def _eliminates(graphs: Bools) -> Bools:
+def _has_topological_order(graphs: Bools) -> Bools:
     """Whether all nodes of each graph (S, K, K) can be taken away, sources first."""
     alive = np.ones(graphs.shape[:2], dtype=bool)
     while True:
@@ -178,7 +178,7 @@ def _eliminates(graphs: Bools) -> Bools:
 
 def _decisions(values: Floats) -> Floats:
     """1 for the first item, -1 for the second, 0 for a tie; nan stays."""
-    return np.where(np.abs(values - 0.5) <= _TIE, 0.0, np.sign(values - 0.5))
+    return np.where(np.abs(values - 0.5) <= _TIE_TOLERANCE, 0.0, np.sign(values - 0.5))
 
 
 def commutativity(preferences: ArrayLike) -> Share:
@@ -191,7 +191,7 @@ def commutativity(preferences: ArrayLike) -> Share:
     """
     decided = _decisions(as_preferences(preferences))
     upper = np.triu_indices(len(decided), 1)
-    return _share_of_reversed(decided[upper], decided.T[upper])
+    return _reversed_share(decided[upper], decided.T[upper])
 
 
 def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: bool = False) -> Share:
@@ -211,15 +211,15 @@ def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: 
         raise ValueError(f"both forms must have one shape, but got {positive.shape} and {negative.shape}")
     where = ~np.eye(len(positive), dtype=bool)
     if calibrated:
-        positive, negative = one_answer_a_pair(positive, True), one_answer_a_pair(negative, True)
+        positive, negative = pair_probabilities(positive, True), pair_probabilities(negative, True)
         where = np.triu(where)
-    return _share_of_reversed(_decisions(positive[where]), _decisions(negative[where]))
+    return _reversed_share(_decisions(positive[where]), _decisions(negative[where]))
 
 
-def _share_of_reversed(one: Floats, other: Floats) -> Share:
-    measured = ~(np.isnan(one) | np.isnan(other))
+def _reversed_share(first: Floats, second: Floats) -> Share:
+    measured = ~(np.isnan(first) | np.isnan(second))
     n = int(measured.sum())
-    return share_of(int((one == -other)[measured].sum()), n, lost=len(one) - n)
+    return wilson_share(int((first == -second)[measured].sum()), n, lost=len(first) - n)
 
 
 def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool = False) -> Share:
@@ -233,7 +233,7 @@ def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool 
     Raises:
         ValueError: the shapes differ, or as `as_preferences`.
     """
-    judge, truth = one_answer_a_pair(preferences, calibrated), one_answer_a_pair(people, True)
+    judge, truth = pair_probabilities(preferences, calibrated), pair_probabilities(people, True)
     if judge.shape != truth.shape:
         raise ValueError(f"judge and people must have one shape, but got {judge.shape} and {truth.shape}")
     upper = np.triu_indices(len(judge), 1)
@@ -241,7 +241,7 @@ def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool 
     decided = np.abs(other) == 1
     measured = decided & ~np.isnan(one)
     n = int(measured.sum())
-    return share_of(int((one == other)[measured].sum()), n, lost=int(decided.sum()) - n)
+    return wilson_share(int((one == other)[measured].sum()), n, lost=int(decided.sum()) - n)
 
 
 def self_agreement(samples: ArrayLike) -> Share:

@@ -32,10 +32,10 @@ def proportion(part: int, whole: int) -> Proportion:
     if whole == 0:
         return Proportion(None, 0, None, None, "nothing to count")
     p = part / whole
-    return Proportion(p, whole, *wilson(p, whole))
+    return Proportion(p, whole, *wilson_interval(p, whole))
 
 
-def wilson(p: float, n: float) -> tuple[float, float]:
+def wilson_interval(p: float, n: float) -> tuple[float, float]:
     """Wilson's 95% interval of a share `p` in [0, 1] over `n` > 0 cases, which need be no whole number."""
     z2 = Z_95**2
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)

@@ -67,7 +67,7 @@ class Elo:
     n_shuffles: int
 
 
-def comparisons_of(preferences: ArrayLike) -> Floats:
+def comparisons_from_preferences(preferences: ArrayLike) -> Floats:
     """The valid answers of a preference array (see `auditor.metrics.preference`) as comparisons, shape (m, 3).
 
     Raises:
@@ -78,7 +78,7 @@ def comparisons_of(preferences: ArrayLike) -> Floats:
     return np.column_stack([first, second, values[first, second]])
 
 
-def _columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Ints, Floats]:
+def _comparison_columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Ints, Floats]:
     rows = np.asarray(comparisons, dtype=float)
     if rows.size == 0:
         rows = np.empty((0, 3))
@@ -104,14 +104,14 @@ def win_loss_rate(comparisons: ArrayLike, n_items: int) -> Floats:
     Raises:
         ValueError: the comparisons are not as the module says.
     """
-    i, j, outcome = _columns(comparisons, n_items)
+    i, j, outcome = _comparison_columns(comparisons, n_items)
     margin = 2 * outcome - 1
     total = np.bincount(i, margin, n_items) - np.bincount(j, margin, n_items)
     count = np.bincount(i, minlength=n_items) + np.bincount(j, minlength=n_items)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def components(i: Ints, j: Ints, n_items: int) -> Ints:
+def comparison_components(i: Ints, j: Ints, n_items: int) -> Ints:
     """Which set of items, connected by the pairs (i, j), each item is in; -1 where it is in no pair."""
     graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_items, n_items)).tocsr()
     labels = connected_components(graph, directed=False)[1].astype(np.intp)
@@ -146,8 +146,8 @@ def bradley_terry(
     """
     if not prior >= 0:
         raise ValueError(f"prior must be at least 0, but got {prior!r}")
-    i, j, outcome = _columns(comparisons, n_items)
-    labels = components(i, j, n_items)
+    i, j, outcome = _comparison_columns(comparisons, n_items)
+    labels = comparison_components(i, j, n_items)
     nothing = np.full(n_items, np.nan)
     if len(i) == 0:
         return BradleyTerry(nothing, nothing, labels, 0, 0, "no comparisons")
@@ -159,7 +159,7 @@ def bradley_terry(
     if prior == 0 and connected_components(wins > 0, directed=True, connection="strong")[0] > 1:
         reason = "with no prior there is no finite estimate: wins do not connect all items both ways"
         return BradleyTerry(nothing, nothing, labels, len(i), 0, reason)
-    logits, iterations = _newton(wins, prior, tolerance, max_iterations)
+    logits, iterations = _newton_logits(wins, prior, tolerance, max_iterations)
     strength, error = nothing.copy(), nothing.copy()
     strength[used], error[used] = logits, _std_errors(wins + wins.T, logits, prior)
     reasons = [f"{labels.max() + 1} sets of items are not compared with each other"] if labels.max() > 0 else []
@@ -168,15 +168,15 @@ def bradley_terry(
     return BradleyTerry(strength, error, labels, len(i), iterations, "; ".join(reasons) or None)
 
 
-def _newton(wins: Floats, prior: float, tolerance: float, max_iterations: int) -> tuple[Floats, int]:
+def _newton_logits(wins: Floats, prior: float, tolerance: float, max_iterations: int) -> tuple[Floats, int]:
     games, won = wins + wins.T, wins.sum(axis=1) + prior / 2
     logits, iteration, change = np.zeros(len(wins)), 0, np.inf
     # Without a prior only differences are determined: this fixes their mean at 0.
     gauge = 0.0 if prior > 0 else 1.0
     while change >= tolerance and iteration < max_iterations:
-        p, own = _wins_expected(logits)
+        p, own = _win_probabilities(logits)
         slope = won - (games * p).sum(axis=1) - prior * own
-        step = np.linalg.solve(_information(games, logits, prior) + gauge, slope)
+        step = np.linalg.solve(_fisher_information(games, logits, prior) + gauge, slope)
         # Far from the top the likelihood is no parabola: a whole step may lead down, a shorter one cannot.
         before = _log_likelihood(wins, logits, prior)
         while _log_likelihood(wins, logits + step, prior) < before - 1e-9 * abs(before):
@@ -190,20 +190,20 @@ def _log_likelihood(wins: Floats, logits: Floats, prior: float) -> float:
     return -float(lost.sum() + prior / 2 * (np.logaddexp(0.0, logits) + np.logaddexp(0.0, -logits)).sum())
 
 
-def _wins_expected(logits: Floats) -> tuple[Floats, Floats]:
+def _win_probabilities(logits: Floats) -> tuple[Floats, Floats]:
     """Chances to be preferred: of each item to each other, and of each to the phantom."""
     return expit(logits[:, None] - logits[None, :]), expit(logits)
 
 
-def _information(games: Floats, logits: Floats, prior: float) -> Floats:
-    p, own = _wins_expected(logits)
+def _fisher_information(games: Floats, logits: Floats, prior: float) -> Floats:
+    p, own = _win_probabilities(logits)
     weight = games * p * (1 - p)
     return np.diag(weight.sum(axis=1) + prior * own * (1 - own)) - weight
 
 
 def _std_errors(games: Floats, logits: Floats, prior: float) -> Floats:
     """From the Fisher information; without a prior relative to the mean of all strengths."""
-    inverse = np.linalg.pinv(_information(games, logits, prior), hermitian=True)
+    inverse = np.linalg.pinv(_fisher_information(games, logits, prior), hermitian=True)
     return np.sqrt(np.maximum(np.diag(inverse), 0.0))
 
 
@@ -222,7 +222,7 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
     """
     if not k > 0 or shuffles < 1:
         raise ValueError(f"k and shuffles must be above 0, but got {k!r} and {shuffles!r}")
-    i, j, outcome = _columns(comparisons, n_items)
+    i, j, outcome = _comparison_columns(comparisons, n_items)
     rng = np.random.default_rng(seed)
     orders = rng.permuted(np.tile(np.arange(len(i)), (shuffles, 1)), axis=1)
     ratings = np.full((shuffles, n_items), 1000.0)
@@ -233,7 +233,7 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
         moved = k * (outcome[step] - expected)
         ratings[row, one] += moved
         ratings[row, other] -= moved
-    ratings[:, components(i, j, n_items) < 0] = np.nan
+    ratings[:, comparison_components(i, j, n_items) < 0] = np.nan
     low, high = np.quantile(ratings, [0.025, 0.975], axis=0)
     return Elo(ratings.mean(axis=0), low, high, len(i), shuffles)
 
@@ -251,9 +251,9 @@ def repair(preferences: ArrayLike) -> Repair:
         ValueError: as `as_preferences`.
     """
     values = as_preferences(preferences)
-    rows = comparisons_of(values)
+    rows = comparisons_from_preferences(values)
     rating = win_loss_rate(rows, len(values))
-    sets = components(rows[:, 0].astype(np.intp), rows[:, 1].astype(np.intp), len(values))
+    sets = comparison_components(rows[:, 0].astype(np.intp), rows[:, 1].astype(np.intp), len(values))
     gap = rating[:, None] - rating[None, :]
     # Rates are fractions of sums: differences of a rounding error are ties.
     known = (sets[:, None] == sets[None, :]) & (np.abs(gap) > 1e-9)
@@ -263,7 +263,7 @@ def repair(preferences: ArrayLike) -> Repair:
     return Repair(order, rating, consistent, 1.0 - consistent, flipped)
 
 
-def flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Floats:
+def add_flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Floats:
     """A copy in which a share of the valid answers, drawn at random, is reversed: noise to test a repair with.
 
     Args:

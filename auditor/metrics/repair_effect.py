@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.metrics.judge_bias import Leaning, difference_of_paired_shares
-from auditor.metrics.logic import MIN_SETS, Answered, Bools, Figure, Floats, human_agreement_over
-from auditor.metrics.preference import one_answer_a_pair
+from auditor.metrics.judge_bias import BiasEstimate, difference_of_paired_shares
+from auditor.metrics.logic import MIN_SETS, Bools, Floats, JudgeAnswers, LogicShare, pooled_human_agreement
+from auditor.metrics.preference import pair_probabilities
 
 REPLICATES = 2000
-_TIE = 1e-9
+_TIE_TOLERANCE = 1e-9
 
 
-class Mending(NamedTuple):
+class RepairEffect(NamedTuple):
     """Agreement with people by the answers as given, and by what follows from the ranking; question by question.
 
     Attributes:
@@ -24,13 +24,15 @@ class Mending(NamedTuple):
         left_out: questions that people decide and the judge answered, but that the answer or the ranking leaves tied.
     """
 
-    before: Figure
-    after: Figure
-    gain: Leaning
-    left_out: int
+    before: LogicShare
+    after: LogicShare
+    gain: BiasEstimate
+    n_tied: int
 
 
-def mending(given: Sequence[Answered], follows: Sequence[Floats], seed: int = 0) -> Mending:
+def measure_repair_effect(
+    original_answers: Sequence[JudgeAnswers], repaired_preferences: Sequence[Floats], seed: int = 0
+) -> RepairEffect:
     """Compare answers with what follows from their ranking, on the questions that people and both of them decide.
 
     A tie is neither right nor wrong, and a ranking has fewer: were ties misses, or left out on one side only, a judge
@@ -45,34 +47,34 @@ def mending(given: Sequence[Answered], follows: Sequence[Floats], seed: int = 0)
     """
     tallies, masked = [], []
     left_out = 0
-    for one, then in zip(given, follows, strict=True):
-        truth = one_answer_a_pair(one.people, calibrated=True)
-        known = one.asked[0] & _decided(truth) & ~np.isnan(one.preferences)
-        shared = known & _decided(one.preferences) & _decided(then)
+    for one, then in zip(original_answers, repaired_preferences, strict=True):
+        truth = pair_probabilities(one.human_preferences, calibrated=True)
+        known = one.asked[0] & _decided_mask(truth) & ~np.isnan(one.preferences)
+        shared = known & _decided_mask(one.preferences) & _decided_mask(then)
         left_out += int(known.sum() - shared.sum())
         right = [((values > 0.5) == (truth > 0.5))[shared] for values in (one.preferences, then)]
         tallies.append(np.bincount(2 * right[1] + right[0], minlength=4))
-        masked.append((_on(one, one.preferences, shared), _on(one, then, shared)))
-    before, after = (human_agreement_over([pair[side] for pair in masked], seed) for side in (0, 1))
-    return Mending(before, after, _gain(np.array(tallies).reshape(-1, 4), seed), left_out)
+        masked.append((_restrict_answers(one, one.preferences, shared), _restrict_answers(one, then, shared)))
+    before, after = (pooled_human_agreement([pair[side] for pair in masked], seed) for side in (0, 1))
+    return RepairEffect(before, after, _estimate_gain(np.array(tallies).reshape(-1, 4), seed), left_out)
 
 
-def _gain(tallies: np.ndarray[tuple[int, ...], np.dtype[np.intp]], seed: int) -> Leaning:
+def _estimate_gain(outcome_counts: np.ndarray[tuple[int, ...], np.dtype[np.intp]], seed: int) -> BiasEstimate:
     """By set the questions that are right in neither, before only, after only and both, shape (sets, 4)."""
-    neither, only_before, only_after, both = tallies.sum(axis=0).tolist()
+    neither, only_before, only_after, both = outcome_counts.sum(axis=0).tolist()
     found = difference_of_paired_shares(both, only_after, only_before, neither)
-    used = tallies[tallies.sum(axis=1) > 0]
+    used = outcome_counts[outcome_counts.sum(axis=1) > 0]
     if len(used) < MIN_SETS or not only_before + only_after:
         return found
     drawn = np.random.default_rng(seed).integers(0, len(used), (REPLICATES, len(used)))
     totals = used[drawn].sum(axis=1)
     low, high = np.quantile((totals[:, 2] - totals[:, 1]) / totals.sum(axis=1), [0.025, 0.975])
-    return Leaning(found.value, found.n, found.n, float(low), float(high))
+    return BiasEstimate(found.value, found.n, found.n, float(low), float(high))
 
 
-def _decided(values: Floats) -> Bools:
-    return np.asarray(np.abs(values - 0.5) > _TIE)  # nan is not
+def _decided_mask(preferences: Floats) -> Bools:
+    return np.asarray(np.abs(preferences - 0.5) > _TIE_TOLERANCE)  # nan is not
 
 
-def _on(given: Answered, values: Floats, mask: Bools) -> Answered:
-    return given._replace(preferences=np.where(mask, values, np.nan), asked=np.stack([mask, mask]))
+def _restrict_answers(answers: JudgeAnswers, preferences: Floats, mask: Bools) -> JudgeAnswers:
+    return answers._replace(preferences=np.where(mask, preferences, np.nan), asked=np.stack([mask, mask]))

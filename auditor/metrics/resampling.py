@@ -21,12 +21,12 @@ MIN_QUESTIONS = 5
 """With fewer too little is seen of how questions differ."""
 MIN_BOOTSTRAP = 20
 """With fewer the bootstrap's percentiles are too narrow."""
-_BLOCK = 2_000_000
+_BLOCK_SIZE = 2_000_000
 """Numbers drawn at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class MeanEstimate:
     """A mean over `n` questions with a 95% interval; `reason` says why something is None."""
 
     value: float | None
@@ -37,7 +37,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedDifference(Mean):
+class PairedDifference(MeanEstimate):
     """The mean of second less first over `n` pairs; `p_value` is of the two-sided sign-flip test against 0."""
 
     p_value: float | None = None
@@ -45,7 +45,7 @@ class PairedDifference(Mean):
 
 def bootstrap_mean(
     values: ArrayLike, *, replicates: int = 2000, seed: int = 0, bounds: tuple[float, float] = (-np.inf, np.inf)
-) -> Mean:
+) -> MeanEstimate:
     """A mean with its percentile interval over questions drawn with replacement (Efron, Annals of Statistics 7, 1979).
 
     Below 20 questions the interval is Student's.
@@ -61,20 +61,20 @@ def bootstrap_mean(
     Raises:
         ValueError: not one-dimensional, or a value is infinite.
     """
-    kept = _complete(values)
+    kept = _drop_missing(values)
     n = len(kept)
     if n == 0:
-        return Mean(None, 0, None, None, "no question has a value")
+        return MeanEstimate(None, 0, None, None, "no question has a value")
     mean = float(kept.mean())
     if n < MIN_QUESTIONS:
-        return Mean(mean, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
+        return MeanEstimate(mean, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
     if is_constant(kept):
-        return Mean(mean, n, None, None, "all questions have the same value: no interval")
+        return MeanEstimate(mean, n, None, None, "all questions have the same value: no interval")
     if n < MIN_BOOTSTRAP:
         half = float(stdtrit(n - 1, 0.975) * kept.std(ddof=1) / np.sqrt(n))
-        return Mean(mean, n, max(bounds[0], mean - half), min(bounds[1], mean + half))
+        return MeanEstimate(mean, n, max(bounds[0], mean - half), min(bounds[1], mean + half))
     rng = np.random.default_rng(seed)
-    block = max(1, _BLOCK // n)
+    block = max(1, _BLOCK_SIZE // n)
     means = np.concatenate(
         [
             kept[rng.integers(0, n, (min(block, replicates - start), n))].mean(axis=1)
@@ -82,7 +82,7 @@ def bootstrap_mean(
         ]
     )
     low, high = np.quantile(means, (0.025, 0.975))
-    return Mean(mean, n, float(low), float(high))
+    return MeanEstimate(mean, n, float(low), float(high))
 
 
 def paired_difference(
@@ -103,13 +103,13 @@ def paired_difference(
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape:
         raise ValueError(f"first and second must have one shape, but have {a.shape} and {b.shape}")
-    differences = _complete(b - a)
+    differences = _drop_missing(b - a)
     mean = bootstrap_mean(differences, replicates=replicates, seed=seed)
     if mean.value is None:
         return PairedDifference(None, 0, None, None, "no question has both values")
     n = len(differences)
     rng = np.random.default_rng(seed)
-    block = max(1, _BLOCK // n)
+    block = max(1, _BLOCK_SIZE // n)
     observed = abs(float(differences.sum()))
     slack = 1e-12 * float(np.abs(differences).sum())
     extreme = 0
@@ -120,7 +120,7 @@ def paired_difference(
     return PairedDifference(mean.value, n, mean.ci_low, mean.ci_high, mean.reason, p)
 
 
-def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> Mean:
+def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> MeanEstimate:
     """The share of all hits in all totals, with its interval over questions (see `ratio_interval`).
 
     Judgements on one question hang together, so that their number alone would make the interval too narrow.
@@ -141,12 +141,12 @@ def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 200
     part, whole = part[whole > 0], whole[whole > 0]
     n, questions = int(whole.sum()), len(whole)
     if n == 0:
-        return Mean(None, 0, None, None, "no judgement is valid")
+        return MeanEstimate(None, 0, None, None, "no judgement is valid")
     value = float(part.sum() / whole.sum())
     if questions < MIN_QUESTIONS:
-        return Mean(value, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
+        return MeanEstimate(value, n, None, None, f"an interval needs {MIN_QUESTIONS} questions")
     low, high = ratio_interval(part, whole, replicates=replicates, seed=seed)
-    return Mean(value, n, low, high)
+    return MeanEstimate(value, n, low, high)
 
 
 def ratio_interval(hits: Floats, totals: Floats, *, replicates: int = 2000, seed: int = 0) -> tuple[float, float]:
@@ -171,7 +171,7 @@ def ratio_interval(hits: Floats, totals: Floats, *, replicates: int = 2000, seed
         half = float(stdtrit(n - 1, 0.975)) * variance**0.5
         return max(0.0, value - half), min(1.0, value + half)
     rng = np.random.default_rng(seed)
-    block = max(1, _BLOCK // n)
+    block = max(1, _BLOCK_SIZE // n)
     shares = []
     for start in range(0, replicates, block):
         drawn = rng.integers(0, n, (min(block, replicates - start), n))
@@ -180,7 +180,7 @@ def ratio_interval(hits: Floats, totals: Floats, *, replicates: int = 2000, seed
     return float(low), float(high)
 
 
-def _complete(values: ArrayLike) -> Floats:
+def _drop_missing(values: ArrayLike) -> Floats:
     numbers = np.asarray(values, dtype=float)
     if numbers.ndim != 1:
         raise ValueError(f"values must be one-dimensional, but have the shape {numbers.shape}")

@@ -73,7 +73,7 @@ def score_variance(scores: ArrayLike) -> Floats:
     Returns:
         Shape (...); nan with fewer than two scores.
     """
-    values, present, n = _samples(scores)
+    values, present, n = _fill_missing(scores)
     mean = values.sum(axis=-1) / np.maximum(n, 1)
     squares = (np.where(present, values - mean[..., None], 0.0) ** 2).sum(axis=-1)
     return np.where(n >= 2, squares / np.maximum(n - 1, 1), np.nan)
@@ -84,7 +84,7 @@ def sign_agreement(scores: ArrayLike) -> Floats:
 
     Args, Returns: as `score_variance`, in [1/3, 1].
     """
-    values, present, n = _samples(scores)
+    values, present, n = _fill_missing(scores)
     of_sign = [(present & (np.sign(values) == sign)).sum(axis=-1) for sign in (-1, 0, 1)]
     return np.where(n >= 2, np.maximum.reduce(of_sign) / np.maximum(n, 1), np.nan)
 
@@ -94,11 +94,11 @@ def straddles_zero(scores: ArrayLike) -> Floats:
 
     Args, Returns: as `score_variance`. The mean without nan is the share of cells whose samples disagree on the sign.
     """
-    values, _, n = _samples(scores)
+    values, _, n = _fill_missing(scores)
     return np.where(n >= 2, (values < 0).any(axis=-1) & (values > 0).any(axis=-1), np.nan)
 
 
-def _samples(scores: ArrayLike) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int_]]:
+def _fill_missing(scores: ArrayLike) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int_]]:
     """The scores with 0 for those that are missing, which are there, and how many."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim == 0 or np.isinf(values).any():

@@ -14,13 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics.share import Share, share_of
+from auditor.metrics.share import Share, wilson_share
 
-Variant = Literal["sage", "sge"]
+EntropyVariant = Literal["sage", "sge"]
 Floats = NDArray[np.float64]
 
 
-def semantic_graph_entropy(embeddings: ArrayLike, variant: Variant = "sage", alpha: float = 10.0) -> float:
+def semantic_graph_entropy(embeddings: ArrayLike, variant: EntropyVariant = "sage", alpha: float = 10.0) -> float:
     """Consistency of the answers to one question, from the graph of their similarities.
 
     With cosines s_ij, `sage` (SaGE, LREC-COLING 2024): f_i = sum over j != i of max(s_ij, 0), p_i = f_i^alpha / sum of
@@ -50,7 +50,7 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: Variant = "sage", alp
 
 
 def semantic_graph_entropies(
-    embeddings: NDArray[np.floating], variant: Variant = "sage", alpha: float = 10.0, block: int = 64
+    embeddings: NDArray[np.floating], variant: EntropyVariant = "sage", alpha: float = 10.0, block: int = 64
 ) -> Floats:
     """`semantic_graph_entropy` of many questions at once, `block` of them in memory at a time.
 
@@ -86,7 +86,7 @@ def cosine_similarities(embeddings: ArrayLike) -> Floats:
     return cosines
 
 
-def entropy_of_similarities(similarities: ArrayLike, variant: Variant = "sage", alpha: float = 10.0) -> Floats:
+def entropy_of_similarities(similarities: ArrayLike, variant: EntropyVariant = "sage", alpha: float = 10.0) -> Floats:
     """`semantic_graph_entropy` from similarities, so that mixes (of answers and rules of thumb) can be scored.
 
     Args:
@@ -128,7 +128,7 @@ def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class NullDistribution:
     """What the mean score is by chance: mean, 2.5% and 97.5% points over `shuffles`; None, and why, if unknown."""
 
     mean: float | None
@@ -140,14 +140,14 @@ class Null:
 
 def shuffled_null(
     embeddings: NDArray[np.floating],
-    variant: Variant = "sage",
+    variant: EntropyVariant = "sage",
     alpha: float = 10.0,
     *,
     shuffles: int = 20,
     seed: int = 0,
     lengths: ArrayLike | None = None,
     strata: int = 5,
-) -> Null:
+) -> NullDistribution:
     """The mean score of question-shaped groups whose answers come from n different questions.
 
     Args:
@@ -159,23 +159,23 @@ def shuffled_null(
     """
     q, n = embeddings.shape[:2]
     if q < max(n, 2) or n < 2:
-        return Null(None, None, None, 0, f"{q} questions of {n} answers are too few to mix")
+        return NullDistribution(None, None, None, 0, f"{q} questions of {n} answers are too few to mix")
     order = np.arange(q) if lengths is None else np.argsort(np.asarray(lengths, dtype=float), kind="stable")
     classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
     rng = np.random.default_rng(seed)
     means = np.empty(shuffles)
     for shuffle in range(shuffles):
-        source = np.concatenate([_mixed(members, n, rng) for members in classes])
+        source = np.concatenate([_mix_questions(members, n, rng) for members in classes])
         scores = [
             semantic_graph_entropies(embeddings[source[start : start + 64], np.arange(n)], variant, alpha)
             for start in range(0, q, 64)
         ]
         means[shuffle] = np.nanmean(np.concatenate(scores))
     low, high = np.quantile(means, [0.025, 0.975])
-    return Null(float(means.mean()), float(low), float(high), shuffles)
+    return NullDistribution(float(means.mean()), float(low), float(high), shuffles)
 
 
-def _mixed(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def _mix_questions(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Shape (members, n): which question each answer comes from; each answer is used once, no group meets itself."""
     size = len(members)
     offsets = rng.permutation(size)[:n]
@@ -205,7 +205,7 @@ def consistency_of(decisions: Iterable[float | None]) -> Share:
     valid = values[~np.isnan(values)]
     if not np.isin(valid, (0.0, 1.0)).all():
         raise ValueError(f"decisions must be 0, 1 or missing, but got {valid[~np.isin(valid, (0.0, 1.0))][0]!r}")
-    return share_of(int(valid.sum()), len(valid), lost=len(values) - len(valid))
+    return wilson_share(int(valid.sum()), len(valid), lost=len(values) - len(valid))
 
 
 def pairwise_consistency(texts: Sequence[str], similarity: Callable[[str, str], float]) -> float:

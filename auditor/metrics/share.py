@@ -15,7 +15,7 @@ class Share(Proportion):
     lost: int = 0
 
 
-def share_of(hits: int, n: int, lost: int = 0) -> Share:
+def wilson_share(hits: int, n: int, lost: int = 0) -> Share:
     """The share `hits / n` with Wilson's 95% interval; None, with a reason, where n is 0.
 
     Raises:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.correlation import pearson
 
-FIRST_LOOK = 64
+FIRST_INTERIM_LOOK = 64
 """Cells before which no interval is looked at."""
 
 
@@ -45,12 +45,12 @@ def is_narrow(scores: Sequence[ArrayLike], truth: ArrayLike, width: float) -> bo
     ) and bool(found)
 
 
-def next_look(asked: int, cells: int) -> int:
+def next_interim_look(n_asked: int, n_cells: int) -> int:
     """Cells after which the interval is looked at next: a fifth more than now."""
-    return min(cells, max(FIRST_LOOK, asked + -(-asked // 5)))
+    return min(n_cells, max(FIRST_INTERIM_LOOK, n_asked + -(-n_asked // 5)))
 
 
-def spread_order(strata: Sequence[Hashable], seed: int) -> NDArray[np.intp]:
+def stratified_order(strata: Sequence[Hashable], seed: int) -> NDArray[np.intp]:
     """An order in which any first part has its share of every stratum, but for one item each.
 
     Items of a stratum are shuffled and set at even distances from a random start; systematic sampling (Cochran,

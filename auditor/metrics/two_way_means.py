@@ -13,24 +13,24 @@ from math import exp, inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._complete_cases import Floats, complete
-from auditor.metrics.bootstrap import BIAS, MIN_CLUSTERS, Interval, Statistic
+from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics.bootstrap import BIAS, MIN_CLUSTERS, Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.resampling import MIN_QUESTIONS, Mean, bootstrap_mean, ratio_interval
+from auditor.metrics.resampling import MIN_QUESTIONS, MeanEstimate, bootstrap_mean, ratio_interval
 from auditor.metrics.share import mean_share
 
-CROSSED = "countries and topics"
-CELLS = f"cells, for want of {MIN_CLUSTERS} countries and topics"
+TWO_WAY_LABEL = "countries and topics"
+CELLS_LABEL = f"cells, for want of {MIN_CLUSTERS} countries and topics"
 
 
 @dataclass(frozen=True, slots=True)
-class OverCells(Mean):
+class TwoWayMean(MeanEstimate):
     """A mean or share of `n` cases; `over` says what its 95% interval is over, and is empty where there is none."""
 
     over: str = ""
 
 
-def crossed_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topics: ArrayLike) -> OverCells:
+def two_way_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topics: ArrayLike) -> TwoWayMean:
     """The share of all hits in all totals.
 
     Over countries and topics the interval is on the scale of log odds. Where no cell shows another share than the
@@ -46,28 +46,30 @@ def crossed_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topi
     Raises:
         ValueError: shapes differ, or not 0 <= hits <= totals.
     """
-    (part, whole), keep = complete(hits, totals)
+    (part, whole), keep = complete_cases(hits, totals)
     if (part < 0).any() or (part > whole).any():
         raise ValueError("hits and totals must be counts, hits at most totals")
     used = whole > 0
     n = int(whole.sum())
     if not n:
-        return OverCells(None, 0, None, None, "nothing to count")
+        return TwoWayMean(None, 0, None, None, "nothing to count")
     country, topic = (np.asarray(labels)[keep][used] for labels in (countries, topics))
     value = float(part.sum() / whole.sum())
-    part, whole, country, topic = _one_a_cell(part[used], whole[used], country, topic)
+    part, whole, country, topic = _merge_repeated_cells(part[used], whole[used], country, topic)
     sizes = [len(np.unique(labels)) for labels in (country, topic)]
     if min(sizes) >= MIN_CLUSTERS:
-        return OverCells(value, n, *_over_both(value, part, whole, country, topic, min(sizes)), None, CROSSED)
+        return TwoWayMean(
+            value, n, *_two_way_interval(value, part, whole, country, topic, min(sizes)), None, TWO_WAY_LABEL
+        )
     if len(part) < MIN_QUESTIONS:
-        return OverCells(value, n, None, None, f"an interval needs {MIN_QUESTIONS} cells")
+        return TwoWayMean(value, n, None, None, f"an interval needs {MIN_QUESTIONS} cells")
     ends = ratio_interval(part, whole)
-    return OverCells(value, n, *ends, None, CELLS)
+    return TwoWayMean(value, n, *ends, None, CELLS_LABEL)
 
 
-def crossed_mean(
+def two_way_mean(
     values: ArrayLike, countries: ArrayLike, topics: ArrayLike, bounds: tuple[float, float] = (-inf, inf)
-) -> OverCells:
+) -> TwoWayMean:
     """The mean of one value a cell.
 
     Args:
@@ -84,28 +86,33 @@ def crossed_mean(
     x = np.asarray(values, dtype=np.float64)
     found = crossed_jackknife(BIAS, x, np.zeros_like(x), countries, topics)
     if found.estimate is None:
-        return OverCells(None, 0, None, None, "no cell has a value")
+        return TwoWayMean(None, 0, None, None, "no cell has a value")
     if min(found.n_countries, found.n_topics) >= MIN_CLUSTERS:
-        return _cut(found, bounds)
+        return _clip_interval(found, bounds)
     mean = bootstrap_mean(x, bounds=bounds)
     reason = None if mean.reason is None else mean.reason.replace("questions", "cells")
-    return OverCells(mean.value, mean.n, mean.ci_low, mean.ci_high, reason, "" if reason else CELLS)
+    return TwoWayMean(mean.value, mean.n, mean.ci_low, mean.ci_high, reason, "" if reason else CELLS_LABEL)
 
 
-def _cut(found: Interval, bounds: tuple[float, float]) -> OverCells:
-    if found.low is None or found.high is None:
-        return OverCells(found.estimate, found.n_cells, None, None, found.reason)
-    low, high = max(bounds[0], found.low), min(bounds[1], found.high)
-    return OverCells(found.estimate, found.n_cells, low, high, None, CROSSED)
+def _clip_interval(interval: TwoWayEstimate, bounds: tuple[float, float]) -> TwoWayMean:
+    if interval.low is None or interval.high is None:
+        return TwoWayMean(interval.estimate, interval.n_cells, None, None, interval.reason)
+    low, high = max(bounds[0], interval.low), min(bounds[1], interval.high)
+    return TwoWayMean(interval.estimate, interval.n_cells, low, high, None, TWO_WAY_LABEL)
 
 
-def _over_both(
-    value: float, part: Floats, whole: Floats, country: NDArray[np.generic], topic: NDArray[np.generic], fewest: int
+def _two_way_interval(
+    share: float,
+    hits: Floats,
+    totals: Floats,
+    countries: NDArray[np.generic],
+    topics: NDArray[np.generic],
+    n_clusters: int,
 ) -> tuple[float, float]:
-    found = crossed_jackknife(_LOG_ODDS, part, whole, country, topic) if 0 < value < 1 else None
+    found = crossed_jackknife(_LOG_ODDS, hits, totals, countries, topics) if 0 < share < 1 else None
     if found is not None and found.low is not None and found.high is not None:
         return 1 / (1 + exp(-found.low)), 1 / (1 + exp(-found.high))
-    same = mean_share(round(value * fewest, 9), fewest)
+    same = mean_share(round(share * n_clusters, 9), n_clusters)
     return same.ci_low or 0.0, 1.0 if same.ci_high is None else same.ci_high
 
 
@@ -119,11 +126,11 @@ def _log_odds(sums: Floats) -> Floats:
 _LOG_ODDS = Statistic(lambda hits, totals: np.stack([hits, totals], axis=1), _log_odds)
 
 
-def _one_a_cell(
-    part: Floats, whole: Floats, country: NDArray[np.generic], topic: NDArray[np.generic]
+def _merge_repeated_cells(
+    case_hits: Floats, case_totals: Floats, countries: NDArray[np.generic], topics: NDArray[np.generic]
 ) -> tuple[Floats, Floats, NDArray[np.generic], NDArray[np.generic]]:
     """Cells that are there several times put together: the jackknife leaves a cell out once, with all that is in it."""
-    row, column = (np.unique(labels, return_inverse=True)[1] for labels in (country, topic))
+    row, column = (np.unique(labels, return_inverse=True)[1] for labels in (countries, topics))
     _, first, place = np.unique(row * (int(column.max()) + 1) + column, return_index=True, return_inverse=True)
-    hits, totals = (np.bincount(place, counts).astype(np.float64) for counts in (part, whole))
-    return hits, totals, country[first], topic[first]
+    hits, totals = (np.bincount(place, counts).astype(np.float64) for counts in (case_hits, case_totals))
+    return hits, totals, countries[first], topics[first]

@@ -11,13 +11,13 @@ from auditor.metrics._complete_cases import Floats
 from auditor.metrics.proportion import Proportion, proportion
 
 
-def least_majority(seats: int) -> int:
+def min_majority(panel_size: int) -> int:
     """The fewest votes that are more than half of the seats, or all seats where there is none.
 
     An adaptive panel asks so many judges whatever they say, so figures over their votes alone are not of disputed items
     only.
     """
-    return min(seats, seats // 2 + 1)
+    return min(panel_size, panel_size // 2 + 1)
 
 
 def can_still_change(votes_left: float, votes_right: float, cast: float, seats: float) -> bool:
@@ -60,7 +60,7 @@ def weighted_majority(ratings: ArrayLike, weights: ArrayLike) -> Floats:
     table, weight = _as_ratings(ratings), np.asarray(weights, dtype=np.float64)
     if weight.shape != (len(table),) or not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
         raise ValueError(f"weights must be {len(table)} numbers of at least 0, not all 0, but got {weights!r}")
-    marks, categories = _marks(table)
+    marks, categories = _rating_indicators(table)
     if not len(categories):
         return np.full(table.shape[1], np.nan)
     held = np.einsum("rik,r->ik", marks, weight)
@@ -80,7 +80,7 @@ def agreement_with_others(ratings: ArrayLike) -> tuple[Proportion, ...]:
     Raises:
         ValueError: not a table, or an infinite rating.
     """
-    marks, categories = _marks(_as_ratings(ratings))
+    marks, categories = _rating_indicators(_as_ratings(ratings))
     if not len(categories):
         return tuple(proportion(0, 0) for _ in marks)
     others = marks.sum(axis=0) - marks
@@ -145,18 +145,18 @@ def dawid_skene(
     """
     if not smoothing > 0:
         raise ValueError(f"smoothing must be above 0, but got {smoothing!r}")
-    marks, categories = _marks(_as_ratings(ratings))
+    marks, categories = _rating_indicators(_as_ratings(ratings))
     rated = marks.any(axis=(0, 2))
     n, dropped = int(rated.sum()), int((~rated).sum())
-    reason = _refusal(marks)
+    reason = _undefined_reason(marks)
     posterior = np.full(marks.shape[1:], np.nan)
     if reason is not None:
         confusion = np.full((len(marks), len(categories), len(categories)), np.nan)
         accuracy, prevalence = np.full(len(marks), np.nan), np.full(len(categories), np.nan)
         return DawidSkene(categories, posterior, confusion, accuracy, prevalence, n, dropped, 0, False, reason)
     kept = marks[:, rated]
-    posterior[rated], steps, converged = _em(kept, smoothing, max_iterations, tolerance)
-    prevalence, confusion = _raters(kept, posterior[rated], smoothing)
+    posterior[rated], steps, converged = _fit_em(kept, smoothing, max_iterations, tolerance)
+    prevalence, confusion = _estimate_raters(kept, posterior[rated], smoothing)
     confusion[~marks.any(axis=(1, 2))] = np.nan
     accuracy = np.einsum("k,rkk->r", prevalence, confusion)
     return DawidSkene(categories, posterior, confusion, accuracy, prevalence, n, dropped, steps, converged)
@@ -182,48 +182,48 @@ def posterior_of_seats(fitted: DawidSkene, ratings: ArrayLike, seats: ArrayLike)
     known = marks.any(axis=2)
     rated, heard = known.any(axis=0), known.any(axis=1)
     if fitted.reason is None and rated.any():
-        found[rated] = _items(marks[heard][:, rated], fitted.prevalence, fitted.confusion[seated][heard])
+        found[rated] = _estimate_items(marks[heard][:, rated], fitted.prevalence, fitted.confusion[seated][heard])
     return found
 
 
-def _refusal(marks: Floats) -> str | None:
-    raters = int(np.sum(marks.any(axis=(1, 2))))
+def _undefined_reason(indicators: Floats) -> str | None:
+    raters = int(np.sum(indicators.any(axis=(1, 2))))
     if raters < 3:
         return f"fewer than 3 raters ({raters})"
-    return "all ratings are the same" if marks.shape[2] < 2 else None
+    return "all ratings are the same" if indicators.shape[2] < 2 else None
 
 
-def _em(marks: Floats, smoothing: float, max_iterations: int, tolerance: float) -> tuple[Floats, int, bool]:
+def _fit_em(indicators: Floats, smoothing: float, max_iterations: int, tolerance: float) -> tuple[Floats, int, bool]:
     """The items' probabilities, the steps taken, and whether they came to rest.
 
     Items that were rated alike have the same probabilities, so that each pattern of ratings is worked on once.
     """
-    flat = np.ascontiguousarray(marks.transpose(1, 0, 2).astype(np.int8)).reshape(marks.shape[1], -1)
+    flat = np.ascontiguousarray(indicators.transpose(1, 0, 2).astype(np.int8)).reshape(indicators.shape[1], -1)
     rows = flat.view(np.dtype((np.void, flat.shape[1]))).ravel()
     _, first, where, weights = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
-    kept = marks[:, first]
+    kept = indicators[:, first]
     posterior = kept.sum(axis=0) / kept.sum(axis=(0, 2))[:, None]
     for step in range(max_iterations):
-        before, posterior = posterior, _items(kept, *_raters(kept, posterior, smoothing, weights))
+        before, posterior = posterior, _estimate_items(kept, *_estimate_raters(kept, posterior, smoothing, weights))
         if np.abs(posterior - before).max() <= tolerance:
             return posterior[where], step + 1, True
     return posterior[where], max_iterations, False
 
 
-def _raters(
-    marks: Floats, posterior: Floats, smoothing: float, weights: NDArray[np.intp] | None = None
+def _estimate_raters(
+    indicators: Floats, posterior: Floats, smoothing: float, weights: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats]:
     """M step (eqs. 2.3 and 2.4): prevalence of the categories, and each rater's confusion; `weights` counts items."""
     counted = posterior if weights is None else posterior * weights[:, None]
-    counts = np.einsum("ic,rik->rck", counted, marks, optimize=True) + smoothing
+    counts = np.einsum("ic,rik->rck", counted, indicators, optimize=True) + smoothing
     n = len(posterior) if weights is None else weights.sum()
     return counted.sum(axis=0) / n, counts / counts.sum(axis=2, keepdims=True)
 
 
-def _items(marks: Floats, prevalence: Floats, confusion: Floats) -> Floats:
+def _estimate_items(indicators: Floats, prevalence: Floats, confusion: Floats) -> Floats:
     """E step (eq. 2.5), in logarithms: products of many raters would underflow."""
     with np.errstate(divide="ignore"):
-        log = np.log(prevalence) + np.einsum("rik,rck->ic", marks, np.log(confusion), optimize=True)
+        log = np.log(prevalence) + np.einsum("rik,rck->ic", indicators, np.log(confusion), optimize=True)
     odds = np.exp(log - log.max(axis=1, keepdims=True))
     posterior: Floats = odds / odds.sum(axis=1, keepdims=True)
     return posterior
@@ -236,7 +236,7 @@ def _as_ratings(ratings: ArrayLike) -> Floats:
     return table
 
 
-def _marks(ratings: Floats) -> tuple[Floats, Floats]:
+def _rating_indicators(ratings: Floats) -> tuple[Floats, Floats]:
     """1 where a rater put an item into a category, shape (raters, items, k), and the sorted categories."""
     categories = np.unique(ratings[~np.isnan(ratings)])
     return (ratings[:, :, None] == categories).astype(np.float64), categories

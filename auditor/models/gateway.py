@@ -17,40 +17,40 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Measure, Outcome, total_cost
-from auditor.errors import AuditorError, Interrupted, ModelSetupError
-from auditor.models.budget import Budget, charge_estimate, require_prices, size
-from auditor.models.dispatch import Sender, Sending
-from auditor.models.endpoint import embedded_slots, price_of
-from auditor.models.failures import Failure
-from auditor.models.limiter import START, Limiter, Rate, pause
+from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome, total_cost
+from auditor.errors import AuditorError, ModelSetupError, RunInterrupted
+from auditor.models.budget import Budget, charge_estimate, estimate_max_tokens, require_prices
+from auditor.models.dispatch import Dispatcher, LocalDispatcher
+from auditor.models.endpoint import embedded_slots, token_price
+from auditor.models.failures import RequestFailure
+from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter, sleep_unless_stopped
 from auditor.models.litellm_client import TokenPrice
-from auditor.models.provider_request import failed
-from auditor.models.retries import Suspension, pause_notice, wait_before_retry, why_no_retry, with_reason
+from auditor.models.provider_request import failed_answer
+from auditor.models.retries import ModelSuspension, append_error_reason, no_retry_reason, pause_notice, retry_delay
 
-UNREACHABLE_AFTER = 2
-OnLimit = Callable[[str, int, int, str], None]
-Noted = Callable[[str], None]
+MAX_UNREACHABLE_ATTEMPTS = 2
+LimitChangeCallback = Callable[[str, int, int, str], None]
+NotifyCallback = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class _Line:
+class _ModelConnection:
     """One model's connection: its settings, price, limiter, and what blocks it."""
 
     section: ModelSection
     price: TokenPrice | None
-    limiter: Limiter
+    limiter: ConcurrencyLimiter
     slots: asyncio.Semaphore
-    rate: Rate
-    contact: asyncio.Lock
-    suspension: Suspension
-    reached: bool = False
-    blocked: Failure | None = None
+    rate_limiter: RateLimiter
+    first_request_lock: asyncio.Lock
+    suspension: ModelSuspension
+    is_confirmed: bool = False
+    blocking_failure: RequestFailure | None = None
 
-    def refuse(self, call: Call) -> Answer | None:
+    def blocked_answer(self, call: Call) -> Answer | None:
         """What comes of a call for which no request may go out; None where one may."""
-        if self.blocked is not None:
-            return failed(call, self.blocked)
+        if self.blocking_failure is not None:
+            return failed_answer(call, self.blocking_failure)
         reason = self.suspension.reason
         return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
 
@@ -65,10 +65,10 @@ class Gateway:
         *,
         spent_usd: float = 0.0,
         seed: int = 0,
-        stop: threading.Event | None = None,
-        on_limit: OnLimit = lambda account, before, after, why: None,
-        sender: Sender | None = None,
-        noted: Noted = lambda text: None,
+        stop_event: threading.Event | None = None,
+        on_limit_change: LimitChangeCallback = lambda account, before, after, why: None,
+        dispatcher: Dispatcher | None = None,
+        notify: NotifyCallback = lambda text: None,
     ) -> None:
         """Resolve keys and start embedded models; no request goes out yet.
 
@@ -89,18 +89,18 @@ class Gateway:
         """
         self._limits = limits
         self._rng = random.Random(seed)
-        self._stop = stop or threading.Event()
+        self._stop_event = stop_event or threading.Event()
         models = list(models)
         require_prices(models, limits)
-        self._sender = sender or Sending(models)
+        self._dispatcher = dispatcher or LocalDispatcher(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
-        self._lines: dict[str, _Line] = {}
-        limiters = _limiters(models, limits, on_limit, noted, self._stop.is_set)
+        self._connections: dict[str, _ModelConnection] = {}
+        limiters = _build_limiters(models, limits, on_limit_change, notify, self._stop_event.is_set)
         for model in models:
-            slots = asyncio.Semaphore(model.most_in_flight)
-            rate, contact = Rate(model.rpm, model.tpm, self._stop.is_set), asyncio.Lock()
-            self._lines[model.name] = _Line(
-                model, price_of(model), limiters[model.account], slots, rate, contact, Suspension(limits)
+            slots = asyncio.Semaphore(model.max_concurrency)
+            rate, contact = RateLimiter(model.rpm, model.tpm, self._stop_event.is_set), asyncio.Lock()
+            self._connections[model.name] = _ModelConnection(
+                model, token_price(model), limiters[model.rate_limit_key], slots, rate, contact, ModelSuspension(limits)
             )
 
     async def complete(self, call: Call) -> Answer:
@@ -112,99 +112,111 @@ class Gateway:
             ModelSetupError: the first request of this run to the model shows that it cannot be used at all (no server,
                 a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
         """
-        line = self._lines[call.name]
-        if call.measure is Measure.CONTINUATION:
-            return (await self._sender.send(call, 1, None)).answer
-        if not line.reached:
-            async with line.contact:
-                if not line.reached:  # the first; all others wait for what it finds, and then go out together
-                    return await self._first(line, call)
-        return await self._ask(line, call)
+        line = self._connections[call.name]
+        if call.measure is LogprobMeasure.CONTINUATION:
+            return (await self._dispatcher.send(call, 1, None)).answer
+        if not line.is_confirmed:
+            async with line.first_request_lock:
+                if not line.is_confirmed:  # the first; all others wait for what it finds, and then go out together
+                    return await self._send_first_call(line, call)
+        return await self._send_with_retries(line, call)
 
     async def close(self) -> None:
         """Close what sends."""
-        await self._sender.close()
+        await self._dispatcher.close()
 
-    async def _first(self, line: _Line, call: Call) -> Answer:
+    async def _send_first_call(self, connection: _ModelConnection, call: Call) -> Answer:
         """Whether the model can be used at all."""
-        answer = await self._ask(line, call)
-        if line.blocked is not None:
-            raise _unusable(line, line.blocked).with_answer(answer if answer.attempts else None)
-        line.reached = answer.outcome is not Outcome.OVER_BUDGET
+        answer = await self._send_with_retries(connection, call)
+        if connection.blocking_failure is not None:
+            raise _unusable_model_error(connection, connection.blocking_failure).with_answer(
+                answer if answer.attempts else None
+            )
+        connection.is_confirmed = answer.outcome is not Outcome.OVER_BUDGET
         return answer
 
-    async def _ask(self, line: _Line, call: Call) -> Answer:
+    async def _send_with_retries(self, connection: _ModelConnection, call: Call) -> Answer:
         deadline: float | None = None
         attempts: list[Attempt] = []
         costs: list[float | None] = []
         answer = Answer(call.key, Outcome.TIMEOUT)
         while len(attempts) < self._limits.max_attempts:
-            if (refused := line.refuse(call)) is not None:
+            if (refused := connection.blocked_answer(call)) is not None:
                 return replace(refused, attempts=tuple(attempts), cost_usd=total_cost(costs))
-            estimate = self.budget.estimate(call, line.price)
+            estimate = self.budget.estimate_max_cost(call, connection.price)
             if not self.budget.allows(estimate):
-                return _over_budget(call, attempts, costs)
-            async with self._turn(line, call):
+                return _over_budget_answer(call, attempts, costs)
+            async with self._request_slot(connection, call):
                 in_time = deadline is None or time.monotonic() < deadline
-                goes = in_time and line.refuse(call) is None and not self._stop.is_set()
+                goes = in_time and connection.blocked_answer(call) is None and not self._stop_event.is_set()
                 if goes and not self.budget.reserve(estimate):
-                    return _over_budget(call, attempts, costs)
+                    return _over_budget_answer(call, attempts, costs)
                 if goes:
                     # Waiting for a first slot is our own doing, and no part of the call's time.
                     deadline = deadline or time.monotonic() + self._limits.deadline_s
-                    answer, failure = await self._request(line, call, attempts, deadline)
-                    self.budget.settle(estimate, answer.cost_usd)
+                    answer, failure = await self._send_attempt(connection, call, attempts, deadline)
+                    self.budget.settle_reservation(estimate, answer.cost_usd)
             if not goes:  # much may have happened while it waited; what was paid for before is kept
-                if line.refuse(call) is not None:
+                if connection.blocked_answer(call) is not None:
                     continue
                 if attempts:
                     break
-                raise Interrupted
+                raise RunInterrupted
             attempts += answer.attempts
             costs.append(answer.cost_usd)
-            _tell(line, failure, first=len(attempts) == 1)
-            reason = await self._wait(line, failure, len(attempts), deadline or 0.0)
+            _update_limits(connection, failure, is_first_attempt=len(attempts) == 1)
+            reason = await self._wait_before_retry(connection, failure, len(attempts), deadline or 0.0)
             if reason:
-                answer, attempts[-1] = with_reason(answer, reason), with_reason(attempts[-1], reason)
+                answer, attempts[-1] = append_error_reason(answer, reason), append_error_reason(attempts[-1], reason)
             if reason is not None:
                 break
         return replace(answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
-    async def _wait(self, line: _Line, failure: Failure | None, attempts: int, deadline: float) -> str | None:
+    async def _wait_before_retry(
+        self, connection: _ModelConnection, failure: RequestFailure | None, n_attempts: int, deadline: float
+    ) -> str | None:
         """Wait before another try; where there is none, the reason, which may be empty."""
-        if failure is None or not failure.retry:
+        if failure is None or not failure.is_retryable:
             return ""
-        wait_s, asked_s = wait_before_retry(failure, attempts, self._rng), failure.retry_after_s or 0.0
-        reason = why_no_retry(failure, wait_s, attempts, deadline, self._limits)
+        wait_s, asked_s = retry_delay(failure, n_attempts, self._rng), failure.retry_after_s or 0.0
+        reason = no_retry_reason(failure, wait_s, n_attempts, deadline, self._limits)
         if reason is None:
-            line.limiter.announce(asked_s, asked_s)
-            await pause(wait_s, self._stop.is_set)
-        return "" if reason is None and self._stop.is_set() else reason
+            connection.limiter.announce_wait(asked_s, asked_s)
+            await sleep_unless_stopped(wait_s, self._stop_event.is_set)
+        return "" if reason is None and self._stop_event.is_set() else reason
 
     @asynccontextmanager
-    async def _turn(self, line: _Line, call: Call) -> AsyncIterator[None]:
+    async def _request_slot(self, connection: _ModelConnection, call: Call) -> AsyncIterator[None]:
         """Wait until a request may go out, or none may any more."""
-        await line.rate.take(size(call))
-        async with line.slots, line.limiter.slot():
+        await connection.rate_limiter.acquire(estimate_max_tokens(call))
+        async with connection.slots, connection.limiter.slot():
             yield
 
-    async def _request(
-        self, line: _Line, call: Call, before: Sequence[Attempt], deadline: float
-    ) -> tuple[Answer, Failure | None]:
-        limit, number = max(0.01, min(line.section.timeout_s, deadline - time.monotonic())), len(before) + 1
+    async def _send_attempt(
+        self, connection: _ModelConnection, call: Call, earlier_attempts: Sequence[Attempt], deadline: float
+    ) -> tuple[Answer, RequestFailure | None]:
+        limit, number = (
+            max(0.01, min(connection.section.timeout_s, deadline - time.monotonic())),
+            len(earlier_attempts) + 1,
+        )
         try:
-            reply = await self._sender.send(call, number, limit)
+            reply = await self._dispatcher.send(call, number, limit)
         except AuditorError as error:
-            if not before:
+            if not earlier_attempts:
                 raise
-            raise error.with_answer(Answer(call.key, before[-1].outcome, attempts=tuple(before))) from error
+            raise error.with_answer(
+                Answer(call.key, earlier_attempts[-1].outcome, attempts=tuple(earlier_attempts))
+            ) from error
         failure = reply.failure
-        if failure and (failure.blocks or (reply.unreachable and not line.reached and number >= UNREACHABLE_AFTER)):
-            line.blocked = failure
-        return _charged(call, line.price, reply.answer), failure
+        if failure and (
+            failure.blocks_model
+            or (reply.unreachable and not connection.is_confirmed and number >= MAX_UNREACHABLE_ATTEMPTS)
+        ):
+            connection.blocking_failure = failure
+        return _charge_unknown_attempts(call, connection.price, reply.answer), failure
 
 
-def _charged(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
+def _charge_unknown_attempts(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
     """The answer with a charge for requests of which nobody heard again, because the process that sent them died."""
     if not any(attempt.estimated is None for attempt in answer.attempts):
         return answer
@@ -216,39 +228,43 @@ def _charged(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
     return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([a.cost_usd for a in attempts]))
 
 
-def _over_budget(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
+def _over_budget_answer(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
     why = "the budget is spent"
     return Answer(call.key, Outcome.OVER_BUDGET, error=why, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
 
-def _limiters(
-    models: Sequence[ModelSection], limits: Limits, on_limit: OnLimit, noted: Noted, stopped: Callable[[], bool]
-) -> dict[tuple[str, str | None, str | None], Limiter]:
+def _build_limiters(
+    models: Sequence[ModelSection],
+    limits: Limits,
+    on_limit_change: LimitChangeCallback,
+    notify: NotifyCallback,
+    is_stopped: Callable[[], bool],
+) -> dict[tuple[str, str | None, str | None], ConcurrencyLimiter]:
     """One for each account. What waits at a server of few slots would run into its time limit, so they bound it too."""
     found = {}
-    for account in {m.account for m in models}:
-        mine = [m for m in models if m.account == account]
-        most = sum(m.concurrency for m in mine if m.concurrency) or max(m.most_in_flight for m in mine)
+    for account in {m.rate_limit_key for m in models}:
+        mine = [m for m in models if m.rate_limit_key == account]
+        most = sum(m.concurrency for m in mine if m.concurrency) or max(m.max_concurrency for m in mine)
         slots = embedded_slots(mine[0].model)
-        at_most, start = (most, START) if slots is None else (min(most, slots), slots)
-        found[account] = Limiter(
+        at_most, start = (most, DEFAULT_INITIAL_CONCURRENCY) if slots is None else (min(most, slots), slots)
+        found[account] = ConcurrencyLimiter(
             at_most,
-            start=start,
-            changed=functools.partial(on_limit, _account(mine[0])),
-            stopped=stopped,
+            initial_limit=start,
+            on_change=functools.partial(on_limit_change, _describe_account(mine[0])),
+            is_stopped=is_stopped,
             max_wait_s=limits.max_retry_wait_s,
-            waits=functools.partial(_announce, noted, _account(mine[0])),
+            on_wait=functools.partial(_notify_pause, notify, _describe_account(mine[0])),
         )
     return found
 
 
-def _announce(noted: Noted, account: str, wait_s: float, asked_s: float) -> None:
-    noted(pause_notice(account, wait_s, asked_s))
+def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
+    notify(pause_notice(account, wait_s, retry_after_s))
 
 
-def _account(section: ModelSection) -> str:
+def _describe_account(section: ModelSection) -> str:
     """An account in words, without its key."""
-    provider, key, server = section.account
+    provider, key, server = section.rate_limit_key
     words = [
         provider,
         f"at {urlsplit(server).hostname}" if server else "",
@@ -257,25 +273,25 @@ def _account(section: ModelSection) -> str:
     return " ".join(filter(None, words))
 
 
-def _tell(line: _Line, failure: Failure | None, *, first: bool) -> None:
+def _update_limits(connection: _ModelConnection, failure: RequestFailure | None, *, is_first_attempt: bool) -> None:
     """What a request says of its model and its account; one that went well only after others failed says no more."""
-    line.suspension.update(failure)
+    connection.suspension.record_response(failure)
     if failure is None:
-        if first:
-            line.limiter.succeeded()
+        if is_first_attempt:
+            connection.limiter.record_success()
     elif failure.outcome is Outcome.RATE_LIMITED:
-        line.limiter.throttled(failure.retry_after_s)
+        connection.limiter.record_throttling(failure.retry_after_s)
     elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
-        line.limiter.troubled()
+        connection.limiter.record_server_error()
 
 
-def _unusable(line: _Line, failure: Failure) -> ModelSetupError:
-    where = f"model '{line.section.name}' ({line.section.model}"
-    where += f" at {line.section.api_base})" if line.section.api_base else ")"
+def _unusable_model_error(connection: _ModelConnection, failure: RequestFailure) -> ModelSetupError:
+    where = f"model '{connection.section.name}' ({connection.section.model}"
+    where += f" at {connection.section.api_base})" if connection.section.api_base else ")"
     mends = {
         402: "Top up the account, or use another key.",
         429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
-        401: f"Check the key that {line.section.api_key or 'the provider'} names.",
+        401: f"Check the key that {connection.section.api_key or 'the provider'} names.",
         403: "Check that the key may use this model.",
         404: "Check the model's name and the server's address.",
     }

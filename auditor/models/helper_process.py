@@ -20,11 +20,11 @@ from pydantic.dataclasses import dataclass as checked
 from auditor import bootstrap
 from auditor.config import ModelSection
 from auditor.domain import Call
-from auditor.models.provider_request import Reply
-from auditor.redaction import remember
+from auditor.models.provider_request import ProviderReply
+from auditor.redaction import register_secrets
 
-EXACT = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
-LENGTH_BYTES = 4
+LOSSLESS_JSON = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+LENGTH_PREFIX_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class HelperConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class HelperRequest:
     """One request to be sent.
 
     Attributes:
@@ -51,12 +51,12 @@ class Parcel:
 
     id: int
     call: Call
-    number: int
-    limit_s: float | None
+    attempt_number: int
+    total_timeout_s: float | None
 
 
-@checked(frozen=True, slots=True, config=EXACT)
-class Returned:
+@checked(frozen=True, slots=True, config=LOSSLESS_JSON)
+class HelperReply:
     """What came of one.
 
     Attributes:
@@ -64,54 +64,54 @@ class Returned:
     """
 
     id: int
-    reply: Reply | None
-    fault: str | None = None
+    reply: ProviderReply | None
+    error: str | None = None
 
 
-CONFIG = TypeAdapter(HelperConfig)
-PARCEL = TypeAdapter(Parcel)
-RETURNED = TypeAdapter(Returned)
+CONFIG_ADAPTER = TypeAdapter(HelperConfig)
+REQUEST_ADAPTER = TypeAdapter(HelperRequest)
+REPLY_ADAPTER = TypeAdapter(HelperReply)
 
 
-def framed(data: bytes) -> bytes:
+def frame_message(payload: bytes) -> bytes:
     """Data with its length before it."""
-    return len(data).to_bytes(LENGTH_BYTES, "big") + data
+    return len(payload).to_bytes(LENGTH_PREFIX_BYTES, "big") + payload
 
 
-async def unframed(reader: asyncio.StreamReader) -> bytes | None:
+async def read_message(reader: asyncio.StreamReader) -> bytes | None:
     """The next data of a stream; None at its end."""
     try:
-        length = await reader.readexactly(LENGTH_BYTES)
+        length = await reader.readexactly(LENGTH_PREFIX_BYTES)
         return await reader.readexactly(int.from_bytes(length, "big"))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
 
 
-async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve_requests(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send what comes until no more can come; what is under way then is given up, as nobody waits for it."""
-    from auditor.models.dispatch import Sending
+    from auditor.models.dispatch import LocalDispatcher
 
-    orders = await unframed(reader)
+    orders = await read_message(reader)
     if orders is None:
         return
-    config = CONFIG.validate_json(orders)
-    remember(*config.secrets)
-    sender = Sending(config.models)
-    writer.write(framed(b""))  # ready
+    config = CONFIG_ADAPTER.validate_json(orders)
+    register_secrets(*config.secrets)
+    sender = LocalDispatcher(config.models)
+    writer.write(frame_message(b""))  # ready
 
-    async def send(parcel: Parcel) -> None:
+    async def send(parcel: HelperRequest) -> None:
         try:
-            reply = await sender.send(parcel.call, parcel.number, parcel.limit_s)
-            data = RETURNED.dump_json(Returned(parcel.id, reply))
+            reply = await sender.send(parcel.call, parcel.attempt_number, parcel.total_timeout_s)
+            data = REPLY_ADAPTER.dump_json(HelperReply(parcel.id, reply))
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, here nobody would
             at = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__} at {at.name}, line {at.lineno}"
-            data = RETURNED.dump_json(Returned(parcel.id, None, told))
-        writer.write(framed(data))
+            data = REPLY_ADAPTER.dump_json(HelperReply(parcel.id, None, told))
+        writer.write(frame_message(data))
 
     under_way: set[asyncio.Task[None]] = set()
-    while (data := await unframed(reader)) is not None:
-        task = asyncio.create_task(send(PARCEL.validate_json(data)))
+    while (data := await read_message(reader)) is not None:
+        task = asyncio.create_task(send(REQUEST_ADAPTER.validate_json(data)))
         under_way.add(task)
         task.add_done_callback(under_way.discard)
     for task in under_way:
@@ -120,12 +120,12 @@ async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     await sender.close()
 
 
-async def _at(inward: int, outward: int) -> None:
+async def _serve_pipes(input_fd: int, output_fd: int) -> None:
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(inward, "rb", 0))
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(outward, "wb", 0))
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(input_fd, "rb", 0))
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(output_fd, "wb", 0))
     with suppress(ConnectionError):
-        await work(reader, asyncio.StreamWriter(transport, protocol, None, loop))
+        await serve_requests(reader, asyncio.StreamWriter(transport, protocol, None, loop))
 
 
 def main() -> None:
@@ -135,9 +135,9 @@ def main() -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     outward = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
-    bootstrap.prepare()
-    with bootstrap.seldom_collecting():
-        asyncio.run(_at(sys.stdin.fileno(), outward))
+    bootstrap.prepare_environment()
+    with bootstrap.infrequent_garbage_collection():
+        asyncio.run(_serve_pipes(sys.stdin.fileno(), outward))
 
 
 if __name__ == "__main__":

@@ -14,27 +14,27 @@ from typing import Any
 
 import httpx
 
-from auditor.models.transport import WIRE, Guarded, json_object
+from auditor.models.transport import CURRENT_EXCHANGE, GuardedTransport, parse_json_object
 
-KEPT = 256
+HTTP_CACHE_SIZE = 256
 """Addresses, and sets of headers, that need not be read again."""
-address = functools.lru_cache(maxsize=KEPT)(httpx.URL)
-Headers = tuple[tuple[str, str], ...]
+parse_url = functools.lru_cache(maxsize=HTTP_CACHE_SIZE)(httpx.URL)
+HeaderItems = tuple[tuple[str, str], ...]
 
 
-@functools.lru_cache(maxsize=KEPT)
-def _complete(usual: Headers, given: Headers) -> httpx.Headers:
+@functools.lru_cache(maxsize=HTTP_CACHE_SIZE)
+def _merge_headers(default_headers: HeaderItems, request_headers: HeaderItems) -> httpx.Headers:
     """A request's headers, with a client's for what it does not say; each request copies them."""
-    found = httpx.Headers(list(usual))
-    found.update(httpx.Headers(list(given)))
+    found = httpx.Headers(list(default_headers))
+    found.update(httpx.Headers(list(request_headers)))
     return found
 
 
-LONGEST = httpx.Timeout(600.0, connect=5.0)
+DEFAULT_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 """litellm's own time limit where a request says none."""
 
 
-class Client(httpx.AsyncClient):
+class MinimalHttpClient(httpx.AsyncClient):
     """Sends what was built through one transport; what is unusual goes httpx's own way."""
 
     def __init__(
@@ -48,8 +48,8 @@ class Client(httpx.AsyncClient):
             timeout: of a request that says none.
         """
         super().__init__(transport=transport, headers=headers, follow_redirects=False, timeout=timeout, trust_env=False)
-        self._through = transport
-        self._usual = tuple(self.headers.items())
+        self._single_transport = transport
+        self._default_header_items = tuple(self.headers.items())
 
     def build_request(
         self,
@@ -59,22 +59,22 @@ class Client(httpx.AsyncClient):
         content: Any = None,
         headers: Any = None,
         timeout: Any = None,
-        **others: Any,
+        **options: Any,
     ) -> httpx.Request:
         """As httpx does."""
         usual = isinstance(headers, dict) and isinstance(content, (str, bytes)) and isinstance(timeout, (int, float))
-        if not usual or any(value is not None for value in others.values()):
-            others |= {"content": content, "headers": headers, "timeout": timeout}
-            return super().build_request(method, url, **others)
+        if not usual or any(value is not None for value in options.values()):
+            options |= {"content": content, "headers": headers, "timeout": timeout}
+            return super().build_request(method, url, **options)
         return httpx.Request(
             method,
-            address(url) if isinstance(url, str) else url,
+            parse_url(url) if isinstance(url, str) else url,
             content=content,
-            headers=_complete(self._usual, tuple(headers.items())),
+            headers=_merge_headers(self._default_header_items, tuple(headers.items())),
             extensions={"timeout": dict.fromkeys(("connect", "read", "write", "pool"), timeout)},
         )
 
-    async def send(self, request: httpx.Request, *, stream: bool = False, **others: Any) -> httpx.Response:
+    async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """Send, and read all of the answer, unless it is to be streamed.
 
         Raises:
@@ -82,17 +82,17 @@ class Client(httpx.AsyncClient):
             Unreadable: it succeeded, but what came is no JSON object; only where the request is noted.
         """
         if request.url.userinfo or "timeout" not in request.extensions:
-            return await super().send(request, stream=stream, **others)
+            return await super().send(request, stream=stream, **options)
         try:
-            response = await self._through.handle_async_request(request)
+            response = await self._single_transport.handle_async_request(request)
             response.request = request
-            return response if stream else await _read(response, request)
+            return response if stream else await _read_response(response, request)
         except httpx.RequestError as error:
             error.request = request
             raise
 
 
-async def _read(response: httpx.Response, request: httpx.Request) -> httpx.Response:
+async def _read_response(response: httpx.Response, request: httpx.Request) -> httpx.Response:
     """All of an answer that is not compressed. One that says that all went well must be a JSON object.
 
     litellm's handlers differ in what they make of any other body: some retry, some report a bad request or a server
@@ -103,16 +103,16 @@ async def _read(response: httpx.Response, request: httpx.Request) -> httpx.Respo
         data = b"".join([chunk async for chunk in response.stream])
     finally:
         await response.aclose()
-    if response.is_success and (wire := WIRE.get()) is not None:
+    if response.is_success and (wire := CURRENT_EXCHANGE.get()) is not None:
         data = data.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
-        wire.body = json_object(data)
+        wire.json_body = parse_json_object(data)
     whole = httpx.Response(response.status_code, headers=response.headers, content=data, request=request)
     if whole.headers.get("content-type") == "application/json":
         whole.encoding = "utf-8"  # which JSON is: httpx would look for it in each answer
     return whole
 
 
-def lighten(handler: type[Any]) -> None:
+def install_minimal_client(handler: type[Any]) -> None:
     """Have litellm's handlers use such clients, and keep no time of each request, from now on.
 
     Args:
@@ -124,14 +124,14 @@ def lighten(handler: type[Any]) -> None:
 
     def create_client(
         _: Any, timeout: Any = None, event_hooks: Any = None, ssl_verify: Any = None, shared_session: Any = None
-    ) -> Client:
+    ) -> MinimalHttpClient:
         found = get_ssl_configuration(ssl_verify)
         context = found if isinstance(found, ssl.SSLContext) else None
         verify = found if isinstance(found, bool) else None
-        transport: Guarded = handler.create_async_transport(
+        transport: GuardedTransport = handler.create_async_transport(
             ssl_context=context, ssl_verify=verify, shared_session=shared_session
         )
-        return Client(transport, get_default_headers(), LONGEST if timeout is None else timeout)
+        return MinimalHttpClient(transport, get_default_headers(), DEFAULT_TIMEOUT if timeout is None else timeout)
 
     handler.create_client = create_client
     handler.post = inspect.unwrap(handler.post)

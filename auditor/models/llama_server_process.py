@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 
-def start(settings: dict[str, Any]) -> Any:
+def start_llama_server(settings: dict[str, Any]) -> Any:
     """Load the model and listen; see `EmbeddedServer` for the settings."""
     import xllamacpp as library
 
@@ -42,7 +42,7 @@ def main() -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     try:
-        server = start(json.loads(sys.stdin.readline()))
+        server = start_llama_server(json.loads(sys.stdin.readline()))
         answer = {"url": server.listening_address}
     except (ImportError, RuntimeError, ValueError, OSError) as error:
         answer = {"error": str(error).strip(" .") or type(error).__name__}

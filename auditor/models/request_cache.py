@@ -14,30 +14,30 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-MARK = 7_046_029_254_386_353
+SEED_MARKER = 7_046_029_254_386_353
 """A seed that nobody gives: it shows under which name, and where, a provider takes one."""
-MOST = 512
+MAX_CACHED_REQUESTS = 512
 """Shapes that are kept: a run has a few for each model."""
 
 
-class Shape(NamedTuple):
+class CachedRequest(NamedTuple):
     """What litellm hands to its handler for requests of one shape, with `MARK` for their seed."""
 
     send: Callable[..., Awaitable[Any]]
-    given: dict[str, Any]
+    kwargs: dict[str, Any]
 
 
-_shapes: dict[str, Shape | None] = {}
-_TRIED: ContextVar[list[dict[str, Any]] | None] = ContextVar("tried", default=None)
+_cached_requests: dict[str, CachedRequest | None] = {}
+_CAPTURED: ContextVar[list[dict[str, Any]] | None] = ContextVar("tried", default=None)
 
 
-def forget() -> None:
+def clear_request_cache() -> None:
     """Forget all shapes: the clients that they would be sent by are closed."""
-    _shapes.clear()
+    _cached_requests.clear()
 
 
-def sent(
-    litellm: ModuleType, build: Callable[..., Any], log: Callable[[dict[str, Any]], Any], request: dict[str, Any]
+def send_cached_request(
+    litellm: ModuleType, build: Callable[..., Any], create_log: Callable[[dict[str, Any]], Any], request: dict[str, Any]
 ) -> Awaitable[Any] | None:
     """The request under way by what is known of its shape; None where litellm must do all of it itself.
 
@@ -53,49 +53,49 @@ def sent(
         key = json.dumps([[m["role"] for m in words], seed is None, rest], sort_keys=True)
     except TypeError:
         return None
-    if key not in _shapes:
-        if len(_shapes) >= MOST:
-            _shapes.clear()
-        asked = request if seed is None else request | {"seed": MARK}
-        _shapes[key] = _tried(litellm, build, asked | {"litellm_logging_obj": log(asked)})
-    shape = _shapes[key]
+    if key not in _cached_requests:
+        if len(_cached_requests) >= MAX_CACHED_REQUESTS:
+            _cached_requests.clear()
+        asked = request if seed is None else request | {"seed": SEED_MARKER}
+        _cached_requests[key] = _capture_request(litellm, build, asked | {"litellm_logging_obj": create_log(asked)})
+    shape = _cached_requests[key]
     if shape is None:
         return None
     own = {
         "messages": words,
         "model_response": litellm.ModelResponse(),
-        "optional_params": _filled(shape.given["optional_params"], seed),
-        "litellm_params": dict(shape.given["litellm_params"]),
-        "headers": dict(shape.given["headers"] or {}),
+        "optional_params": _copy_with_seed(shape.kwargs["optional_params"], seed),
+        "litellm_params": dict(shape.kwargs["litellm_params"]),
+        "headers": dict(shape.kwargs["headers"] or {}),
     }
-    return shape.send(**shape.given | own)
+    return shape.send(**shape.kwargs | own)
 
 
-def _tried(litellm: ModuleType, build: Callable[..., Any], request: dict[str, Any]) -> Shape | None:
+def _capture_request(litellm: ModuleType, build: Callable[..., Any], request: dict[str, Any]) -> CachedRequest | None:
     """What the handler would get for a request, which does not go out; None where it is another handler's."""
-    handler = _keeping(litellm)
+    handler = _capturing_handler(litellm)
     kept: list[dict[str, Any]] = []
-    token = _TRIED.set(kept)
+    token = _CAPTURED.set(kept)
     try:
         build(**request, acompletion=True).close()
     except Exception:  # noqa: BLE001 - it is raised again, and told, when the request is made in earnest
         return None
     finally:
-        _TRIED.reset(token)
-    if len(kept) != 1 or ("seed" in request and not _is_replaceable(kept[0])):
+        _CAPTURED.reset(token)
+    if len(kept) != 1 or ("seed" in request and not _is_seed_replaceable(kept[0])):
         return None
-    return Shape(handler.completion, kept[0])
+    return CachedRequest(handler.completion, kept[0])
 
 
-def _is_replaceable(given: dict[str, Any]) -> bool:
+def _is_seed_replaceable(captured_kwargs: dict[str, Any]) -> bool:
     """Whether the seed of a trial is where another can be put in its place, and nowhere else."""
-    options, mark = given["optional_params"], str(MARK)
+    options, mark = captured_kwargs["optional_params"], str(SEED_MARKER)
     in_place = repr(options).count(mark)
-    return in_place == repr(given).count(mark) > 0 and mark not in repr(_filled(options, 0))
+    return in_place == repr(captured_kwargs).count(mark) > 0 and mark not in repr(_copy_with_seed(options, 0))
 
 
 @functools.cache
-def _keeping(litellm: ModuleType) -> Any:
+def _capturing_handler(litellm: ModuleType) -> Any:
     """litellm's HTTP handler, which keeps what it is handed while a shape is tried."""
     from litellm.llms.custom_httpx.llm_http_handler import BaseLLMHTTPHandler
 
@@ -104,25 +104,25 @@ def _keeping(litellm: ModuleType) -> Any:
 
         def completion(self, **given: Any) -> Any:  # type: ignore[override]
             """Keep, or send."""
-            kept = _TRIED.get()
+            kept = _CAPTURED.get()
             if kept is None:
                 return super().completion(**given)
             kept.append(given)
-            return _nothing()
+            return _skip_sending()
 
     handler = Keeping()
     vars(litellm.main)["base_llm_http_handler"] = handler
     return handler
 
 
-async def _nothing() -> None:
+async def _skip_sending() -> None:
     """What is awaited for a request that does not go out."""
 
 
-def _filled(value: Any, seed: int | None) -> Any:
+def _copy_with_seed(template: Any, seed: int | None) -> Any:
     """A copy that its owner may change, with the seed in its place."""
-    if isinstance(value, dict):
-        return {name: _filled(inner, seed) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner, seed) for inner in value]
-    return seed if value == MARK else value
+    if isinstance(template, dict):
+        return {name: _copy_with_seed(inner, seed) for name, inner in template.items()}
+    if isinstance(template, list):
+        return [_copy_with_seed(inner, seed) for inner in template]
+    return seed if template == SEED_MARKER else template

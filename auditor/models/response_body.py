@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-MAX_REASON_CHARS = 100
-REASONS = (
+MAX_FINISH_REASON_CHARS = 100
+FINISH_REASON_FIELDS = (
     "native_finish_reason",
     "finish_reason",
     "finishReason",
@@ -22,11 +22,11 @@ REASONS = (
     "completionReason",
 )
 """Names of the finish reason. vLLM has `stop_reason` beside `finish_reason`, for the matched stop sequence."""
-LISTS = ("choices", "candidates", "results", "outputs", "generations")
+ANSWER_LIST_FIELDS = ("choices", "candidates", "results", "outputs", "generations")
 """Names of the list whose first element is the answer."""
-WRAPPERS = ("details", "chatResponse", "output")
+WRAPPER_FIELDS = ("details", "chatResponse", "output")
 """Names of objects around either, at Hugging Face, OCI and DashScope."""
-READABLE: Mapping[str, Mapping[str, Any]] = {
+REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
     "content": {"usage": {"input_tokens": 0, "output_tokens": 0}, "stop_reason": None},
     "output": {"usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}, "stopReason": None},
@@ -36,51 +36,51 @@ READABLE: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Token counts as a provider sent them, whatever they are; None where they are missing."""
 
     prompt: object
     completion: object
 
 
-def native_reason(body: Mapping[str, Any] | None) -> str | None:
+def native_finish_reason(body: Mapping[str, Any] | None) -> str | None:
     """The finish reason as the provider wrote it; None where the body has none."""
     if body is None:
         return None
-    for part in _parts(body):
-        for name in REASONS:
+    for part in _finish_reason_objects(body):
+        for name in FINISH_REASON_FIELDS:
             if isinstance(reason := part.get(name), (str, int)) and not isinstance(reason, bool) and str(reason):
-                return str(reason)[:MAX_REASON_CHARS]
+                return str(reason)[:MAX_FINISH_REASON_CHARS]
     return None
 
 
-def usage_of(body: Mapping[str, Any] | None) -> Usage | None:
+def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     """The token counts in a body, cached prompt tokens and hidden reasoning included; None where it has no counts."""
     if body is None:
         return None
     if "usageMetadata" in body:
-        return _gemini_usage(body["usageMetadata"])
+        return _parse_gemini_usage(body["usageMetadata"])
     if "usage" not in body:
-        return _ollama_usage(body)
+        return _parse_ollama_usage(body)
     usage = body["usage"]
     if not isinstance(usage, Mapping):
-        return None if usage is None else Usage(usage, None)
+        return None if usage is None else TokenUsage(usage, None)
     usage = next((usage[name] for name in ("tokens", "billed_units") if isinstance(usage.get(name), Mapping)), usage)
     if "prompt_tokens" in usage or "completion_tokens" in usage:
-        return Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        return TokenUsage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
     if "inputTokens" in usage:
         cached = (usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens"))
-        return Usage(_sum(usage["inputTokens"], *cached), usage.get("outputTokens"))
+        return TokenUsage(_sum_counts(usage["inputTokens"], *cached), usage.get("outputTokens"))
     cached = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
-    return Usage(_sum(usage.get("input_tokens"), *cached), usage.get("output_tokens"))
+    return TokenUsage(_sum_counts(usage.get("input_tokens"), *cached), usage.get("output_tokens"))
 
 
-def is_counted(usage: Usage) -> bool:
+def has_integer_counts(usage: TokenUsage) -> bool:
     """Whether both counts are whole numbers, as litellm can read them."""
     return type(usage.prompt) is int and type(usage.completion) is int
 
 
-def joined_text(body: Mapping[str, Any] | None) -> str | None:
+def join_text_parts(body: Mapping[str, Any] | None) -> str | None:
     """A text that comes as a list of parts in OpenAI's form, as Mistral's may; None where there is no such list.
 
     litellm takes the last part for the whole, or none of them.
@@ -92,48 +92,51 @@ def joined_text(body: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def made_readable(body: Mapping[str, Any]) -> bytes | None:
+def fill_missing_fields(body: Mapping[str, Any]) -> bytes | None:
     """The same body with what litellm cannot do without; None where it has all of that, or its form is not known."""
-    if (text := joined_text(body)) is not None:
+    if (text := join_text_parts(body)) is not None:
         first, *others = body["choices"]
         body = {**body, "choices": [{**first, "message": {**first["message"], "content": text}}, *others]}
-        return made_readable(body) or json.dumps(body).encode()
-    form = next((field for field in READABLE if field in body), None)
+        return fill_missing_fields(body) or json.dumps(body).encode()
+    form = next((field for field in REQUIRED_FIELDS if field in body), None)
     if form is None:
         return None
-    usage = usage_of(body)
-    is_usable = usage is not None and is_counted(usage)
-    missing = {k: v for k, v in READABLE[form].items() if k not in body or (k.startswith("usage") and not is_usable)}
+    usage = parse_usage(body)
+    is_usable = usage is not None and has_integer_counts(usage)
+    missing = {
+        k: v for k, v in REQUIRED_FIELDS[form].items() if k not in body or (k.startswith("usage") and not is_usable)
+    }
     return json.dumps({**body, **missing}).encode() if missing else None
 
 
-def _parts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _finish_reason_objects(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Where a finish reason may stand: in the answer first, then around it."""
-    places = [body, *(body[name] for name in WRAPPERS if isinstance(body.get(name), Mapping))]
+    places = [body, *(body[name] for name in WRAPPER_FIELDS if isinstance(body.get(name), Mapping))]
     answers = [
         answer
         for part in places
-        for name in LISTS
+        for name in ANSWER_LIST_FIELDS
         if isinstance(part.get(name), list) and part[name] and isinstance(answer := part[name][0], Mapping)
     ]
     return [*answers, *places]
 
 
-def _gemini_usage(usage: object) -> Usage:
+def _parse_gemini_usage(usage: object) -> TokenUsage:
     """Gemini's and Vertex AI's counts, in which hidden reasoning stands apart, and what is zero is left out."""
     if not isinstance(usage, Mapping):
-        return Usage(usage, None)
-    return Usage(
-        usage.get("promptTokenCount"), _sum(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount"))
+        return TokenUsage(usage, None)
+    return TokenUsage(
+        usage.get("promptTokenCount"),
+        _sum_counts(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount")),
     )
 
 
-def _ollama_usage(body: Mapping[str, Any]) -> Usage | None:
+def _parse_ollama_usage(body: Mapping[str, Any]) -> TokenUsage | None:
     known = "prompt_eval_count" in body or "eval_count" in body
-    return Usage(body.get("prompt_eval_count"), body.get("eval_count")) if known else None
+    return TokenUsage(body.get("prompt_eval_count"), body.get("eval_count")) if known else None
 
 
-def _sum(first: object, *others: object) -> object:
+def _sum_counts(first: object, *others: object) -> object:
     """The sum where all that is there is a whole number; else what is none, so that nobody takes it for a count."""
     total = 0
     for value in (first, *(other for other in others if other is not None)):

@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from auditor.domain import Answer, Call, Outcome, Purpose
-from auditor.models.budget import believed_counts
-from auditor.models.finish_reasons import OUTCOMES, Meaning, worst_of
-from auditor.models.response_body import MAX_REASON_CHARS, Usage, joined_text, native_reason
-from auditor.models.structured import parses_in_full
+from auditor.models.budget import plausible_token_counts
+from auditor.models.finish_reasons import OUTCOME_BY_CATEGORY, FinishCategory, worst_category
+from auditor.models.response_body import MAX_FINISH_REASON_CHARS, TokenUsage, join_text_parts, native_finish_reason
+from auditor.models.structured import is_complete_structure
 from auditor.redaction import redact
 from auditor.text_safety import map_strings
 
 T = TypeVar("T")
-Body = Mapping[str, Any] | None
-READ_BY_FORM = frozenset({Purpose.DIRECT})
+ResponseBody = Mapping[str, Any] | None
+FORMATTED_PURPOSES = frozenset({Purpose.DIRECT})
 """Purposes whose free text has a form, such as a score line, without which their reader takes no answer out of it."""
-NO_CHOICE = "the provider sent an answer without any choice"
-NO_TEXT_LEFT = "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
+NO_CHOICE_ERROR = "the provider sent an answer without any choice"
+NO_TEXT_ERROR = (
+    "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
+)
 
 
-def read_response(call: Call, response: Any, body: Body = None) -> Answer:
+def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answer:
     """What a completed request brought: words, a refusal, a cut-off text, or nothing.
 
     Args:
@@ -32,53 +34,56 @@ def read_response(call: Call, response: Any, body: Body = None) -> Answer:
     choices = getattr(response, "choices", None) or []
     if not choices:
         if _is_all_reasoning(call, response, None):
-            return answer_of(call, response, body, Outcome.TRUNCATED, error=NO_TEXT_LEFT)
-        return answer_of(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE)
+            return build_answer(call, response, body, Outcome.TRUNCATED, error=NO_TEXT_ERROR)
+        return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
     message = choices[0].message
-    text = joined_text(body) or (message.content if isinstance(message.content, str) else None)
-    called = _called(call, message)
+    text = join_text_parts(body) or (message.content if isinstance(message.content, str) else None)
+    called = _tool_call_arguments(call, message)
     if called is not None and not (text and text.strip()):
         if call.schema is None:
             why = "the model called a tool that it was not given, and said nothing"
-            return answer_of(call, response, body, Outcome.UNPARSED, error=why)
+            return build_answer(call, response, body, Outcome.UNPARSED, error=why)
         text = called
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
-    outcome, error = (Outcome.REFUSED, None) if refusal else _outcome(call, response, body, text)
+    outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
         text = None  # whatever was written before the provider failed counts for nothing
-    return answer_of(call, response, body, outcome, text=text or refusal, error=error)
+    return build_answer(call, response, body, outcome, text=text or refusal, error=error)
 
 
-def _outcome(call: Call, response: Any, body: Body, text: str | None) -> tuple[Outcome, str | None]:
+def _classify_outcome(call: Call, response: Any, body: ResponseBody, text: str | None) -> tuple[Outcome, str | None]:
     """How a call with this text ended, and why where it failed."""
-    reason, meaning = finish_reason(response.choices[0], body), meaning_in(response, body)
+    reason, meaning = finish_reason(response.choices[0], body), finish_category(response, body)
     is_empty = not (text and text.strip())
-    if is_empty and meaning is not Meaning.FAILED and meaning is not Meaning.REFUSED:
-        if meaning is Meaning.TRUNCATED or _is_all_reasoning(call, response, response.choices[0].message):
-            return Outcome.TRUNCATED, NO_TEXT_LEFT
-        if meaning is not Meaning.MALFORMED:
+    if is_empty and meaning is not FinishCategory.FAILED and meaning is not FinishCategory.REFUSED:
+        if meaning is FinishCategory.TRUNCATED or _is_all_reasoning(call, response, response.choices[0].message):
+            return Outcome.TRUNCATED, NO_TEXT_ERROR
+        if meaning is not FinishCategory.MALFORMED:
             return Outcome.SERVER_ERROR, "the provider sent an empty text"
-    if meaning in OUTCOMES:
+    if meaning in OUTCOME_BY_CATEGORY:
         errors = {
-            Meaning.FAILED: f"the provider failed while the model answered (finish reason {reason!r})",
-            Meaning.MALFORMED: f"the provider could not read what the model wrote (finish reason {reason!r})",
+            FinishCategory.FAILED: f"the provider failed while the model answered (finish reason {reason!r})",
+            FinishCategory.MALFORMED: f"the provider could not read what the model wrote (finish reason {reason!r})",
         }
-        return OUTCOMES[meaning], errors.get(meaning)
-    if native_reason(body) is None and body is not None and _is_at_limit(call, response):
+        return OUTCOME_BY_CATEGORY[meaning], errors.get(meaning)
+    if native_finish_reason(body) is None and body is not None and _is_at_token_limit(call, response):
         return Outcome.TRUNCATED, None
-    if meaning is Meaning.UNKNOWN and not _is_read_in_full(call, text or ""):
+    if meaning is FinishCategory.UNKNOWN and not _is_complete_text(call, text or ""):
         return Outcome.UNPARSED, f"the finish reason {reason!r} is not documented, and the answer may be cut off"
     return Outcome.OK, None
 
 
-def _is_read_in_full(call: Call, text: str) -> bool:
+def _is_complete_text(call: Call, text: str) -> bool:
     """Whether a text shows by itself that nothing of it is missing, or its reader requires that it does."""
-    return call.purpose in READ_BY_FORM if call.schema is None else parses_in_full(call.schema, text)
+    return call.purpose in FORMATTED_PURPOSES if call.schema is None else is_complete_structure(call.schema, text)
 
 
-def _is_at_limit(call: Call, response: Any) -> bool:
+def _is_at_token_limit(call: Call, response: Any) -> bool:
     """Whether the answer has as many tokens as it may have; a count that is not believed says nothing."""
-    limit, counts = call.params.get("max_tokens"), believed_counts(call, usage_in(response)[0], has_text=False)
+    limit, counts = (
+        call.params.get("max_tokens"),
+        plausible_token_counts(call, litellm_token_usage(response)[0], has_text=False),
+    )
     return isinstance(limit, int) and counts is not None and counts[1] >= limit > 0
 
 
@@ -88,20 +93,20 @@ def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
     completion = getattr(usage, "completion_tokens", None)
     reasoning = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None)
     counted = isinstance(completion, int) and isinstance(reasoning, int) and 0 < completion <= reasoning
-    return counted or _is_at_limit(call, response) or bool(getattr(message, "reasoning_content", None))
+    return counted or _is_at_token_limit(call, response) or bool(getattr(message, "reasoning_content", None))
 
 
-def _called(call: Call, message: Any) -> str | None:
+def _tool_call_arguments(call: Call, message: Any) -> str | None:
     """Arguments of the tool that a model called, as it wrote them: the one asked for, else the first."""
     found = [getattr(c, "function", None) for c in getattr(message, "tool_calls", None) or []]
     named = [f for f in found if f is not None and f.name == call.schema] or [f for f in found if f is not None]
     return str(named[0].arguments or "") if named else None
 
 
-def answer_of(
+def build_answer(
     call: Call,
     response: Any,
-    body: Body,
+    body: ResponseBody,
     outcome: Outcome,
     text: str | None = None,
     error: str | None = None,
@@ -118,23 +123,23 @@ def answer_of(
     )
 
 
-def finish_reason(choice: Any, body: Body) -> str | None:
+def finish_reason(choice: Any, body: ResponseBody) -> str | None:
     """The finish reason as the provider wrote it, else litellm's word for it; None where the provider sent none."""
     specific = getattr(choice, "provider_specific_fields", None) or {}
     mapped = str(choice.finish_reason) if choice.finish_reason else None
-    reason = native_reason(body) or specific.get("native_finish_reason") or mapped
-    if body is not None and native_reason(body) is None and reason == "stop":
+    reason = native_finish_reason(body) or specific.get("native_finish_reason") or mapped
+    if body is not None and native_finish_reason(body) is None and reason == "stop":
         return None  # litellm fills it in
-    return None if reason is None else str(reason)[:MAX_REASON_CHARS]
+    return None if reason is None else str(reason)[:MAX_FINISH_REASON_CHARS]
 
 
-def meaning_in(response: Any, body: Body) -> Meaning:
+def finish_category(response: Any, body: ResponseBody) -> FinishCategory:
     """What the finish reasons of a response mean: the provider's own or litellm's, whichever is worse."""
     choice = response.choices[0]
-    return worst_of(finish_reason(choice, body), str(choice.finish_reason) if choice.finish_reason else None)
+    return worst_category(finish_reason(choice, body), str(choice.finish_reason) if choice.finish_reason else None)
 
 
-def usage_in(response: Any) -> tuple[Usage | None, int | None]:
+def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
     """Token counts as litellm read them, and how many of the prompt's tokens the provider had cached.
 
     It writes zeros where the provider said nothing, and puts into one place what providers name `cached_tokens`,
@@ -145,10 +150,10 @@ def usage_in(response: Any) -> tuple[Usage | None, int | None]:
         return None, None
     cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
     known = isinstance(cached, int) and isinstance(prompt, int) and 0 <= cached <= prompt
-    return Usage(prompt, getattr(usage, "completion_tokens", None)), cached if known else None
+    return TokenUsage(prompt, getattr(usage, "completion_tokens", None)), cached if known else None
 
 
-def storable(text: str) -> str:
+def escape_for_storage(text: str) -> str:
     """Text that any database takes: lone surrogates and NUL become visible escapes."""
     if text.isascii() and "\0" not in text:
         return text
@@ -157,7 +162,7 @@ def storable(text: str) -> str:
 
 def sanitize(text: str) -> str:
     """A provider's text as it may be stored and shown: without secrets, in characters that any database takes."""
-    return storable(redact(text))
+    return escape_for_storage(redact(text))
 
 
 def sanitize_strings(value: T) -> T:

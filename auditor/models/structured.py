@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from auditor.domain import LETTERS, SCORE_MAX, SCORE_MIN
+from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -26,25 +26,25 @@ class Structure(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _all_required(schema: dict[str, Any]) -> None:
+def _require_all_properties(schema: dict[str, Any]) -> None:
     """Strict modes of providers want every key required, and none with a default."""
     schema["required"] = list(schema["properties"])
     for field in schema["properties"].values():
         field.pop("default", None)
 
 
-def _text(description: str) -> Any:
+def _text_field(description: str) -> Any:
     return Field(min_length=1, description=description)
 
 
-def _percent(value: object) -> object:
+def _normalize_percent(value: object) -> object:
     """80, 80.0 and 0.8 are the same; 1 is one in a hundred, and 1.0 is all."""
     if not isinstance(value, float) or not 0 <= value <= 100:
         return value
     return round(100 * value) if value <= 1 else round(value)
 
 
-def _upper(value: object) -> object:
+def _normalize_case(value: object) -> object:
     return value.strip().upper() if isinstance(value, str) else value
 
 
@@ -54,20 +54,20 @@ Confidence = Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None]
 class MoralJudgement(Structure):
     """The three steps of a direct score."""
 
-    norms: Annotated[str, _text("The relevant norms of the country, in one sentence.")]
-    reasoning: Annotated[str, _text("Step-by-step reasoning, in one or two sentences.")]
+    norms: Annotated[str, _text_field("The relevant norms of the country, in one sentence.")]
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning, in one or two sentences.")]
     score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
 
 
 class TaskAnswer(Structure):
     """An answer to an item of a task, after a chain of thought."""
 
-    reasoning: Annotated[str, _text("Step-by-step reasoning.")]
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
     answer: Annotated[str, Field(min_length=1, description="The answer alone.")]
 
     @field_validator("answer", mode="before")
     @classmethod
-    def _as_text(cls, value: object) -> object:
+    def _number_to_text(cls, value: object) -> object:
         """A number that was asked for as text is the same number."""
         return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
@@ -75,19 +75,23 @@ class TaskAnswer(Structure):
 class ScoredAnswer(Structure):
     """A score of a range that the message declares."""
 
-    reasoning: Annotated[str, _text("Step-by-step reasoning.")]
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
     answer: Annotated[float, Field(description="The score, a number.")]
 
 
-def chosen_of(options: int) -> str:
+def choice_schema_name(n_options: int) -> str:
     """Name of the structure of an answer that is one of so many options, by letter."""
-    return f"ChosenOf{options}"
+    return f"ChosenOf{n_options}"
 
 
-def _chosen_of(options: int) -> type[Structure]:
+def _create_choice_schema(n_options: int) -> type[Structure]:
     """The letter stands in the schema alone, where a grammar holds models to it: other words for it are read, too."""
-    letter = Annotated[str, Field(json_schema_extra={"enum": list(LETTERS[:options])}, description="The letter.")]
-    return create_model(chosen_of(options), __base__=TaskAnswer, __doc__="One of the options.", answer=(letter, ...))
+    letter = Annotated[
+        str, Field(json_schema_extra={"enum": list(OPTION_LETTERS[:n_options])}, description="The letter.")
+    ]
+    return create_model(
+        choice_schema_name(n_options), __base__=TaskAnswer, __doc__="One of the options.", answer=(letter, ...)
+    )
 
 
 class AnswerReview(Structure):
@@ -95,14 +99,14 @@ class AnswerReview(Structure):
 
     logical_consistency: bool
     answer_fit: bool
-    justification: Annotated[str, _text("Why, in at most 60 words.")]
+    justification: Annotated[str, _text_field("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
     confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
 
-    model_config = ConfigDict(json_schema_extra=_all_required)
+    model_config = ConfigDict(json_schema_extra=_require_all_properties)
 
-    _confident = field_validator("confidence", mode="before")(_percent)
-    _loud = field_validator("verdict", mode="before")(_upper)
+    _normalize_confidence = field_validator("confidence", mode="before")(_normalize_percent)
+    _normalize_verdict = field_validator("verdict", mode="before")(_normalize_case)
 
 
 class TraceReview(Structure):
@@ -111,15 +115,15 @@ class TraceReview(Structure):
     cultural_accuracy: bool
     logical_consistency: bool
     score_fit: bool
-    justification: Annotated[str, _text("Why, in at most 60 words.")]
+    justification: Annotated[str, _text_field("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
     confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
     """None where the judge does not say; the schema that is sent asks for it."""
 
-    model_config = ConfigDict(json_schema_extra=_all_required)
+    model_config = ConfigDict(json_schema_extra=_require_all_properties)
 
-    _confident = field_validator("confidence", mode="before")(_percent)
-    _loud = field_validator("verdict", mode="before")(_upper)
+    _normalize_confidence = field_validator("confidence", mode="before")(_normalize_percent)
+    _normalize_verdict = field_validator("verdict", mode="before")(_normalize_case)
 
 
 class Preference(Structure):
@@ -127,16 +131,16 @@ class Preference(Structure):
 
     answer: Literal["A", "B", "TIE"]
 
-    _loud = field_validator("answer", mode="before")(_upper)
+    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
 
 
 class ReasonedPreference(Structure):
     """Which of two items, after a chain of thought."""
 
-    reasoning: Annotated[str, _text("Step-by-step reasoning.")]
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
     answer: Literal["A", "B", "TIE"]
 
-    _loud = field_validator("answer", mode="before")(_upper)
+    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
 
 
 class BlindGuess(Structure):
@@ -150,34 +154,34 @@ class BlindGuess(Structure):
 class Restated(Structure):
     """A trace in other words."""
 
-    text: Annotated[str, _text("The same content in plain words.")]
+    text: Annotated[str, _text_field("The same content in plain words.")]
 
 
 class SidePreference(Structure):
     """Which of two traces a judge finds better reasoned."""
 
-    reason: Annotated[str, _text("Why, in one sentence.")]
+    reason: Annotated[str, _text_field("Why, in one sentence.")]
     better: Literal["FIRST", "SECOND"]
 
-    _loud = field_validator("better", mode="before")(_upper)
+    _normalize_better = field_validator("better", mode="before")(_normalize_case)
 
 
 class MoralAnswer(Structure):
     """An answer to a moral question."""
 
-    answer: Annotated[str, _text("What is right, and why.")]
+    answer: Annotated[str, _text_field("What is right, and why.")]
 
 
 class RuleOfThumb(Structure):
     """The rule that an answer follows."""
 
-    rule: Annotated[str, _text("A judgment and an action, in one sentence.")]
+    rule: Annotated[str, _text_field("A judgment and an action, in one sentence.")]
 
 
 class Choice(Structure):
     """Which of several answers is right, by number from 1, and why."""
 
-    reason: Annotated[str, _text("The right answer and why it is right.")]
+    reason: Annotated[str, _text_field("The right answer and why it is right.")]
     choice: int
 
 
@@ -190,22 +194,33 @@ class Paraphrases(Structure):
 class Support(Structure):
     """Whether an answer is supported by another."""
 
-    reason: Annotated[str, _text("Why, in one sentence.")]
+    reason: Annotated[str, _text_field("Why, in one sentence.")]
     supported: bool
 
 
 class Contradiction(Structure):
     """Whether two answers contradict each other."""
 
-    reason: Annotated[str, _text("Why, in one sentence.")]
+    reason: Annotated[str, _text_field("Why, in one sentence.")]
     contradict: bool
 
 
-MORAL: tuple[type[Structure], ...] = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
-TASKS: tuple[type[Structure], ...] = (TaskAnswer, ScoredAnswer, *map(_chosen_of, range(2, len(LETTERS) + 1)))
-PANEL: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
-ALL: tuple[type[Structure], ...] = (MoralJudgement, *TASKS, *PANEL, Preference, ReasonedPreference, *MORAL)
-SCHEMAS: dict[str, type[Structure]] = {s.__name__: s for s in ALL}
+SEMANTIC_SCHEMAS: tuple[type[Structure], ...] = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
+TASK_SCHEMAS: tuple[type[Structure], ...] = (
+    TaskAnswer,
+    ScoredAnswer,
+    *map(_create_choice_schema, range(2, len(OPTION_LETTERS) + 1)),
+)
+REVIEW_SCHEMAS: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
+ALL_SCHEMAS: tuple[type[Structure], ...] = (
+    MoralJudgement,
+    *TASK_SCHEMAS,
+    *REVIEW_SCHEMAS,
+    Preference,
+    ReasonedPreference,
+    *SEMANTIC_SCHEMAS,
+)
+SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in ALL_SCHEMAS}
 
 
 @functools.cache
@@ -227,15 +242,15 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
     return asked
 
 
-def as_tool(asked: dict[str, Any]) -> dict[str, Any]:
+def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
     """The same schema as a tool that must be called, for a provider that takes tools and no response format."""
-    told = asked["json_schema"]
+    told = requested_format["json_schema"]
     function = {"name": told["name"], "parameters": told["schema"]}
     choice = {"type": "function", "function": {"name": told["name"]}}
     return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
 
 
-def with_choices(schema: Any) -> Any:
+def enumerate_bounded_numbers(schema: Any) -> Any:
     """A JSON schema in which a bounded number is one of the 21 tenths from -1 to 1.
 
     For llama.cpp, whose grammar passes over the bounds of a number.
@@ -243,11 +258,11 @@ def with_choices(schema: Any) -> Any:
     if isinstance(schema, dict):
         if schema.get("type") == "number" and "minimum" in schema:
             return {**schema, "enum": [round(i / 10, 1) for i in range(-10, 11)]}
-        return {k: with_choices(v) for k, v in schema.items()}
-    return [with_choices(v) for v in schema] if isinstance(schema, list) else schema
+        return {k: enumerate_bounded_numbers(v) for k, v in schema.items()}
+    return [enumerate_bounded_numbers(v) for v in schema] if isinstance(schema, list) else schema
 
 
-def read(structure: type[S], text: str) -> S | str:
+def parse_structured_answer(structure: type[S], text: str) -> S | str:
     """Read a structure out of an answer: the whole text as JSON, or the last JSON object in it.
 
     Returns:
@@ -266,10 +281,10 @@ def read(structure: type[S], text: str) -> S | str:
             return f"{where}: {problem['msg']}" if where else str(problem["msg"])
 
 
-def parses_in_full(schema: str, text: str) -> bool:
+def is_complete_structure(schema_name: str, text: str) -> bool:
     """Whether a whole text, and not only a part of it, is the structure of this name."""
     try:
-        SCHEMAS[schema].model_validate_json(text)
+        SCHEMA_BY_NAME[schema_name].model_validate_json(text)
     except ValidationError:
         return False
     return True

@@ -18,22 +18,22 @@ from auditor.errors import ModelSetupError
 from auditor.metrics.semantic import pairwise_consistency
 
 PACKAGES = {"bleu": "sacrebleu", "rouge_l": "rouge-score"}
-CACHED = 4096
+MAX_CACHED_TEXTS = 4096
 """Texts whose token vectors are kept at a time."""
 
-Similarity = Callable[[str, str], float]
-Measure = Callable[[Sequence[Sequence[str | None]]], list[float]]
+TextSimilarity = Callable[[str, str], float]
+ConsistencyMeasure = Callable[[Sequence[Sequence[str | None]]], list[float]]
 
 
 class TokenEncoder(Protocol):
     """An encoder that gives a vector for each token."""
 
-    def tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def encode_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Unit vectors of a text's tokens, and which of them are words and not marks of the encoder."""
         ...
 
 
-def check_rivals(names: Iterable[str]) -> None:
+def check_similarity_packages(names: Iterable[str]) -> None:
     """Make sure that the packages behind the measures are installed.
 
     Raises:
@@ -47,27 +47,29 @@ def check_rivals(names: Iterable[str]) -> None:
             )
 
 
-def measures(names: Iterable[str], encoder: object) -> dict[str, Measure]:
+def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, ConsistencyMeasure]:
     """Elazar's consistency by each measure: for the texts of every question the mean over pairs, nan below two texts.
 
     Raises:
         ModelSetupError: a package is missing, or the encoder gives no vectors of tokens.
     """
     names = list(names)
-    check_rivals(names)
-    found: dict[str, Similarity] = {}
+    check_similarity_packages(names)
+    found: dict[str, TextSimilarity] = {}
     for name in names:
         if name == "bertscore":
-            if not hasattr(encoder, "tokens"):
+            if not hasattr(encoder, "encode_tokens"):
                 raise ModelSetupError("BERTScore needs an encoder that gives vectors of tokens.", "Name another.")
             found[name] = bertscore(encoder)
         else:
             found[name] = bleu if name == "bleu" else rouge_l
-    return {name: functools.partial(_over_questions, similarity) for name, similarity in found.items()}
+    return {name: functools.partial(_consistency_per_question, similarity) for name, similarity in found.items()}
 
 
-def _over_questions(similarity: Similarity, groups: Sequence[Sequence[str | None]]) -> list[float]:
-    return [pairwise_consistency([t for t in group if t is not None], similarity) for group in groups]
+def _consistency_per_question(
+    similarity: TextSimilarity, texts_by_question: Sequence[Sequence[str | None]]
+) -> list[float]:
+    return [pairwise_consistency([t for t in group if t is not None], similarity) for group in texts_by_question]
 
 
 def bleu(left: str, right: str) -> float:
@@ -82,23 +84,23 @@ def bleu(left: str, right: str) -> float:
 
 def rouge_l(left: str, right: str) -> float:
     """F measure of ROUGE-L (Lin 2004) by rouge-score, without stemming."""
-    return float(_rouge().score(left, right)["rougeL"].fmeasure)
+    return float(_rouge_scorer().score(left, right)["rougeL"].fmeasure)
 
 
 @functools.cache
-def _rouge():  # type: ignore[no-untyped-def]
+def _rouge_scorer():  # type: ignore[no-untyped-def]
     from rouge_score.rouge_scorer import RougeScorer
 
     return RougeScorer(["rougeL"], use_stemmer=False)
 
 
-def bertscore(encoder: TokenEncoder) -> Similarity:
+def bertscore(encoder: TokenEncoder) -> TextSimilarity:
     """F1 of BERTScore (Zhang et al., ICLR 2020, equations 1 and 2) with the encoder's last layer.
 
     No weights by rarity and no rescaling. As in the authors' program, the encoder's own marks can be matched, but are
     not averaged over.
     """
-    tokens = functools.lru_cache(CACHED)(encoder.tokens)
+    tokens = functools.lru_cache(MAX_CACHED_TEXTS)(encoder.encode_tokens)
 
     def similarity(left: str, right: str) -> float:
         (a, word_a), (b, word_b) = tokens(left), tokens(right)

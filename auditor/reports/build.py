@@ -11,24 +11,29 @@ from importlib import metadata
 import numpy as np
 
 from auditor.domain import Cell
-from auditor.reports.agreement.baselines import baselines, ceiling, gain
-from auditor.reports.agreement.languages import languages
-from auditor.reports.agreement.method_differences import methods
-from auditor.reports.agreement.nonresponse import nonresponse
-from auditor.reports.agreement.section import alignment, by_country, by_topic, regions
-from auditor.reports.agreement.tiers import tiers
-from auditor.reports.conflicts.section import conflicts
-from auditor.reports.cost.savings import savings
-from auditor.reports.cost.section import cost
-from auditor.reports.coverage.model_versions import served
-from auditor.reports.coverage.refusals import refusals, repairs
-from auditor.reports.coverage.section import coverage
-from auditor.reports.logic.section import logic
-from auditor.reports.panel.section import panel, peer_agreement, self_consistency
-from auditor.reports.report_schema import AuditPart, CellPart, ModelPart, PhrasingPart, Report, SurveyPart
-from auditor.reports.report_source import Source, load
-from auditor.reports.semantic.section import semantic
-from auditor.reports.task.section import task
+from auditor.reports.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
+from auditor.reports.agreement.languages import build_languages_report
+from auditor.reports.agreement.method_differences import compare_methods
+from auditor.reports.agreement.nonresponse import build_nonresponse_report
+from auditor.reports.agreement.section import (
+    build_regions_report,
+    compute_alignment,
+    compute_country_errors,
+    compute_topic_errors,
+)
+from auditor.reports.agreement.tiers import build_tier_rankings
+from auditor.reports.conflicts.section import build_conflicts_report
+from auditor.reports.cost.savings import build_savings_rows
+from auditor.reports.cost.section import build_cost_report
+from auditor.reports.coverage.model_versions import build_model_version_rows
+from auditor.reports.coverage.refusals import build_reask_rows, build_refusals_report
+from auditor.reports.coverage.section import build_coverage_report
+from auditor.reports.logic.section import build_logic_report
+from auditor.reports.panel.section import build_panel_report, compute_peer_agreement, compute_self_consistency
+from auditor.reports.report_schema import AuditSummary, CellReport, ModelSummary, Report, RewordingReport, SurveySummary
+from auditor.reports.report_source import ReportSource, load_source
+from auditor.reports.semantic.section import build_semantic_report
+from auditor.reports.task.section import build_task_report
 from auditor.storage import audits
 from auditor.storage.database import Database
 
@@ -43,12 +48,12 @@ def build_report(db: Database, audit_name: str) -> Report:
     Raises:
         StorageError: there is no such audit.
     """
-    with _uncollected():
-        return _built(db, load(db, audit_name))
+    with _garbage_collection_paused():
+        return _assemble_report(db, load_source(db, audit_name))
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _garbage_collection_paused() -> Iterator[None]:
     """Python's search for cyclic garbage waits: rows by the million make none, and would be searched time and again."""
     if not gc.isenabled():
         yield
@@ -60,88 +65,90 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _built(db: Database, source: Source) -> Report:
-    most = ceiling(source)
-    aligned = alignment(source, most[0].largest_r)
-    peers = peer_agreement(source)
-    moral, compared = semantic(db, source), logic(db, source)
+def _assemble_report(db: Database, source: ReportSource) -> Report:
+    most = compute_ceilings(source)
+    aligned = compute_alignment(source, most[0].largest_r)
+    peers = compute_peer_agreement(source)
+    moral, compared = build_semantic_report(db, source), build_logic_report(db, source)
     return Report(
-        audit=_audit(source),
-        coverage=coverage(source, moral, compared),
+        audit=_summarize_audit(source),
+        coverage=build_coverage_report(source, moral, compared),
         alignment=aligned,
-        gain=gain(source),
-        baselines=baselines(source),
+        gain=compute_gains(source),
+        baselines=compute_baselines(source),
         ceiling=most,
-        nonresponse=nonresponse(source) if _bounds_wanted(source) else None,
-        regions=regions(source),
-        topics=by_topic(source),
-        countries=by_country(source),
-        self_consistency=self_consistency(source),
-        panel=panel(source, aligned, peers),
+        nonresponse=build_nonresponse_report(source) if _needs_nonresponse_bounds(source) else None,
+        regions=build_regions_report(source),
+        topics=compute_topic_errors(source),
+        countries=compute_country_errors(source),
+        self_consistency=compute_self_consistency(source),
+        panel=build_panel_report(source, aligned, peers),
         peer_agreement=peers,
-        conflicts=conflicts(db, source),
-        refusals=refusals(source),
-        repairs=repairs(source),
-        methods=methods(source),
-        task=task(source),
-        tiers=tiers(source),
-        languages=languages(db, source),
+        conflicts=build_conflicts_report(db, source),
+        refusals=build_refusals_report(source),
+        repairs=build_reask_rows(source),
+        methods=compare_methods(source),
+        task=build_task_report(source),
+        tiers=build_tier_rankings(source),
+        languages=build_languages_report(db, source),
         semantic=moral,
         logic=compared,
-        cost=cost(source),
-        served=served(source.calls),
-        savings=savings(source),
+        cost=build_cost_report(source),
+        served=build_model_version_rows(source.call_counts),
+        savings=build_savings_rows(source),
         environment=json.loads(source.audit.environment),
     )
 
 
-def _bounds_wanted(source: Source) -> bool:
+def _needs_nonresponse_bounds(source: ReportSource) -> bool:
     section = source.config.survey if source.config else None
     return section is not None and section.nonresponse == "bounds"
 
 
-def _audit(source: Source) -> AuditPart:
+def _summarize_audit(source: ReportSource) -> AuditSummary:
     audit, config, survey = source.audit, source.config, source.survey
-    return AuditPart(
+    return AuditSummary(
         name=audit.name,
         auditor=metadata.version("auditor"),
         stage=audit.stage,
-        complete=audit.stage in audits.WHOLE,
+        complete=audit.stage in audits.FINAL_STAGES,
         created_at=audit.created_at,
         finished_at=audit.finished_at,
         seed=config.seed if config else None,
         config_hash=audit.config_hash,
         samples=config.direct.samples if config and config.probes.direct else None,
-        survey=SurveyPart(
+        survey=SurveySummary(
             name=survey.name,
             title=survey.title,
             source=survey.source,
             wording=survey.wording,
             scale=survey.scale,
             cells=0 if survey.task else len(source.cells),
-            asked=0 if survey.task else int((~np.isnan(source.truth)).sum()),
+            asked=0 if survey.task else int((~np.isnan(source.survey_scores)).sum()),
             rephrased={
-                code: PhrasingPart(wording=p.wording, scale=p.scale, topics=dict(p.topics))
+                code: RewordingReport(wording=p.wording, scale=p.scale, topics=dict(p.topics))
                 for code, p in survey.phrasings.items()
             },
         ),
-        models=_models(source),
-        cells=[] if survey.task else _cells(source),
+        models=_summarize_models(source),
+        cells=[] if survey.task else _build_cell_reports(source),
     )
 
 
-def _models(source: Source) -> list[ModelPart]:
+def _summarize_models(source: ReportSource) -> list[ModelSummary]:
     providers = {m.name: m.model for m in [*source.config.models, *source.config.judge_models]} if source.config else {}
     return [
-        ModelPart(name=name, model=providers.get(name), judge=name in source.judge_names, audited=name in source.models)
+        ModelSummary(
+            name=name, model=providers.get(name), judge=name in source.judge_names, audited=name in source.models
+        )
         for name in dict.fromkeys([*source.models, *source.judge_names])
     ]
 
 
-def _cells(source: Source) -> list[CellPart]:
+def _build_cell_reports(source: ReportSource) -> list[CellReport]:
     people = source.survey.scores
     methods = list(dict.fromkeys(method for method, _ in source.columns))
-    values = source.matrix.T.tolist()
+    values = source.score_matrix.T.tolist()
 
     def scores(row: list[float]) -> dict[str, dict[str, float | None]]:
         found: dict[str, dict[str, float | None]] = {method: {} for method in methods}
@@ -150,6 +157,6 @@ def _cells(source: Source) -> list[CellPart]:
         return found
 
     return [
-        CellPart(country=cell.country, topic=cell.topic, survey=people.get(Cell(*cell)), scores=scores(row))
+        CellReport(country=cell.country, topic=cell.topic, survey=people.get(Cell(*cell)), scores=scores(row))
         for cell, row in zip(source.cells, values, strict=True)
     ]

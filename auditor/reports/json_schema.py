@@ -9,14 +9,14 @@ import json
 
 from auditor.reports.report_schema import Report
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_text() -> str:
+def render_json_schema() -> str:
     """The schema as it is kept in docs/."""
-    schema = {"$schema": DIALECT, **Report.model_json_schema(mode="serialization")}
+    schema = {"$schema": JSON_SCHEMA_DIALECT, **Report.model_json_schema(mode="serialization")}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    print(schema_text(), end="")
+    print(render_json_schema(), end="")

@@ -11,13 +11,13 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 
-class Part(BaseModel):
+class ReportModel(BaseModel):
     """Any part of a report: frozen, strict about its keys, and without nan or infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
-class Estimate(Part):
+class Estimate(ReportModel):
     """A number read off a sample, how large the sample is, and a 95% interval."""
 
     value: float | None
@@ -29,7 +29,7 @@ class Estimate(Part):
     """Why there is no value, or no interval; or that the interval is over less than it should be."""
 
     @model_validator(mode="after")
-    def _says_why(self) -> Self:
+    def _require_reason(self) -> Self:
         if None in (self.value, self.ci_low, self.ci_high) and not self.reason:
             raise ValueError("a missing value or interval needs a reason")
         return self
@@ -38,7 +38,7 @@ class Estimate(Part):
 # --- agreement with people --------------------------------------------------------------------------------------
 
 
-class CrossedPart(Part):
+class TwoWayEstimates(ReportModel):
     """The same figures with intervals over other countries and other topics: jackknife of both as crossed clusters."""
 
     countries: int
@@ -50,7 +50,7 @@ class CrossedPart(Part):
     bias: Estimate
 
 
-class AlignmentRow(Part):
+class AlignmentRow(ReportModel):
     """How well one model's scores agree with what people say, over the cells where both are known."""
 
     model: str
@@ -85,7 +85,7 @@ class AlignmentRow(Part):
     """r as it would be without the noise of few samples a cell (Spearman's correction, on the model's side only)."""
     reliability: float | None
     """Share of the variance of the scores that is not such noise; null, with the reason there, where unknown."""
-    crossed: CrossedPart
+    crossed: TwoWayEstimates
     crossed_p_value: float | None
     """Of r = 0, two-sided, over countries and topics: below 0.05 where the crossed interval of r leaves out 0. Null
     where there is no such interval."""
@@ -94,7 +94,7 @@ class AlignmentRow(Part):
     its respondents are not known."""
 
 
-class RegionRow(Part):
+class RegionRow(ReportModel):
     """One model in one region."""
 
     model: str
@@ -112,7 +112,7 @@ class RegionRow(Part):
     """Why r, or its interval, is null."""
 
 
-class GapRow(Part):
+class RegionGapRow(ReportModel):
     """The difference between two regions for one model; bounded where their coverage differs much, and
     withheld where the bounds cross zero."""
 
@@ -133,20 +133,20 @@ class GapRow(Part):
     """Regions of too few countries to be compared."""
 
 
-class RegionsPart(Part):
+class RegionsReport(ReportModel):
     """Agreement by region."""
 
     grouping: str
     """The built-in grouping's name, or the file's."""
     title: str
     rows: list[RegionRow]
-    gaps: list[GapRow]
+    gaps: list[RegionGapRow]
     """One a model: the two regions, or the two furthest apart of several."""
     ungrouped: list[str]
     """Countries that the grouping does not place; they are in no row."""
 
 
-class PlaceRow(Part):
+class GroupErrorRow(ReportModel):
     """One model on one topic, or in one country."""
 
     name: str
@@ -161,7 +161,7 @@ class PlaceRow(Part):
 # --- what agreement is worth -----------------------------------------------------------------------------------
 
 
-class CeilingRow(Part):
+class CeilingRow(ReportModel):
     """How high r can be: the survey's agreement with itself, over random halves of its respondents."""
 
     scope: str
@@ -172,7 +172,7 @@ class CeilingRow(Part):
     """The r that a perfect model is expected to reach: the square root of the reliability."""
 
 
-class BaselineRow(Part):
+class BaselineRow(ReportModel):
     """What one can say without any model, on the cells that a model has a score on."""
 
     model: str
@@ -185,7 +185,7 @@ class BaselineRow(Part):
     """Of means that leave the cell itself out."""
 
 
-class GainRow(Part):
+class GainRow(ReportModel):
     """What a model knows beyond what each topic is like everywhere: how far it agrees on how countries differ."""
 
     model: str
@@ -197,7 +197,7 @@ class GainRow(Part):
     """Of that r = 0, two-sided; null where there is no interval."""
 
 
-class TreatmentRow(Part):
+class NonresponseTreatmentRow(ReportModel):
     """The alignment under one treatment of respondents without an answer."""
 
     treatment: str
@@ -206,7 +206,7 @@ class TreatmentRow(Part):
     """Models by r, largest first."""
 
 
-class BoundsRow(Part):
+class NonresponseBoundsRow(ReportModel):
     """How near people one model could be, and how far, whatever those without an answer think."""
 
     model: str
@@ -217,14 +217,14 @@ class BoundsRow(Part):
     reason: str | None = None
 
 
-class NonresponsePart(Part):
+class NonresponseReport(ReportModel):
     """Whether the result depends on what becomes of respondents without an answer."""
 
-    treatments: list[TreatmentRow]
+    treatments: list[NonresponseTreatmentRow]
     """The audit's own scores first."""
     not_possible: dict[str, str]
     """Why a treatment is not there."""
-    bounds: list[BoundsRow]
+    bounds: list[NonresponseBoundsRow]
     ranking_holds: bool | None
     """Whether all treatments rank the models alike; null with a reason where there is nothing to compare."""
     reason: str | None
@@ -233,7 +233,7 @@ class NonresponsePart(Part):
 # --- consistency and the panel ----------------------------------------------------------------------------------
 
 
-class ConsistencyRow(Part):
+class ConsistencyRow(ReportModel):
     """How far the samples of a cell agree among themselves, over cells; intervals are over countries and topics."""
 
     model: str
@@ -248,7 +248,7 @@ class ConsistencyRow(Part):
     """Share of cells whose samples lie on both sides of zero."""
 
 
-class PeerRow(Part):
+class PeerAgreementRow(ReportModel):
     """What the other models say of one model's traces; intervals are over countries and topics."""
 
     model: str

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.reports.agreement.languages import LanguagesPart
-from auditor.reports.agreement.method_differences import MethodRow
-from auditor.reports.agreement.tiers import TiersPart
-from auditor.reports.cost.savings import SavingRow
-from auditor.reports.cost.schema import CostPart
-from auditor.reports.coverage.model_versions import ServedRow
-from auditor.reports.coverage.refusals import ReaskRow, RefusalsPart
-from auditor.reports.coverage.schema import CoveragePart
-from auditor.reports.logic.schema import LogicPart
+from auditor.reports.agreement.languages import LanguagesReport
+from auditor.reports.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.agreement.tiers import TierRanking
+from auditor.reports.cost.savings import SavingsRow
+from auditor.reports.cost.schema import CostReport
+from auditor.reports.coverage.model_versions import ModelVersionRow
+from auditor.reports.coverage.refusals import ReaskRow, RefusalsReport
+from auditor.reports.coverage.schema import CoverageReport
+from auditor.reports.logic.schema import LogicReport
 from auditor.reports.measurement_schema import (
     AlignmentRow,
     BaselineRow,
@@ -24,20 +24,20 @@ from auditor.reports.measurement_schema import (
     ConsistencyRow,
     Estimate,
     GainRow,
-    NonresponsePart,
-    Part,
-    PeerRow,
-    PlaceRow,
-    RegionsPart,
+    GroupErrorRow,
+    NonresponseReport,
+    PeerAgreementRow,
+    RegionsReport,
+    ReportModel,
 )
-from auditor.reports.panel.schema import PanelPart
-from auditor.reports.semantic.schema import SemanticPart
-from auditor.reports.task.schema import TaskPart
+from auditor.reports.panel.schema import PanelReport
+from auditor.reports.semantic.schema import SemanticReport
+from auditor.reports.task.schema import TaskReport
 
 # --- audit ------------------------------------------------------------------------------------------------------
 
 
-class PhrasingPart(Part):
+class RewordingReport(ReportModel):
     """Other words than the survey's own."""
 
     wording: str
@@ -46,7 +46,7 @@ class PhrasingPart(Part):
     """Wordings of topics by label; the others keep their own."""
 
 
-class SurveyPart(Part):
+class SurveySummary(ReportModel):
     """The ground truth."""
 
     name: str
@@ -59,11 +59,11 @@ class SurveyPart(Part):
     """Cells of a country and a topic."""
     asked: int
     """Cells in which people were asked, and models too, where asking ended once r was known closely enough."""
-    rephrased: dict[str, PhrasingPart]
+    rephrased: dict[str, RewordingReport]
     """By language; empty where models were asked in the survey's own words."""
 
 
-class ModelPart(Part):
+class ModelSummary(ReportModel):
     """One audited model or judge."""
 
     name: str
@@ -73,7 +73,7 @@ class ModelPart(Part):
     audited: bool
 
 
-class CellPart(Part):
+class CellReport(ReportModel):
     """One country and topic: what people say and what each model says, in [-1, 1]."""
 
     country: str
@@ -84,7 +84,7 @@ class CellPart(Part):
     """By method, then model; null where no sample was usable."""
 
 
-class AuditPart(Part):
+class AuditSummary(ReportModel):
     """What was audited."""
 
     name: str
@@ -99,16 +99,16 @@ class AuditPart(Part):
     config_hash: str | None
     samples: int | None
     """Samples of a cell that were to be taken in each language; null where scores were imported."""
-    survey: SurveyPart
-    models: list[ModelPart]
-    cells: list[CellPart]
+    survey: SurveySummary
+    models: list[ModelSummary]
+    cells: list[CellReport]
     """In the order of the survey."""
 
 
 # --- conflicts --------------------------------------------------------------------------------------------------
 
 
-class Side(Part):
+class ConflictSideReport(ReportModel):
     """One side of a conflict."""
 
     model: str
@@ -122,7 +122,7 @@ class Side(Part):
     shortened: bool = False
 
 
-class ConflictRow(Part):
+class ListedConflictReport(ReportModel):
     """One conflict."""
 
     id: str
@@ -135,8 +135,8 @@ class ConflictRow(Part):
     """The right answer to an item of a task, where it is known."""
     difference: float | None
     """Left less right; null where the sides have no scores."""
-    left: Side
-    right: Side
+    left: ConflictSideReport
+    right: ConflictSideReport
     seats: int
     winner: str | None
     """The model whose side was upheld, by the judges or by people."""
@@ -148,7 +148,7 @@ class ConflictRow(Part):
     """Whether the difference is no more than the samples' own noise; null where that is not known."""
 
 
-class KindRow(Part):
+class ConflictKindRow(ReportModel):
     """Conflicts of one kind, by state."""
 
     kind: str
@@ -156,7 +156,7 @@ class KindRow(Part):
     states: dict[str, int]
 
 
-class PairRow(Part):
+class ConflictPairRow(ReportModel):
     """Conflicts between two models, by kind."""
 
     left: str
@@ -165,7 +165,7 @@ class PairRow(Part):
     kinds: dict[str, int]
 
 
-class VotingPart(Part):
+class VotingReport(ReportModel):
     """How the judges' votes were counted, beside one vote each; what people decided has no part in it."""
 
     rule: Literal["majority", "weighted", "dawid_skene"]
@@ -182,7 +182,7 @@ class VotingPart(Part):
     """Conflicts that both settle, but for opposite sides."""
 
 
-class MethodConflictRow(Part):
+class MethodConflictRow(ReportModel):
     """How often the two methods of one model are in conflict with each other."""
 
     model: str
@@ -198,7 +198,7 @@ class MethodConflictRow(Part):
     """Country, topic and both scores of the conflicts that differ most."""
 
 
-class ConflictsPart(Part):
+class ConflictsReport(ReportModel):
     """Cells on which models differ by at least the threshold."""
 
     threshold: float | Literal["auto"] | None
@@ -214,11 +214,11 @@ class ConflictsPart(Part):
     total: int
     """Of all kinds; judges have a vote on those of scores alone, which `settled` counts."""
     states: dict[str, int]
-    voting: VotingPart | None
+    voting: VotingReport | None
     """Null where there is no config, as for imported scores."""
-    kinds: list[KindRow]
-    pairs: list[PairRow]
-    largest: list[ConflictRow]
+    kinds: list[ConflictKindRow]
+    pairs: list[ConflictPairRow]
+    largest: list[ListedConflictReport]
     """By the difference, largest first."""
     not_listed: int
 
@@ -226,27 +226,27 @@ class ConflictsPart(Part):
 # --- the report -------------------------------------------------------------------------------------------------
 
 
-class Report(Part):
+class Report(ReportModel):
     """All that is known of an audit. `semantic` and `logic` are null where they were not measured."""
 
-    audit: AuditPart
-    coverage: CoveragePart
+    audit: AuditSummary
+    coverage: CoverageReport
     alignment: list[AlignmentRow]
     gain: list[GainRow] | None = None
     """What models know beyond the mean of each topic: agreement within topics."""
-    regions: RegionsPart
-    topics: list[PlaceRow]
-    countries: list[PlaceRow]
+    regions: RegionsReport
+    topics: list[GroupErrorRow]
+    countries: list[GroupErrorRow]
     self_consistency: list[ConsistencyRow]
-    panel: PanelPart
-    peer_agreement: list[PeerRow]
-    conflicts: ConflictsPart
-    semantic: SemanticPart | None = None
+    panel: PanelReport
+    peer_agreement: list[PeerAgreementRow]
+    conflicts: ConflictsReport
+    semantic: SemanticReport | None = None
     """Consistency under paraphrase."""
-    logic: LogicPart | None = None
+    logic: LogicReport | None = None
     """Consistency of preferences."""
-    cost: CostPart
-    served: list[ServedRow]
+    cost: CostReport
+    served: list[ModelVersionRow]
     """What providers say they used for each model's answers; more than one row of a model may mean that it changed."""
     environment: dict[str, Any]
     """Versions and settings as they were when the audit ran."""
@@ -254,19 +254,19 @@ class Report(Part):
     """Agreement that needs no model."""
     ceiling: list[CeilingRow]
     """How high r can be."""
-    nonresponse: NonresponsePart | None = None
+    nonresponse: NonresponseReport | None = None
     """Best and worst case, where the configuration asks for `bounds`."""
-    refusals: RefusalsPart | None
+    refusals: RefusalsReport | None
     """Null where no answer to a direct question is recorded."""
     repairs: list[ReaskRow]
     """Empty where every answer could be read at once, or none was asked for again."""
-    methods: list[MethodRow]
+    methods: list[MethodDifferenceRow]
     """Direct scores beside log-probabilities; empty where only one of them was asked for."""
-    task: TaskPart | None = None
+    task: TaskReport | None = None
     """Answers to items of the user's own; null for a survey."""
-    tiers: list[TiersPart]
+    tiers: list[TierRanking]
     """Rankings of the models, over all countries and in each region; empty for one model."""
-    languages: LanguagesPart | None
+    languages: LanguagesReport | None
     """Null where no model was asked about countries."""
-    savings: list[SavingRow]
+    savings: list[SavingsRow]
     """Calls beside those of the full design, by stage; empty where everything was to be asked."""

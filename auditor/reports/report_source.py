@@ -12,31 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey, Trial
+from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey
 from auditor.errors import UsageError
-from auditor.panel_assignment import Place, reviewed, seating
+from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.storage import audits, costs, count_queries, judge_tests, results, semantic_results, tasks
 from auditor.storage.audits import Audit
-from auditor.storage.costs import AttemptTally, CallTally
+from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
-    JudgeTally,
-    OutcomeTally,
-    PeerTally,
-    RepairTally,
-    RulingTally,
+    JudgeVerdictCounts,
+    OutcomeCount,
+    PeerVerdictCounts,
+    RepairCounts,
+    RulingSplitCount,
 )
 from auditor.storage.database import Database
-from auditor.storage.judge_consistency import with_weights
-from auditor.storage.votes import Ballots, ballots, repeated
+from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage.votes import VoteArrays, count_duplicate_verdicts, load_votes
 
-Floats = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
-AT_ONCE = 2
+MAX_CONCURRENT_QUERIES = 2
 """Queries that work at the same time; more would each need their memory at once."""
 
 
 @dataclass(frozen=True)
-class Source:
+class ReportSource:
     """An audit as stored.
 
     Attributes:
@@ -47,48 +47,48 @@ class Source:
     config: AuditConfig | None
     survey: Survey
     scores: Sequence[CellScore]
-    traces: Sequence[OutcomeTally] = ()
-    verdicts: Sequence[OutcomeTally] = ()
-    judges: Sequence[JudgeTally] = ()
-    rulings: Sequence[RulingTally] = ()
-    calls: Sequence[CallTally] = ()
-    lost: Sequence[AttemptTally] = ()
+    trace_counts: Sequence[OutcomeCount] = ()
+    verdict_counts: Sequence[OutcomeCount] = ()
+    judge_counts: Sequence[JudgeVerdictCounts] = ()
+    final_verdict_counts: Sequence[RulingSplitCount] = ()
+    call_counts: Sequence[CallCounts] = ()
+    failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
     conflicts: Sequence[Conflict] = field(default=(), repr=False)
     ratings: Sequence[Rating] = field(default=(), repr=False)
-    contrasts: Sequence[OutcomeTally] = ()
-    ballots: Ballots = field(default_factory=Ballots.none, repr=False)
-    repeated: int = 0
-    guesses: Sequence[Guess] = field(default=(), repr=False)
-    trials: Sequence[Trial] = field(default=(), repr=False)
-    contests: Sequence[Contest] = field(default=(), repr=False)
-    repairs: Sequence[RepairTally] = ()
-    shortened: Mapping[str, int] = field(default_factory=dict)
+    sentence_pair_counts: Sequence[OutcomeCount] = ()
+    votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
+    n_repeated_verdicts: int = 0
+    author_guesses: Sequence[Guess] = field(default=(), repr=False)
+    judge_tests: Sequence[AlteredTraceVerdict] = field(default=(), repr=False)
+    position_tests: Sequence[Contest] = field(default=(), repr=False)
+    repair_counts: Sequence[RepairCounts] = ()
+    n_shortened_traces: Mapping[str, int] = field(default_factory=dict)
     """Traces that were too long for a judge and were shortened, by model."""
 
-    answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
+    task_answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
     """To the items of a task, by model, item and sample."""
-    answering: Sequence[str] = ()
+    semantic_models: Sequence[str] = ()
     """Models that answered moral questions."""
 
-    peers: Sequence[PeerTally] = field(default=(), repr=False)
+    peer_verdict_counts: Sequence[PeerVerdictCounts] = field(default=(), repr=False)
     """Valid verdicts by the model they are about and cell, but for those that an adaptive panel asked for on disputed
     traces only."""
 
-    readable: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
+    scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; read only where it matters which they are."""
 
     @cached_property
-    def reviewed(self) -> list[Place]:
+    def reviewed_traces(self) -> list[TraceKey]:
         """The traces that went before judges, where `readable` was read."""
-        return reviewed(self.config, (Place(*key) for key in self.readable)) if self.config else []
+        return select_reviewed(self.config, (TraceKey(*key) for key in self.scored_traces)) if self.config else []
 
     @cached_property
-    def seats(self) -> dict[Place, list[str]] | None:
+    def judges_by_trace(self) -> dict[TraceKey, list[str]] | None:
         """Names of the judges of each trace that went before some; None where all went before all that may judge."""
         if self.config is None or self.config.panel.judges_per_trace is None:
             return None
-        panels = seating(self.config, self.survey)
-        return {place: [judge.name for judge in panels.panel(place)] for place in self.reviewed}
+        panels = assign_panels(self.config, self.survey)
+        return {place: [judge.name for judge in panels.panel(place)] for place in self.reviewed_traces}
 
     @property
     def seed(self) -> int:
@@ -99,14 +99,14 @@ class Source:
     def models(self) -> list[str]:
         """Audited models: in the config's order, then by name."""
         configured = [m.name for m in self.config.models] if self.config else []
-        seen = {s.model for s in self.scores} | {t.model for t in self.traces} | set(self.answering)
+        seen = {s.model for s in self.scores} | {t.model for t in self.trace_counts} | set(self.semantic_models)
         return [*configured, *sorted(seen.difference(configured))]
 
     @cached_property
     def judge_names(self) -> list[str]:
         """Judges: in the config's order, then by name."""
         configured = [j.name for j in self.config.judge_models] if self.config else []
-        return [*configured, *sorted({j.judge for j in self.judges}.difference(configured))]
+        return [*configured, *sorted({j.judge for j in self.judge_counts}.difference(configured))]
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
@@ -123,7 +123,7 @@ class Source:
             if self.scores and self.config and self.config.probes.direct
         }
         rank = {name: i for i, name in enumerate(self.models)}
-        return sorted(known, key=lambda c: (_rank(c[0]), c[0], rank[c[1]]))
+        return sorted(known, key=lambda c: (_method_rank(c[0]), c[0], rank[c[1]]))
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -133,12 +133,12 @@ class Source:
         """
         known = [c.cell for c in self.survey.cells]
         if self.config is not None and self.config.direct.target_width is not None:
-            asked = {Cell(t.country, t.topic) for t in self.traces}
+            asked = {Cell(t.country, t.topic) for t in self.trace_counts}
             known = [c.cell for c in self.survey.cells if c.score is None or c.cell in asked]
         return [*known, *sorted({s.cell for s in self.scores}.difference(known))]
 
     @cached_property
-    def truth(self) -> Floats:
+    def survey_scores(self) -> FloatArray:
         """What people say, shape (cells,); nan where they were not asked."""
         scores = self.survey.scores
         return np.array([scores.get(cell, np.nan) for cell in self.cells], dtype=float)
@@ -159,117 +159,123 @@ class Source:
     @cached_property
     def country_index(self) -> NDArray[np.intp]:
         """Position of each cell's country, shape (cells,)."""
-        return _index([c.country for c in self.cells], self.countries)
+        return _positions([c.country for c in self.cells], self.countries)
 
     @cached_property
     def topic_index(self) -> NDArray[np.intp]:
         """Position of each cell's topic, shape (cells,)."""
-        return _index([c.topic for c in self.cells], self.topics)
+        return _positions([c.topic for c in self.cells], self.topics)
 
     @cached_property
-    def matrix(self) -> Floats:
+    def score_matrix(self) -> FloatArray:
         """Scores, shape (columns, cells); nan where there is none."""
-        return self._read("score")
+        return self._matrix("score")
 
     @cached_property
-    def variance(self) -> Floats:
+    def variance_matrix(self) -> FloatArray:
         """Variances of the samples, shape (columns, cells); nan where there is none."""
-        return self._read("variance")
+        return self._matrix("variance")
 
     @cached_property
-    def cosine(self) -> Floats:
+    def self_consistency_matrix(self) -> FloatArray:
         """Self-consistencies, shape (columns, cells); nan where there is none."""
-        return self._read("self_consistency")
+        return self._matrix("self_consistency")
 
-    def column_of(self, name: str, column: int) -> Floats:
+    def column_values(self, field_name: str, column: int) -> FloatArray:
         """One figure of a series of scores, shape (cells,); nan where there is none."""
-        values: Floats = self._read(name)[column]
+        values: FloatArray = self._matrix(field_name)[column]
         return values
 
     @cached_property
-    def _tables(self) -> dict[str, Floats]:
+    def _matrices(self) -> dict[str, FloatArray]:
         return {}
 
-    def _read(self, name: str) -> Floats:
-        if name not in self._tables:
-            self._tables[name] = self._laid_out(name)
-        return self._tables[name]
+    def _matrix(self, field_name: str) -> FloatArray:
+        if field_name not in self._matrices:
+            self._matrices[field_name] = self._build_matrix(field_name)
+        return self._matrices[field_name]
 
-    def _laid_out(self, name: str) -> Floats:
+    def _build_matrix(self, field_name: str) -> FloatArray:
         column = {c: i for i, c in enumerate(self.columns)}
         row = {c: i for i, c in enumerate(self.cells)}
         table = np.full((len(column), len(row)), np.nan)
         for score in self.scores:
-            value = getattr(score, name)
+            value = getattr(score, field_name)
             if value is not None:
                 table[column[score.method, score.model], row[score.cell]] = value
         return table
 
 
-_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
-    "calls": costs.call_tallies,  # those that take longest begin first
-    "ballots": ballots,
-    "repeated": repeated,
-    "judges": count_queries.judge_tallies,
-    "conflicts": results.conflicts,
-    "rulings": count_queries.ruling_tallies,
-    "verdicts": count_queries.verdict_tallies,
-    "peers": count_queries.peer_tallies,
-    "scores": results.scores,
-    "traces": count_queries.trace_tallies,
-    "contrasts": count_queries.contrast_tallies,
-    "repairs": count_queries.repair_tallies,
-    "lost": costs.lost_tallies,
-    "ratings": results.ratings,
-    "answering": semantic_results.answering_models,
-    "guesses": judge_tests.guesses,
-    "trials": judge_tests.trials,
-    "contests": judge_tests.contests,
+_SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
+    "call_counts": costs.count_calls,  # those that take longest begin first
+    "votes": load_votes,
+    "n_repeated_verdicts": count_duplicate_verdicts,
+    "judge_counts": count_queries.count_judge_verdicts,
+    "conflicts": results.load_conflicts,
+    "final_verdict_counts": count_queries.count_ruling_splits,
+    "verdict_counts": count_queries.count_verdicts,
+    "peer_verdict_counts": count_queries.count_peer_verdicts,
+    "scores": results.load_scores,
+    "trace_counts": count_queries.count_traces,
+    "sentence_pair_counts": count_queries.count_sentence_pairs,
+    "repair_counts": count_queries.count_repairs,
+    "failed_attempt_counts": costs.count_unreturned_calls,
+    "ratings": results.load_ratings,
+    "semantic_models": semantic_results.answering_models,
+    "author_guesses": judge_tests.load_guesses,
+    "judge_tests": judge_tests.load_altered_trace_verdicts,
+    "position_tests": judge_tests.load_contests,
 }
 """What fills the fields of a `Source`."""
 
 
-def load(db: Database, name: str) -> Source:
+def load_source(db: Database, audit_name: str) -> ReportSource:
     """Read all that a report needs of an audit.
 
     Raises:
         StorageError: there is no such audit.
     """
-    audit = audits.get(db, name)
+    audit = audits.get_audit(db, audit_name)
     config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
-    survey = audits.survey_of(db, audit)
-    queries = dict(_QUERIES)
+    survey = audits.load_audit_survey(db, audit)
+    queries = dict(_SOURCE_QUERIES)
     if survey.task:
-        queries["answers"] = tasks.answers
-    if config and config.is_thinned:
-        queries["readable"] = results.readable
+        queries["task_answers"] = tasks.load_answers
+    if config and config.review_varies_by_trace:
+        queries["scored_traces"] = results.load_scored_trace_keys
     if config:
         limit = config.probes.review.max_trace_chars
-        queries["shortened"] = lambda db, audit_id: count_queries.shortened_traces(db, audit_id, limit)
-    with ThreadPoolExecutor(AT_ONCE) as readers:  # a query leaves the interpreter to others while it works
+        queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(db, audit_id, limit)
+    with ThreadPoolExecutor(
+        MAX_CONCURRENT_QUERIES
+    ) as readers:  # a query leaves the interpreter to others while it works
         found = {field: readers.submit(query, db, audit.id) for field, query in queries.items()}
-        return Source(
+        return ReportSource(
             audit=audit,
-            config=None if config is None else with_weights(db, audit.id, config),
+            config=None if config is None else apply_consistency_weights(db, audit.id, config),
             survey=survey,
             **{field: rows.result() for field, rows in found.items()},
         )
 
 
-def refuse_task(name: str, survey: Survey, what: str, instead: str = "Name an audit of a survey.") -> None:
+def require_survey_audit(
+    audit_name: str, survey: Survey, feature: str, how_to_fix: str = "Name an audit of a survey."
+) -> None:
     """Hold back what sets scores beside people's from an audit whose answers are right or wrong.
 
     Raises:
         UsageError: the audit is of a task; `what` says what needs people's answers, `instead` how to mend it.
     """
     if survey.task is not None:
-        raise UsageError(f"audit '{name}' is of a task, and {what} needs people's answers to a survey.", instead)
+        raise UsageError(
+            f"audit '{audit_name}' is of a task, and {feature} needs people's answers to a survey.", how_to_fix
+        )
 
 
-def _rank(method: str) -> int:
+def _method_rank(method: str) -> int:
     return METHOD_ORDER.index(method) if method in METHOD_ORDER else len(METHOD_ORDER)
 
 
-def _index(values: Sequence[str], order: Sequence[str]) -> NDArray[np.intp]:
-    position = {value: i for i, value in enumerate(order)}
+def _positions(values: Sequence[str], ordered_values: Sequence[str]) -> NDArray[np.intp]:
+    position = {value: i for i, value in enumerate(ordered_values)}
     return np.array([position[value] for value in values], dtype=np.intp)

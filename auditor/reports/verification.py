@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.domain import Outcome
-from auditor.reports.coverage.section import Tally, Unit, tallies
-from auditor.reports.report_source import load
+from auditor.reports.coverage.section import CoverageUnit, StageCoverage, measure_coverage
+from auditor.reports.report_source import load_source
 from auditor.storage import count_queries as stored
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 
-CANCELLED = Outcome.OVER_BUDGET.value
+CANCELLED_OUTCOME = Outcome.OVER_BUDGET.value
 """What was given up without asking."""
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
+class CallBalance:
     """What became of what was planned, of one model in one stage: planned = done + failed + cancelled + pending.
 
     Attributes:
@@ -39,55 +39,55 @@ class Balance:
     stray: int
 
     @property
-    def holds(self) -> bool:
+    def is_consistent(self) -> bool:
         parts = self.done + self.failed + self.cancelled + self.pending
         return self.stray == 0 and self.pending >= 0 and parts == self.planned
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class AuditVerification:
     """What came of a check.
 
     Attributes:
         unfounded: usable traces and verdicts whose answer is not recorded.
     """
 
-    balances: Sequence[Balance]
+    balances: Sequence[CallBalance]
     unfounded: int
-    records: hash_chain.Checked
+    records: hash_chain.ChainCheck
 
     @property
-    def holds(self) -> bool:
-        return all(b.holds for b in self.balances) and not self.unfounded and not self.records.broken
+    def is_consistent(self) -> bool:
+        return all(b.is_consistent for b in self.balances) and not self.unfounded and not self.records.breaks
 
 
-def verify(db: Database, audit: str) -> Verification:
+def verify_audit(db: Database, audit_name: str) -> AuditVerification:
     """Check an audit, and the records of the whole database.
 
     Raises:
         StorageError: there is no such audit.
     """
-    source = load(db, audit)
-    balances = [_balance(tally, model) for tally in tallies(source) for model in source.models]
-    return Verification(balances, stored.unfounded(db, source.audit.id), hash_chain.check(db))
+    source = load_source(db, audit_name)
+    balances = [_balance_stage(tally, model) for tally in measure_coverage(source) for model in source.models]
+    return AuditVerification(balances, stored.count_missing_answers(db, source.audit.id), hash_chain.verify_chain(db))
 
 
-def _balance(tally: Tally, model: str) -> Balance:
-    recorded, outcomes = Counter[Unit](), Counter[str]()
-    for unit, outcome, n in tally.seen:
+def _balance_stage(stage_coverage: StageCoverage, model: str) -> CallBalance:
+    recorded, outcomes = Counter[CoverageUnit](), Counter[str]()
+    for unit, outcome, n in stage_coverage.recorded:
         if unit.name == model:
             recorded[unit] += n
             outcomes[outcome] += n
-    planned = {unit: n for unit, n in tally.planned.items() if unit.name == model}
+    planned = {unit: n for unit, n in stage_coverage.planned.items() if unit.name == model}
     done = sum(n for outcome, n in outcomes.items() if Outcome(outcome).is_answer)
     stray = sum(max(0, n - planned.get(unit, 0)) for unit, n in recorded.items())
-    return Balance(
-        stage=tally.stage if tally.method is None else tally.method,
+    return CallBalance(
+        stage=stage_coverage.stage if stage_coverage.method is None else stage_coverage.method,
         model=model,
         planned=sum(planned.values()),
         done=done - stray,
-        failed=outcomes.total() - done - outcomes[CANCELLED],
-        cancelled=outcomes[CANCELLED],
+        failed=outcomes.total() - done - outcomes[CANCELLED_OUTCOME],
+        cancelled=outcomes[CANCELLED_OUTCOME],
         pending=sum(max(0, n - recorded[unit]) for unit, n in planned.items()),
         stray=stray,
     )

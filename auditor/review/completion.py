@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 
 OnDecided = Callable[[str], None]
 """Called with the name of an audit whose conflicts people decided; it may take its time, and raise AuditorError."""
 
 
-class Afterwards:
+class CompletionNotifier:
     """Calls back once nothing of an audit is open any more, and when the reviewer leaves; never twice for the same."""
 
     def __init__(self, on_decided: OnDecided | None) -> None:
         self._on_decided = on_decided
-        self._told: dict[str, int] = {}
+        self._notified_changes: dict[str, int] = {}
 
-    def decided(self, desk: Desk) -> None:
+    def notify_if_complete(self, session: ReviewSession) -> None:
         """To be called after a decision: calls back if it has left nothing open."""
-        if self._has_news(desk) and not desk.is_anything_open():
-            self._tell(desk)
+        if self._has_new_decisions(session) and not session.has_open_conflicts():
+            self._notify(session)
 
-    def leave(self, desks: Iterable[Desk]) -> None:
+    def notify_remaining(self, sessions: Iterable[ReviewSession]) -> None:
         """To be called at the end: calls back for each audit in which something was decided since."""
-        for desk in desks:
-            if self._has_news(desk):
-                self._tell(desk)
+        for desk in sessions:
+            if self._has_new_decisions(desk):
+                self._notify(desk)
 
-    def _has_news(self, desk: Desk) -> bool:
-        return self._on_decided is not None and desk.changes > self._told.get(desk.audit.name, 0)
+    def _has_new_decisions(self, session: ReviewSession) -> bool:
+        return self._on_decided is not None and session.n_changes > self._notified_changes.get(session.audit.name, 0)
 
-    def _tell(self, desk: Desk) -> None:
-        self._told[desk.audit.name] = desk.changes
+    def _notify(self, session: ReviewSession) -> None:
+        self._notified_changes[session.audit.name] = session.n_changes
         if self._on_decided is not None:
-            self._on_decided(desk.audit.name)
+            self._on_decided(session.audit.name)

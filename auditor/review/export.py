@@ -7,35 +7,37 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, TextIO
 
-from auditor.review.rater_agreement import of_scores_now
+from auditor.review.rater_agreement import select_current_entries
 from auditor.storage import rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.rating_log import Entry
-from auditor.text_safety import defused
+from auditor.storage.rating_log import RatingEntry
+from auditor.text_safety import escape_formula
 
-COLUMNS = (
+RATING_COLUMNS = (
     "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",
     "act", "of", "decision", "score", "flagged", "note", "shown", "swapped", "duration_s", "in_force",
     "answer_left", "answer_right",
 )  # fmt: skip
 
-Form = Literal["csv", "jsonl"]
+RatingsFileFormat = Literal["csv", "jsonl"]
 
 
-def rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
+def iter_rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
     """Every row of an audit's log, oldest first; `in_force`: it is its rater's last on the conflict as it is now.
 
     What was said of scores that a run since has changed, or of a conflict that is gone, is not in force.
     Sides and decisions are as stored: `left` is the model named so in the report, wherever it was shown.
     """
-    log = rating_log.entries(db, audit.id)
-    last = {(entry.key, entry.rating.rater): entry.id for entry in of_scores_now(db, audit.id, log)}
+    log = rating_log.load_entries(db, audit.id)
+    last = {(entry.key, entry.rating.rater): entry.id for entry in select_current_entries(db, audit.id, log)}
     for entry in log:
-        yield _row(audit, entry, in_force=last.get((entry.key, entry.rating.rater)) == entry.id)
+        yield _format_rating_row(audit, entry, in_force=last.get((entry.key, entry.rating.rater)) == entry.id)
 
 
-def write_ratings(db: Database, audit: Audit, out: TextIO, form: Form = "csv", *, raw: bool = False) -> int:
+def write_ratings(
+    db: Database, audit: Audit, stream: TextIO, file_format: RatingsFileFormat = "csv", *, keep_formulas: bool = False
+) -> int:
     """Write an audit's ratings and return how many rows there were.
 
     Args:
@@ -43,17 +45,19 @@ def write_ratings(db: Database, audit: Audit, out: TextIO, form: Form = "csv", *
         raw: in CSV, leave texts that a spreadsheet would take for a formula as they are; else they get a quote in
             front. JSONL is always as stored.
     """
-    rows = list(rating_rows(db, audit))
-    if form == "jsonl":
-        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    rows = list(iter_rating_rows(db, audit))
+    if file_format == "jsonl":
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return len(rows)
-    writer = csv.DictWriter(out, COLUMNS)
+    writer = csv.DictWriter(stream, RATING_COLUMNS)
     writer.writeheader()
-    writer.writerows(row if raw else {name: defused(value) for name, value in row.items()} for row in rows)
+    writer.writerows(
+        row if keep_formulas else {name: escape_formula(value) for name, value in row.items()} for row in rows
+    )
     return len(rows)
 
 
-def _row(audit: Audit, entry: Entry, *, in_force: bool) -> dict[str, Any]:
+def _format_rating_row(audit: Audit, entry: RatingEntry, *, in_force: bool) -> dict[str, Any]:
     r = entry.rating
     values = (
         audit.name, entry.id, entry.key.id, *r.cell, r.left, r.right, r.score_left, r.score_right, r.rater,
@@ -61,4 +65,4 @@ def _row(audit: Audit, entry: Entry, *, in_force: bool) -> dict[str, Any]:
         r.note, r.shown, r.swapped, r.duration_s, in_force,
         r.answer_left, r.answer_right,
     )  # fmt: skip
-    return dict(zip(COLUMNS, values, strict=True))
+    return dict(zip(RATING_COLUMNS, values, strict=True))

@@ -10,16 +10,24 @@ from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError, did_you_mean
-from auditor.review.word_comparison import storable
-from auditor.storage.conflict_status import QueueFilter, Sort, Standing
+from auditor.review.word_comparison import escape_unstorable
+from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 
-E = TypeVar("E", bound=StrEnum)
+EnumT = TypeVar("EnumT", bound=StrEnum)
 
-LISTS = {"country": "countries", "topic": "topics", "model": "models", "rater": "raters"}
-ENUMS: dict[str, tuple[str, type[StrEnum]]] = {"kind": ("kinds", ConflictKind), "state": ("states", Standing)}
-FLAGS = {"todo": ("todo", True), "done": ("todo", False), "flagged": ("flagged", True), "unflagged": ("flagged", False)}
-KEYS = (*LISTS, *ENUMS, "gap", "is", "sort")
-MAX_GAP = 2.0
+LIST_FIELDS = {"country": "countries", "topic": "topics", "model": "models", "rater": "raters"}
+ENUM_FIELDS: dict[str, tuple[str, type[StrEnum]]] = {
+    "kind": ("kinds", ConflictKind),
+    "state": ("states", ConflictStatus),
+}
+FLAG_FIELDS = {
+    "todo": ("todo", True),
+    "done": ("todo", False),
+    "flagged": ("flagged", True),
+    "unflagged": ("flagged", False),
+}
+FILTER_KEYS = (*LIST_FIELDS, *ENUM_FIELDS, "gap", "is", "sort")
+MAX_SCORE_GAP = 2.0
 
 
 def parse_filter(text: str) -> QueueFilter:
@@ -33,45 +41,45 @@ def parse_filter(text: str) -> QueueFilter:
         UsageError: an unknown key or value; the message names the nearest known one.
     """
     found: dict[str, Any] = {}
-    for token in _split(storable(text)):
+    for token in _split_terms(escape_unstorable(text)):
         key, colon, value = token.partition(":")
         if not colon or not key.isalpha():
             found["words"] = (*found.get("words", ()), token)
             continue
         if not value:
             raise UsageError(f"'{key}:' has no value.", f"Write it as {key}:value, without a space.")
-        for name, part in _read(key.lower(), value).items():
+        for name, part in _parse_term(key.lower(), value).items():
             found[name] = (*found.get(name, ()), *part) if isinstance(part, tuple) else part
     return QueueFilter(**found)
 
 
-def format_filter(wanted: QueueFilter) -> str:
+def format_filter(queue_filter: QueueFilter) -> str:
     """The line that `parse_filter` reads as this filter."""
-    parts = [f"{key}:{shlex.quote(v)}" for key, name in LISTS.items() for v in getattr(wanted, name)]
-    parts += [f"{key}:{v}" for key, (name, _) in ENUMS.items() for v in getattr(wanted, name)]
-    if wanted.least_gap is not None:
-        parts.append(f"gap:>{wanted.least_gap:g}")
-    if wanted.most_gap is not None:
-        parts.append(f"gap:<{wanted.most_gap:g}")
-    parts += [f"is:{word}" for word, (name, value) in FLAGS.items() if getattr(wanted, name) is value]
-    if wanted.sort is not Sort.TEACHES or wanted.reverse:
-        parts.append(f"sort:{'-' if wanted.reverse else ''}{wanted.sort}")
-    return " ".join([*parts, *map(shlex.quote, wanted.words)])
+    parts = [f"{key}:{shlex.quote(v)}" for key, name in LIST_FIELDS.items() for v in getattr(queue_filter, name)]
+    parts += [f"{key}:{v}" for key, (name, _) in ENUM_FIELDS.items() for v in getattr(queue_filter, name)]
+    if queue_filter.min_gap is not None:
+        parts.append(f"gap:>{queue_filter.min_gap:g}")
+    if queue_filter.max_gap is not None:
+        parts.append(f"gap:<{queue_filter.max_gap:g}")
+    parts += [f"is:{word}" for word, (name, value) in FLAG_FIELDS.items() if getattr(queue_filter, name) is value]
+    if queue_filter.sort is not QueueSort.INFORMATIVENESS or queue_filter.reverse:
+        parts.append(f"sort:{'-' if queue_filter.reverse else ''}{queue_filter.sort}")
+    return " ".join([*parts, *map(shlex.quote, queue_filter.words)])
 
 
-def next_sort(wanted: QueueFilter) -> QueueFilter:
+def with_next_sort(queue_filter: QueueFilter) -> QueueFilter:
     """The same filter in the next order."""
-    orders = list(Sort)
-    return replace(wanted, sort=orders[(orders.index(wanted.sort) + 1) % len(orders)], reverse=False)
+    orders = list(QueueSort)
+    return replace(queue_filter, sort=orders[(orders.index(queue_filter.sort) + 1) % len(orders)], reverse=False)
 
 
-def is_empty(wanted: QueueFilter) -> bool:
+def matches_everything(queue_filter: QueueFilter) -> bool:
     """Whether the filter lets everything through; its order does not count."""
-    shown = {f.name for f in fields(wanted)} - {"sort", "reverse"}
-    return all(getattr(wanted, name) == getattr(QueueFilter(), name) for name in shown)
+    shown = {f.name for f in fields(queue_filter)} - {"sort", "reverse"}
+    return all(getattr(queue_filter, name) == getattr(QueueFilter(), name) for name in shown)
 
 
-def _split(text: str) -> list[str]:
+def _split_terms(text: str) -> list[str]:
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters, lexer.quotes = True, "", "\"'"
     try:
@@ -80,42 +88,44 @@ def _split(text: str) -> list[str]:
         raise UsageError("a quote is not closed.", 'Close it, as in country:"United States".') from None
 
 
-def _read(key: str, value: str) -> dict[str, Any]:
+def _parse_term(key: str, value: str) -> dict[str, Any]:
     """The fields of a filter that one `key:value` sets; tuples add to what is there."""
-    if key in LISTS:
-        return {LISTS[key]: (value,)}
-    if key in ENUMS:
-        name, kind = ENUMS[key]
-        return {name: (_one_of(kind, key, value),)}
+    if key in LIST_FIELDS:
+        return {LIST_FIELDS[key]: (value,)}
+    if key in ENUM_FIELDS:
+        name, kind = ENUM_FIELDS[key]
+        return {name: (_parse_enum(kind, key, value),)}
     if key == "gap":
-        return _gap(value)
+        return _parse_gap(value)
     if key == "sort":
-        return {"sort": _one_of(Sort, key, value.removeprefix("-")), "reverse": value.startswith("-")}
+        return {"sort": _parse_enum(QueueSort, key, value.removeprefix("-")), "reverse": value.startswith("-")}
     if key != "is":
-        raise UsageError(f"unknown filter '{key}:'.", _hint(key, KEYS))
-    if value.lower() not in FLAGS:
-        raise UsageError(f"unknown value 'is:{value}'.", _hint(value, FLAGS))
-    return dict([FLAGS[value.lower()]])
+        raise UsageError(f"unknown filter '{key}:'.", _suggest_name(key, FILTER_KEYS))
+    if value.lower() not in FLAG_FIELDS:
+        raise UsageError(f"unknown value 'is:{value}'.", _suggest_name(value, FLAG_FIELDS))
+    return dict([FLAG_FIELDS[value.lower()]])
 
 
-def _gap(value: str) -> dict[str, Any]:
+def _parse_gap(value: str) -> dict[str, Any]:
     sign, number = value[0], value[1:].lstrip("=")
     try:
         bound = float(number)
     except ValueError:
         bound = -1.0
-    if sign not in "<>" or not 0 <= bound <= MAX_GAP:
+    if sign not in "<>" or not 0 <= bound <= MAX_SCORE_GAP:
         raise UsageError(f"'gap:{value}' is not a bound.", "Write gap:>0.5 or gap:<1, between 0 and 2.")
-    return {"least_gap" if sign == ">" else "most_gap": bound}
+    return {"min_gap" if sign == ">" else "max_gap": bound}
 
 
-def _one_of(kind: type[E], key: str, value: str) -> E:
+def _parse_enum(enum_class: type[EnumT], key: str, value: str) -> EnumT:
     try:
-        return kind(value.lower())
+        return enum_class(value.lower())
     except ValueError:
-        raise UsageError(f"unknown value '{key}:{value}'.", _hint(value, [str(v) for v in kind])) from None
+        raise UsageError(
+            f"unknown value '{key}:{value}'.", _suggest_name(value, [str(v) for v in enum_class])
+        ) from None
 
 
-def _hint(word: str, known: Iterable[str]) -> str:
+def _suggest_name(word: str, known: Iterable[str]) -> str:
     names = list(known)
     return did_you_mean(word.lower(), names, f"Known: {', '.join(names)}.")

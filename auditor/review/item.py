@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from auditor.domain import Decision, SurveyCell, Verdict
 from auditor.storage.conflict_status import ConflictKey, QueueRow
-from auditor.storage.evidence import Sample
+from auditor.storage.evidence import BlindedSample
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ReviewSide:
     """One side as shown; author is None and verdicts empty while blind."""
 
     score: float | None
-    samples: tuple[Sample, ...]
+    samples: tuple[BlindedSample, ...]
     author: str | None = None
     verdicts: tuple[Verdict, ...] = ()
     answer: str | None = None
@@ -22,7 +22,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ReviewItem:
     """One conflict as shown to the rater.
 
     Attributes:
@@ -40,14 +40,14 @@ class Item:
     key: ConflictKey
     row: QueueRow
     question: str
-    left: Side
-    right: Side
+    left: ReviewSide
+    right: ReviewSide
     swapped: bool
     decision: Decision | None
     revealed: bool
-    known: str
+    disclosed_elsewhere: str
     survey: SurveyCell | None
-    truth: str | None
-    first: Decision | None
-    wants_second: bool
+    correct_answer: str | None
+    first_decision: Decision | None
+    needs_second_rater: bool
     shown_at: float

@@ -12,24 +12,24 @@ import numpy as np
 from auditor.domain import Cell, Decision
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration, calibrate
-from auditor.metrics.share import Share, share_of
-from auditor.review.rater_agreement import Said, consensus, fleiss
+from auditor.metrics.share import Share, wilson_share
+from auditor.review.rater_agreement import BlindDecisions, compute_fleiss_kappa, find_majority
 from auditor.storage import evidence
 from auditor.storage.database import Database
 
-RIGHT_SIDES = {
+CORRECT_SIDES = {
     Decision.LEFT: (True, False),
     Decision.RIGHT: (False, True),
     Decision.BOTH: (True, True),
     Decision.NEITHER: (False, False),
 }
 """Which sides, left and right, a decision says are right; a score of one's own says nothing of the kind."""
-LEAST_SIDES = 10
+MIN_SIDES = 10
 """With fewer, a weight would follow chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class JudgedSide:
     """A model's word on a cell as a judge and as people see it, however many conflicts it is a side of.
 
     Attributes:
@@ -39,12 +39,12 @@ class Lesson:
 
     judge: str
     cell: Cell
-    share: float
-    right: bool
+    valid_share: float
+    is_correct: bool
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeLesson:
+class JudgeCalibration:
     """How a judge agrees with people.
 
     Attributes:
@@ -55,46 +55,46 @@ class JudgeLesson:
     """
 
     judge: str
-    same: Share
+    raw_agreement: Share
     kappa: Agreement
     calibration: Calibration
     weight: float | None
 
 
-def lessons(db: Database, audit_id: int, said: Said) -> list[Lesson]:
+def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisions) -> list[JudgedSide]:
     """What judges and people say of the same models and cells, once each, where people have a consensus.
 
     A model in conflict with several others on a cell has one word there, and a judge one opinion of it. Where people
     call it right in as many conflicts as wrong, there is nothing to learn.
     """
     by_trace: dict[tuple[str, Cell], list[tuple[str, float]]] = {}
-    for (judge, model, cell), (valid, given) in evidence.judge_shares(db, audit_id).items():
+    for (judge, model, cell), (valid, given) in evidence.count_valid_verdicts(db, audit_id).items():
         by_trace.setdefault((model, cell), []).append((judge, valid / given))
     balance: Counter[tuple[str, Cell]] = Counter()
-    for key, decisions in said.items():
-        decision = consensus(decisions.values())
-        if decision not in RIGHT_SIDES:
+    for key, decisions in blind_decisions.items():
+        decision = find_majority(decisions.values())
+        if decision not in CORRECT_SIDES:
             continue
         cell = Cell(key.country, key.topic)
-        for model, right in zip((key.left, key.right), RIGHT_SIDES[decision], strict=True):
+        for model, right in zip((key.left, key.right), CORRECT_SIDES[decision], strict=True):
             balance[model, cell] += 1 if right else -1
     return [
-        Lesson(judge, side[1], share, votes > 0)
+        JudgedSide(judge, side[1], share, votes > 0)
         for side, votes in balance.items()
         if votes
         for judge, share in by_trace.get(side, [])
     ]
 
 
-def judge_lessons(learnt: Iterable[Lesson]) -> list[JudgeLesson]:
+def calibrate_judges(judged_sides: Iterable[JudgedSide]) -> list[JudgeCalibration]:
     """What people teach about each judge, in order of name."""
-    by_judge: dict[str, list[Lesson]] = {}
-    for lesson in learnt:
+    by_judge: dict[str, list[JudgedSide]] = {}
+    for lesson in judged_sides:
         by_judge.setdefault(lesson.judge, []).append(lesson)
-    return [_judge(judge, found) for judge, found in sorted(by_judge.items())]
+    return [_calibrate_judge(judge, found) for judge, found in sorted(by_judge.items())]
 
 
-def judge_weights(found: Iterable[JudgeLesson]) -> dict[str, float]:
+def compute_judge_weights(calibrations: Iterable[JudgeCalibration]) -> dict[str, float]:
     """Weights of the judges' votes for another audit, 1 on average; judges that people taught too little get 1.
 
     Where all that are known are right no more often than chance, all of those weigh 0.
@@ -103,26 +103,26 @@ def judge_weights(found: Iterable[JudgeLesson]) -> dict[str, float]:
     Paroush, International Economic Review 23, 1982, 289-297). p is (hits + 1) / (n + 2), so that no judge is
     infallible, and one that is right less often than chance weighs 0.
     """
-    known = {lesson.judge: lesson.weight for lesson in found}
+    known = {lesson.judge: lesson.weight for lesson in calibrations}
     weights = {judge: weight for judge, weight in known.items() if weight is not None}
     mean = sum(weights.values()) / len(weights) if any(weights.values()) else 1.0
     return {judge: 1.0 if weight is None else weight / mean for judge, weight in known.items()}
 
 
-def _judge(judge: str, found: list[Lesson]) -> JudgeLesson:
-    clear = [lesson for lesson in found if lesson.share != 0.5]
-    hits = sum((lesson.share > 0.5) == lesson.right for lesson in clear)
-    table = np.array([[float(x.share > 0.5) for x in clear], [float(x.right) for x in clear]])
+def _calibrate_judge(judge: str, judged_sides: list[JudgedSide]) -> JudgeCalibration:
+    clear = [lesson for lesson in judged_sides if lesson.valid_share != 0.5]
+    hits = sum((lesson.valid_share > 0.5) == lesson.is_correct for lesson in clear)
+    table = np.array([[float(x.valid_share > 0.5) for x in clear], [float(x.is_correct) for x in clear]])
     p = (hits + 1) / (len(clear) + 2)
-    cells = {cell: i for i, cell in enumerate(dict.fromkeys(lesson.cell for lesson in found))}
-    return JudgeLesson(
+    cells = {cell: i for i, cell in enumerate(dict.fromkeys(lesson.cell for lesson in judged_sides))}
+    return JudgeCalibration(
         judge,
-        share_of(hits, len(clear), len(found) - len(clear)),
-        fleiss(table),
+        wilson_share(hits, len(clear), len(judged_sides) - len(clear)),
+        compute_fleiss_kappa(table),
         calibrate(
-            [lesson.share for lesson in found],
-            [float(lesson.right) for lesson in found],
-            groups=[cells[lesson.cell] for lesson in found],  # people saw the sides of a cell together
+            [lesson.valid_share for lesson in judged_sides],
+            [float(lesson.is_correct) for lesson in judged_sides],
+            groups=[cells[lesson.cell] for lesson in judged_sides],  # people saw the sides of a cell together
         ),
-        max(log(p / (1 - p)), 0.0) if len(clear) >= LEAST_SIDES else None,
+        max(log(p / (1 - p)), 0.0) if len(clear) >= MIN_SIDES else None,
     )

@@ -9,17 +9,23 @@ from typing import Any
 
 from auditor.config import AuditConfig
 from auditor.errors import ReviewError
-from auditor.metrics.share import Share, share_of
-from auditor.review.judge_calibration import LEAST_SIDES, JudgeLesson, judge_lessons, judge_weights, lessons
-from auditor.review.rater_agreement import said_blind
+from auditor.metrics.share import Share, wilson_share
+from auditor.review.judge_calibration import (
+    MIN_SIDES,
+    JudgeCalibration,
+    calibrate_judges,
+    compute_judge_weights,
+    load_judged_sides,
+)
+from auditor.review.rater_agreement import load_blind_decisions
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 
-DIGITS = 4
+WEIGHT_DECIMALS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class LearntWeight:
+class JudgeWeight:
     """The weight of one judge's vote.
 
     Attributes:
@@ -30,12 +36,12 @@ class LearntWeight:
 
     judge: str
     weight: float
-    same: Share
-    known: bool
+    raw_agreement: Share
+    is_estimated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class LearntWeights:
+class PanelWeights:
     """The weights of an audit's judges, and what they rest on.
 
     Attributes:
@@ -44,59 +50,68 @@ class LearntWeights:
     """
 
     audit: str
-    conflicts: int
+    n_conflicts: int
     raters: tuple[str, ...]
-    judges: tuple[LearntWeight, ...]
+    judges: tuple[JudgeWeight, ...]
 
 
-def learnt_weights(db: Database, audit: Audit) -> LearntWeights:
+def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
     """The weights that blind decisions about an audit teach, for every judge of it.
 
     Raises:
         ReviewError: people have decided too little, or no judge is right more often than chance.
     """
-    said = said_blind(db, audit.id)
-    found = {lesson.judge: lesson for lesson in judge_lessons(lessons(db, audit.id, said))}
+    said = load_blind_decisions(db, audit.id)
+    found = {lesson.judge: lesson for lesson in calibrate_judges(load_judged_sides(db, audit.id, said))}
     configured = AuditConfig.model_validate_json(audit.config).judge_models if audit.config else []
     names = [*(j.name for j in configured), *found]
-    _refuse(audit.name, list(dict.fromkeys(names)), found)
-    weights = judge_weights(found.values())
-    judges = [_weight(name, found.get(name), weights) for name in dict.fromkeys(names)]
+    _require_enough_decisions(audit.name, list(dict.fromkeys(names)), found)
+    weights = compute_judge_weights(found.values())
+    judges = [_make_judge_weight(name, found.get(name), weights) for name in dict.fromkeys(names)]
     raters = tuple(sorted({rater for decisions in said.values() for rater in decisions}))
-    return LearntWeights(audit.name, len(said), raters, tuple(judges))
+    return PanelWeights(audit.name, len(said), raters, tuple(judges))
 
 
-def weights_toml(learnt: LearntWeights) -> str:
+def format_weights_toml(panel_weights: PanelWeights) -> str:
     """The weights as a part of a configuration, ready to paste at its end."""
-    ground = f"{learnt.conflicts} conflicts that {_raters(learnt)} decided blind"
-    head = f"# Learnt in audit {_key(learnt.audit)} from {ground}."
-    rows = [f"{_key(j.judge)} = {round(j.weight, DIGITS)}  # {_ground(j)}" for j in learnt.judges]
+    ground = f"{panel_weights.n_conflicts} conflicts that {_format_rater_count(panel_weights)} decided blind"
+    head = f"# Learnt in audit {_format_toml_key(panel_weights.audit)} from {ground}."
+    rows = [
+        f"{_format_toml_key(j.judge)} = {round(j.weight, WEIGHT_DECIMALS)}  # {_format_weight_basis(j)}"
+        for j in panel_weights.judges
+    ]
     return "\n".join([head, "[panel]", 'vote = "weighted"', "", "[panel.weights]", *rows]) + "\n"
 
 
-def weights_json(learnt: LearntWeights) -> dict[str, Any]:
+def weights_to_dict(panel_weights: PanelWeights) -> dict[str, Any]:
     """The weights and what they rest on; `panel` is what goes into a configuration."""
     return {
-        "audit": learnt.audit,
-        "conflicts": learnt.conflicts,
-        "raters": list(learnt.raters),
-        "panel": {"vote": "weighted", "weights": {j.judge: round(j.weight, DIGITS) for j in learnt.judges}},
+        "audit": panel_weights.audit,
+        "conflicts": panel_weights.n_conflicts,
+        "raters": list(panel_weights.raters),
+        "panel": {
+            "vote": "weighted",
+            "weights": {j.judge: round(j.weight, WEIGHT_DECIMALS) for j in panel_weights.judges},
+        },
         "judges": [
             {
-                "judge": j.judge, "weight": j.weight, "known": j.known, "agreement": j.same.value, "n": j.same.n,
-                "ci_low": j.same.ci_low, "ci_high": j.same.ci_high, "ties": j.same.lost,
+                "judge": j.judge, "weight": j.weight, "known": j.is_estimated,
+                "agreement": j.raw_agreement.value, "n": j.raw_agreement.n,
+                "ci_low": j.raw_agreement.ci_low, "ci_high": j.raw_agreement.ci_high, "ties": j.raw_agreement.lost,
             }
-            for j in learnt.judges
+            for j in panel_weights.judges
         ],
     }  # fmt: skip
 
 
-def _refuse(audit: str, judges: Sequence[str], found: Mapping[str, JudgeLesson]) -> None:
-    known = [lesson.weight for lesson in found.values() if lesson.weight is not None]
+def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: Mapping[str, JudgeCalibration]) -> None:
+    known = [lesson.weight for lesson in calibrations.values() if lesson.weight is not None]
     if not known:
-        sides = ", ".join(f"{name} {found[name].same.n if name in found else 0}" for name in judges)
+        sides = ", ".join(
+            f"{name} {calibrations[name].raw_agreement.n if name in calibrations else 0}" for name in judges
+        )
         raise ReviewError(
-            f"'{audit}' has too few blind decisions for weights: a judge needs {LEAST_SIDES} judged sides that people "
+            f"'{audit}' has too few blind decisions for weights: a judge needs {MIN_SIDES} judged sides that people "
             f"decided ({sides or 'it has no judge'}).",
             f"Decide more of its conflicts: auditor review {audit}",
         )
@@ -107,22 +122,22 @@ def _refuse(audit: str, judges: Sequence[str], found: Mapping[str, JudgeLesson])
         )
 
 
-def _weight(name: str, lesson: JudgeLesson | None, weights: Mapping[str, float]) -> LearntWeight:
-    same = lesson.same if lesson else share_of(0, 0)
-    return LearntWeight(name, weights.get(name, 1.0), same, lesson is not None and lesson.weight is not None)
+def _make_judge_weight(name: str, calibration: JudgeCalibration | None, weights: Mapping[str, float]) -> JudgeWeight:
+    same = calibration.raw_agreement if calibration else wilson_share(0, 0)
+    return JudgeWeight(name, weights.get(name, 1.0), same, calibration is not None and calibration.weight is not None)
 
 
-def _ground(judge: LearntWeight) -> str:
-    if not judge.known:
-        return f"too few sides ({judge.same.n} of at least {LEAST_SIDES}): weighs as much as the average"
-    same = judge.same
+def _format_weight_basis(judge_weight: JudgeWeight) -> str:
+    if not judge_weight.is_estimated:
+        return f"too few sides ({judge_weight.raw_agreement.n} of at least {MIN_SIDES}): weighs as much as the average"
+    same = judge_weight.raw_agreement
     return f"says what people say on {same.value:.0%} [{same.ci_low:.0%}, {same.ci_high:.0%}] of {same.n} sides"
 
 
-def _raters(learnt: LearntWeights) -> str:
-    return "1 person" if len(learnt.raters) == 1 else f"{len(learnt.raters)} people"
+def _format_rater_count(panel_weights: PanelWeights) -> str:
+    return "1 person" if len(panel_weights.raters) == 1 else f"{len(panel_weights.raters)} people"
 
 
-def _key(name: str) -> str:
+def _format_toml_key(name: str) -> str:
     """A name as a TOML key; JSON's escapes are TOML's, but for DEL, which JSON leaves as it is."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

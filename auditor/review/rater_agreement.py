@@ -11,25 +11,25 @@ import numpy as np
 
 from auditor.domain import Decision, Rating
 from auditor.metrics.agreement import Agreement, count_ratings, fleiss_kappa
-from auditor.metrics.share import Share, share_of
+from auditor.metrics.share import Share, wilson_share
 from auditor.storage import rating_log, results
-from auditor.storage.conflict_status import ConflictKey, stand_of
+from auditor.storage.conflict_status import ConflictKey, rated_content
 from auditor.storage.database import Database
-from auditor.storage.rating_log import Entry
+from auditor.storage.rating_log import RatingEntry
 
-Said = Mapping[ConflictKey, Mapping[str, Decision]]
+BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
 """For each conflict, what each rater said of it blind."""
 
-CATEGORIES = {decision: float(i) for i, decision in enumerate(d for d in Decision if d.settles)}
+DECISION_CODES = {decision: float(i) for i, decision in enumerate(d for d in Decision if d.resolves_conflict)}
 
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
     """How two raters agree on the conflicts that both decided blind."""
 
-    one: str
-    other: str
-    same: Share
+    rater_a: str
+    rater_b: str
+    raw_agreement: Share
     kappa: Agreement
 
 
@@ -42,60 +42,62 @@ class RaterAgreement:
         kappa: Fleiss' over the conflicts with at least two of them.
     """
 
-    decided: Mapping[str, int]
+    n_decided_by_rater: Mapping[str, int]
     kappa: Agreement
     pairs: tuple[PairAgreement, ...]
 
 
-def said_blind(db: Database, audit_id: int) -> Said:
+def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
     """What each rater last said blind of each conflict, about the scores that it has now."""
     last: dict[ConflictKey, dict[str, Rating]] = {}
-    for entry in of_scores_now(db, audit_id, rating_log.entries(db, audit_id)):
+    for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
         if not entry.rating.shown:
             last.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
     settled = {
-        key: {rater: r.decision for rater, r in by_rater.items() if r.decision.settles}
+        key: {rater: r.decision for rater, r in by_rater.items() if r.decision.resolves_conflict}
         for key, by_rater in last.items()
     }
     return {key: decisions for key, decisions in settled.items() if decisions}
 
 
-def of_scores_now(db: Database, audit_id: int, log: Iterable[Entry]) -> list[Entry]:
+def select_current_entries(db: Database, audit_id: int, entries: Iterable[RatingEntry]) -> list[RatingEntry]:
     """The rows of a log that are about the scores that their conflicts have now."""
-    stands = {ConflictKey(*c.cell, c.left, c.right): stand_of(c) for c in results.conflicts(db, audit_id)}
-    return [e for e in log if stands.get(e.key) == stand_of(e.rating)]
+    stands = {ConflictKey(*c.cell, c.left, c.right): rated_content(c) for c in results.load_conflicts(db, audit_id)}
+    return [e for e in entries if stands.get(e.key) == rated_content(e.rating)]
 
 
-def consensus(decisions: Iterable[Decision]) -> Decision | None:
+def find_majority(decisions: Iterable[Decision]) -> Decision | None:
     """What a strict majority says; None when none does."""
     counted = Counter(decisions)
     top = max(counted, key=counted.__getitem__, default=None)
     return top if top is not None and 2 * counted[top] > counted.total() else None
 
 
-def rater_agreement(said: Said) -> RaterAgreement:
+def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
     """Agreement between raters over what they said blind."""
-    raters = sorted({rater for decisions in said.values() for rater in decisions})
-    decided = {rater: sum(rater in decisions for decisions in said.values()) for rater in raters}
-    pairs = [_pair(said, one, other) for one, other in combinations(raters, 2)]
-    return RaterAgreement(decided, _kappa(said, raters), tuple(pair for pair in pairs if pair.same.n))
+    raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
+    decided = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
+    pairs = [_compute_pair_agreement(blind_decisions, one, other) for one, other in combinations(raters, 2)]
+    return RaterAgreement(
+        decided, _compute_kappa(blind_decisions, raters), tuple(pair for pair in pairs if pair.raw_agreement.n)
+    )
 
 
-def _pair(said: Said, one: str, other: str) -> PairAgreement:
-    shared = {key: d for key, d in said.items() if one in d and other in d}
-    same = sum(d[one] is d[other] for d in shared.values())
-    return PairAgreement(one, other, share_of(same, len(shared)), _kappa(shared, [one, other]))
+def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> PairAgreement:
+    shared = {key: d for key, d in blind_decisions.items() if rater_a in d and rater_b in d}
+    same = sum(d[rater_a] is d[rater_b] for d in shared.values())
+    return PairAgreement(rater_a, rater_b, wilson_share(same, len(shared)), _compute_kappa(shared, [rater_a, rater_b]))
 
 
-def _kappa(said: Said, raters: list[str]) -> Agreement:
-    table = np.full((len(raters), len(said)), np.nan)
-    for item, decisions in enumerate(said.values()):
+def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreement:
+    table = np.full((len(raters), len(blind_decisions)), np.nan)
+    for item, decisions in enumerate(blind_decisions.values()):
         for row, rater in enumerate(raters):
             if rater in decisions:
-                table[row, item] = CATEGORIES[decisions[rater]]
-    return fleiss(table)
+                table[row, item] = DECISION_CODES[decisions[rater]]
+    return compute_fleiss_kappa(table)
 
 
-def fleiss(table: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Agreement:
+def compute_fleiss_kappa(ratings: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Agreement:
     """Fleiss' kappa of a table (raters, items) of categories, nan where a rater said nothing."""
-    return fleiss_kappa(count_ratings(table))
+    return fleiss_kappa(count_ratings(ratings))

@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration
 from auditor.metrics.proportion import Proportion
-from auditor.review.judge_calibration import LEAST_SIDES, JudgeLesson, judge_lessons, judge_weights, lessons
-from auditor.review.rater_agreement import RaterAgreement, rater_agreement, said_blind
+from auditor.review.judge_calibration import (
+    MIN_SIDES,
+    JudgeCalibration,
+    calibrate_judges,
+    compute_judge_weights,
+    load_judged_sides,
+)
+from auditor.review.rater_agreement import RaterAgreement, compute_rater_agreement, load_blind_decisions
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SummaryRow:
     """One figure: what it is of, its value and 95% interval, and all of it in words.
 
     Attributes:
@@ -26,78 +32,86 @@ class Row:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    least: float = 0.0
+    scale_min: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SummaryTable:
     """Rows under a title, with a note on how they are to be read."""
 
     title: str
     note: str
-    rows: tuple[Row, ...]
+    rows: tuple[SummaryRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RatingSummary:
     """All that the ratings of an audit teach so far."""
 
     raters: RaterAgreement
-    judges: tuple[JudgeLesson, ...]
+    judges: tuple[JudgeCalibration, ...]
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[SummaryTable, ...]:
         """As tables."""
-        return (_raters(self.raters), _judges(self.judges), _calibrations(self.judges))
+        return (_make_rater_table(self.raters), _make_judge_table(self.judges), _make_calibration_table(self.judges))
 
 
-def summary_of(db: Database, audit: Audit) -> Summary:
+def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
     """Read an audit's ratings and verdicts, and work out what they teach."""
-    said = said_blind(db, audit.id)
-    return Summary(rater_agreement(said), tuple(judge_lessons(lessons(db, audit.id, said))))
+    said = load_blind_decisions(db, audit.id)
+    return RatingSummary(compute_rater_agreement(said), tuple(calibrate_judges(load_judged_sides(db, audit.id, said))))
 
 
-def _raters(found: RaterAgreement) -> Table:
-    rows = [Row(name, f"{n} decided blind") for name, n in found.decided.items()]
-    rows.append(_kappa("all raters: kappa", found.kappa))
-    for pair in found.pairs:
-        rows.append(_share(f"{pair.one} and {pair.other}: same", pair.same))
-        rows.append(_kappa(f"{pair.one} and {pair.other}: kappa", pair.kappa))
+def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
+    rows = [SummaryRow(name, f"{n} decided blind") for name, n in agreement.n_decided_by_rater.items()]
+    rows.append(_make_kappa_row("all raters: kappa", agreement.kappa))
+    for pair in agreement.pairs:
+        rows.append(_make_share_row(f"{pair.rater_a} and {pair.rater_b}: same", pair.raw_agreement))
+        rows.append(_make_kappa_row(f"{pair.rater_a} and {pair.rater_b}: kappa", pair.kappa))
     note = "Blind decisions only. Kappa is Fleiss', with a bootstrap interval over conflicts; 0 is chance."
-    return Table("Raters", note if found.decided else "Nobody has decided anything blind yet.", tuple(rows))
+    return SummaryTable(
+        "Raters", note if agreement.n_decided_by_rater else "Nobody has decided anything blind yet.", tuple(rows)
+    )
 
 
-def _judges(found: tuple[JudgeLesson, ...]) -> Table:
+def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTable:
     rows = []
-    for judge in found:
-        rows.append(_share(f"{judge.judge}: same", judge.same))
-        rows.append(_kappa(f"{judge.judge}: kappa", judge.kappa))
+    for judge in calibrations:
+        rows.append(_make_share_row(f"{judge.judge}: same", judge.raw_agreement))
+        rows.append(_make_kappa_row(f"{judge.judge}: kappa", judge.kappa))
     note = "Each side of a conflict: does the majority of a judge's verdicts say what people say?"
-    return Table("Judges and people", note if rows else "No judged side has been decided blind yet.", tuple(rows))
+    return SummaryTable(
+        "Judges and people", note if rows else "No judged side has been decided blind yet.", tuple(rows)
+    )
 
 
-def _calibrations(found: tuple[JudgeLesson, ...]) -> Table:
-    weights = judge_weights(found)
+def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTable:
+    weights = compute_judge_weights(calibrations)
     rows = []
-    for judge in found:
+    for judge in calibrations:
         curve = judge.calibration
         if curve.reason is not None:
-            rows.append(Row(f"{judge.judge}: curve", curve.reason))
+            rows.append(SummaryRow(f"{judge.judge}: curve", curve.reason))
         else:
             says = zip(("0%", "50%", "100%"), curve.predict([0.0, 0.5, 1.0]), strict=True)
-            rows.append(Row(f"{judge.judge}: curve", ", ".join(f"{share} VALID is {p:.0%} right" for share, p in says)))
-            rows.append(Row(f"{judge.judge}: error", _errors(curve)))
-        unknown = f"too few sides (at least {LEAST_SIDES})"
+            rows.append(
+                SummaryRow(f"{judge.judge}: curve", ", ".join(f"{share} VALID is {p:.0%} right" for share, p in says))
+            )
+            rows.append(SummaryRow(f"{judge.judge}: error", _format_errors(curve)))
+        unknown = f"too few sides (at least {MIN_SIDES})"
         weight = unknown if judge.weight is None else f"{weights[judge.judge]:.2f}"
-        rows.append(Row(f"{judge.judge}: weight", weight))
+        rows.append(SummaryRow(f"{judge.judge}: weight", weight))
     note = (
         "How often people call a side right, by the judge's share of VALID; the error is on ratings not seen. "
         "A weight is what the judge's vote may count in the next audit, 1 on average: `auditor export weights`."
     )
-    return Table("What the judges' verdicts are worth", note if rows else "Nothing to learn from yet.", tuple(rows))
+    return SummaryTable(
+        "What the judges' verdicts are worth", note if rows else "Nothing to learn from yet.", tuple(rows)
+    )
 
 
-def _errors(curve: Calibration) -> str:
+def _format_errors(curve: Calibration) -> str:
     parts = []
     for name, error in (("raw", curve.error_before), ("held out", curve.error_after), ("gain", curve.gain)):
         if error.value is None:
@@ -108,16 +122,16 @@ def _errors(curve: Calibration) -> str:
     return ", ".join(parts)
 
 
-def _share(name: str, share: Proportion) -> Row:
+def _make_share_row(name: str, share: Proportion) -> SummaryRow:
     if share.value is None:
-        return Row(name, share.reason or "not measured")
+        return SummaryRow(name, share.reason or "not measured")
     text = f"{share.value:.0%} [{share.ci_low:.0%}, {share.ci_high:.0%}] of {share.n}"
-    return Row(name, text, share.value, share.ci_low, share.ci_high)
+    return SummaryRow(name, text, share.value, share.ci_low, share.ci_high)
 
 
-def _kappa(name: str, kappa: Agreement) -> Row:
+def _make_kappa_row(name: str, kappa: Agreement) -> SummaryRow:
     if kappa.value is None:
-        return Row(name, kappa.reason or "not measured")
+        return SummaryRow(name, kappa.reason or "not measured")
     bounds = "no interval" if kappa.ci_low is None else f"[{kappa.ci_low:+.2f}, {kappa.ci_high:+.2f}]"
     text = f"{kappa.value:+.2f} {bounds} on {kappa.n_items}"
-    return Row(name, text, kappa.value, kappa.ci_low, kappa.ci_high, least=-1.0)
+    return SummaryRow(name, text, kappa.value, kappa.ci_low, kappa.ci_high, scale_min=-1.0)

@@ -5,28 +5,30 @@ from __future__ import annotations
 import re
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_SHORT = 3
+_MAX_SHORT_WORD = 3
 
 
-def only_here(text: str, other: str) -> list[tuple[int, int]]:
+def find_unique_words(text: str, other: str) -> list[tuple[int, int]]:
     """Spans of the words in `text` that `other` does not use at all, as (start, end) in characters.
 
     Case and a plural's s do not count, and neither do words of up to three letters of a cased script, which carry
     grammar more than content.
     """
-    known = {_fold(m.group()) for m in _WORD.finditer(other)}
-    return [m.span() for m in _WORD.finditer(text) if _counts(m.group()) and _fold(m.group()) not in known]
+    known = {_fold_word(m.group()) for m in _WORD.finditer(other)}
+    return [
+        m.span() for m in _WORD.finditer(text) if _is_content_word(m.group()) and _fold_word(m.group()) not in known
+    ]
 
 
-def _counts(word: str) -> bool:
-    return len(word) > _SHORT or word.isdigit() or word.lower() == word.upper()
+def _is_content_word(word: str) -> bool:
+    return len(word) > _MAX_SHORT_WORD or word.isdigit() or word.lower() == word.upper()
 
 
-def _fold(word: str) -> str:
+def _fold_word(word: str) -> str:
     folded = word.casefold()
-    return folded[:-1] if len(folded) > _SHORT and folded.endswith("s") else folded
+    return folded[:-1] if len(folded) > _MAX_SHORT_WORD and folded.endswith("s") else folded
 
 
-def storable(text: str) -> str:
+def escape_unstorable(text: str) -> str:
     """What a person typed or pasted, with characters that no database takes spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "␀")

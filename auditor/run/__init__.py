@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from auditor.run.audit_handle import AuditHandle, open_audit, storage_url
+from auditor.run.audit_handle import AuditHandle, open_audit, resolve_storage_url
 from auditor.run.audit_runner import resume_after_review, run_audit
-from auditor.run.fingerprints import environment, fingerprint
-from auditor.run.model_access import NO_ENCODER, ask_models, encoder_of, moral_encoder_of
-from auditor.run.survey_plan import NO_SURVEY, planned_cells, planned_survey
+from auditor.run.fingerprints import describe_environment, fingerprint
+from auditor.run.model_access import NO_ENCODER, direct_encoder_loader, run_with_models, semantic_encoder_loader
+from auditor.run.survey_plan import EMPTY_SURVEY, load_planned_survey, planned_cells
 
 __all__ = [
+    "EMPTY_SURVEY",
     "NO_ENCODER",
-    "NO_SURVEY",
     "AuditHandle",
-    "ask_models",
-    "encoder_of",
-    "environment",
+    "describe_environment",
+    "direct_encoder_loader",
     "fingerprint",
-    "moral_encoder_of",
+    "load_planned_survey",
     "open_audit",
     "planned_cells",
-    "planned_survey",
+    "resolve_storage_url",
     "resume_after_review",
     "run_audit",
-    "storage_url",
+    "run_with_models",
+    "semantic_encoder_loader",
 ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from auditor.config import ENV_PREFIX, AuditConfig, ModelSection, resolve_key
+from auditor.config import ENV_PREFIX, AuditConfig, ModelSection, resolve_secret
 from auditor.config.trust import require_trust
 from auditor.errors import ConfigError
-from auditor.redaction import MIN_SECRET_CHARS, remember
+from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 
 
-def secret_variables(config: AuditConfig) -> tuple[str, ...]:
+def list_secret_variables(config: AuditConfig) -> tuple[str, ...]:
     """Names of all variables that hold a key of the audit."""
     references = [m.api_key for m in [*config.models, *config.judge_models] if m.api_key]
     if config.telemetry is not None:
@@ -21,12 +21,12 @@ def secret_variables(config: AuditConfig) -> tuple[str, ...]:
 
 def remember_secrets(variables: Iterable[str]) -> None:
     """Remove the values of these variables from all texts, as far as they are set here."""
-    remember(*(os.environ.get(name) for name in variables))
+    register_secrets(*(os.environ.get(name) for name in variables))
 
 
-def short_secrets_note(config: AuditConfig) -> str | None:
+def short_secrets_warning(config: AuditConfig) -> str | None:
     """Which keys are too short to be removed from texts; None if none is."""
-    lengths = {name: len(os.environ.get(name, "").strip()) for name in secret_variables(config)}
+    lengths = {name: len(os.environ.get(name, "").strip()) for name in list_secret_variables(config)}
     short = [name for name, length in lengths.items() if 0 < length < MIN_SECRET_CHARS]
     if not short:
         return None
@@ -50,6 +50,6 @@ def require_keys(config: AuditConfig, models: Iterable[ModelSection] | None = No
         if model.api_key is None:
             continue
         try:
-            resolve_key(model.api_key)
+            resolve_secret(model.api_key)
         except ConfigError as error:
-            raise ConfigError(f"model '{model.name}': {error.message}", error.mend) from None
+            raise ConfigError(f"model '{model.name}': {error.message}", error.how_to_fix) from None

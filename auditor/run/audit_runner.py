@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 
 from auditor import bootstrap
 from auditor.config import AuditConfig, load_config
-from auditor.config.trust import destinations
+from auditor.config.trust import describe_destinations
 from auditor.errors import NotAllowedError
-from auditor.run.audit_handle import AuditHandle, storage_url
-from auditor.run.config_changes import change_note
+from auditor.run.audit_handle import AuditHandle, resolve_storage_url
+from auditor.run.config_changes import describe_config_change
 from auditor.run.engines import require_engine
-from auditor.run.fingerprints import environment, fingerprint
-from auditor.run.model_access import ask_models, encoder_of
-from auditor.run.survey_plan import planned_cells, planned_survey
+from auditor.run.fingerprints import describe_environment, fingerprint
+from auditor.run.model_access import direct_encoder_loader, run_with_models
+from auditor.run.survey_plan import load_planned_survey, planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import Progress
+    from auditor.agents.run_context import ProgressReporter
 
 
 def run_audit(
     config: AuditConfig | str | Path,
     *,
     storage: str | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> AuditHandle:
     """Run an audit to its end; run it again to resume, or to ask only what is not yet recorded.
@@ -43,43 +43,43 @@ def run_audit(
         ConfigError, SurveyError, ModelSetupError, StorageError: what is wrong, and how to mend it.
         Interrupted: a signal stopped the run.
     """
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     if not isinstance(config, AuditConfig):
         config = load_config(config)
-    survey = planned_survey(config)
-    from auditor.agents.graph_runner import drive
+    survey = load_planned_survey(config)
+    from auditor.agents.graph_runner import run_graph
     from auditor.agents.logic.item_sets import check_items
-    from auditor.agents.run_context import Silent
+    from auditor.agents.run_context import SilentProgress
 
     check_items(config, survey)
     if config.probes.semantic:
-        from auditor.agents.semantic.questions import planned_questions
+        from auditor.agents.semantic.questions import load_planned_questions
 
-        planned_questions(config.probes.semantic)
-    url = storage_url(storage, config)
+        load_planned_questions(config.probes.semantic)
+    url = resolve_storage_url(storage, config)
     require_engine(config, url)
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     with open_database(url) as db, run_lock(db, config.name):
-        progress.noted(destinations(config))
+        progress.on_notice(describe_destinations(config))
         if db.upgraded is not None:
-            progress.noted(str(db.upgraded))
-        if note := change_note(audits.find(db, config.name), config, fingerprint(config)):
-            progress.noted(note)
-        audit = audits.save(
+            progress.on_notice(str(db.upgraded))
+        if note := describe_config_change(audits.find_audit(db, config.name), config, fingerprint(config)):
+            progress.on_notice(note)
+        audit = audits.save_audit(
             db,
             name=config.name,
             config=config.model_dump_json(),
             config_hash=fingerprint(config),
             survey=survey,
-            environment=environment(),
+            environment=describe_environment(),
         )
-        ask_models(
-            lambda context: drive(context, db, _thread(audit)),
+        run_with_models(
+            lambda context: run_graph(context, db, _thread_id(audit)),
             config,
             survey,
             audit,
             db,
-            encoder=encoder_of(config),
+            load_encoder=direct_encoder_loader(config),
             progress=progress,
             signals=signals,
         )
@@ -96,28 +96,30 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     Returns:
         Conflicts that are still open.
     """
-    from auditor.reports.audit_status import status_of
+    from auditor.reports.audit_status import load_audit_status
 
-    bootstrap.prepare()
-    with open_database(storage_url(storage), create=False) as db:
-        audit = audits.get(db, name)
-        left: int = status_of(db, audit)["open"]
-        if audit.stage == audits.PERSON and audit.config is not None:
+    bootstrap.prepare_environment()
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        audit = audits.get_audit(db, name)
+        left: int = load_audit_status(db, audit)["open"]
+        if audit.stage == audits.AWAITING_HUMAN and audit.config is not None:
             with suppress(NotAllowedError):  # a reviewer's decisions are saved; a runner's next run ends the audit
-                asyncio.run(_resume(AuditConfig.model_validate_json(audit.config), audit, db, left))
+                asyncio.run(_resume_graph(AuditConfig.model_validate_json(audit.config), audit, db, left))
         return left
 
 
-async def _resume(config: AuditConfig, audit: audits.Audit, db: Database, left: int) -> None:
-    from auditor.agents.graph_runner import resume
-    from auditor.agents.run_context import Context, Nobody
+async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, n_open_conflicts: int) -> None:
+    from auditor.agents.graph_runner import resume_graph
+    from auditor.agents.run_context import OfflineClient, RunContext
 
-    survey = audits.survey_of(db, audit)
-    context = Context(config, survey, audit.id, planned_cells(survey), db, gateway=Nobody(), encoder=None)
-    waited = await resume(context, db, _thread(audit), left)
-    if not waited and left == 0:  # the graph's memory is gone (only the database was moved) or an earlier version's
-        audits.set_stage(db, audit.id, audits.DONE)
+    survey = audits.load_audit_survey(db, audit)
+    context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient(), load_encoder=None)
+    waited = await resume_graph(context, db, _thread_id(audit), n_open_conflicts)
+    if (
+        not waited and n_open_conflicts == 0
+    ):  # the graph's memory is gone (only the database was moved) or an earlier version's
+        audits.set_stage(db, audit.id, audits.FINISHED)
 
 
-def _thread(audit: audits.Audit) -> str:
+def _thread_id(audit: audits.Audit) -> str:
     return f"{audit.id}/{audit.created_at}"

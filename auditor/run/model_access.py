@@ -16,34 +16,34 @@ from typing import TYPE_CHECKING, TypeVar
 from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.domain import Survey
-from auditor.run.api_keys import remember_secrets, secret_variables, short_secrets_note
-from auditor.run.engines import require_engine, sending
+from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
+from auditor.run.engines import open_dispatcher, require_engine
 from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits, costs, ledger, limit_changes
 from auditor.storage.database import Database
-from auditor.storage.new_results import readings
+from auditor.storage.new_results import load_new_results
 
 if TYPE_CHECKING:
-    from auditor.agents.recording import Book
-    from auditor.agents.run_context import Asker, Context, Encoder, Progress
-    from auditor.models.dispatch import Sender
+    from auditor.agents.recording import CallRecorder
+    from auditor.agents.run_context import ModelClient, ProgressReporter, RunContext, TextEncoder
+    from auditor.models.dispatch import Dispatcher
     from auditor.models.gateway import Gateway
 
 T = TypeVar("T")
 NO_ENCODER = "none"
-SWITCH_S = 0.0002
+THREAD_SWITCH_INTERVAL_S = 0.0002
 """After how long a thread that waits for the interpreter may have it."""
 
 
-def ask_models(
-    work: Callable[[Context], Awaitable[T]],
+def run_with_models(
+    work: Callable[[RunContext], Awaitable[T]],
     config: AuditConfig,
     survey: Survey,
     audit: audits.Audit,
     db: Database,
     *,
-    encoder: Callable[[], Encoder] | None = None,
-    progress: Progress | None = None,
+    load_encoder: Callable[[], TextEncoder] | None = None,
+    progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> T:
     """Do what asks an audit's models, within its budget and its limits; the caller holds the run's lock.
@@ -60,44 +60,44 @@ def ask_models(
         ModelSetupError, StorageError: what is wrong, and how to mend it.
         Interrupted: a signal stopped it.
     """
-    from auditor.agents.run_context import Silent
-    from auditor.errors import Interrupted
+    from auditor.agents.run_context import SilentProgress
+    from auditor.errors import RunInterrupted
 
     require_engine(config, db.url)
-    remember_secrets(secret_variables(config))
-    if progress is not None and (note := short_secrets_note(config)):
-        progress.noted(note)
+    remember_secrets(list_secret_variables(config))
+    if progress is not None and (note := short_secrets_warning(config)):
+        progress.on_notice(note)
 
     async def inside() -> T:
-        async with _surroundings(config, survey, audit, db, progress or Silent(), encoder) as context:
+        async with _open_context(config, survey, audit, db, progress or SilentProgress(), load_encoder) as context:
             try:
-                with _stopped_by_signals(context.stop) if signals else _nothing():
+                with _stop_on_signals(context.stop_event) if signals else _no_signals():
                     return await work(context)
             except asyncio.CancelledError:
-                if context.stop.is_set():  # the second signal: whoever sent it does not want to wait
+                if context.stop_event.is_set():  # the second signal: whoever sent it does not want to wait
                     stopped = "the run was stopped at once; everything that had arrived is saved."
-                    raise Interrupted(stopped, "Give the same command again.") from None
+                    raise RunInterrupted(stopped, "Give the same command again.") from None
                 raise
 
-    with _brisk_threads(), bootstrap.seldom_collecting():
+    with _short_switch_interval(), bootstrap.infrequent_garbage_collection():
         return asyncio.run(inside())
 
 
-def moral_encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
+def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
     """The encoder of the probe `semantic`, checked now and loaded on first use; None where it is not asked for."""
     probe = config.probes.semantic
     if probe is None:
         return None
     from auditor.models.embeddings import check_encoder, load_encoder
-    from auditor.models.text_similarity import check_rivals
+    from auditor.models.text_similarity import check_similarity_packages
 
     name = probe.encoder or config.embedding.model
     check_encoder(name)
-    check_rivals(probe.rivals)
+    check_similarity_packages(probe.rivals)
     return functools.cache(lambda: load_encoder(name))
 
 
-def encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
+def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
     """The encoder, loaded on first use; that it can be loaded is checked now, before anything is asked."""
     if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
         return None
@@ -107,93 +107,95 @@ def encoder_of(config: AuditConfig) -> Callable[[], Encoder] | None:
     return functools.partial(load_encoder, config.embedding.model)
 
 
-def _gateway(
+def _create_gateway(
     config: AuditConfig,
-    book: Book,
-    replayed: Container[str],
-    stop: threading.Event,
-    sender: Sender | None,
-    noted: Callable[[str], None],
+    recorder: CallRecorder,
+    replayed_models: Container[str],
+    stop_event: threading.Event,
+    dispatcher: Dispatcher | None,
+    notify: Callable[[str], None],
 ) -> Gateway:
     """The gateway to all models that are really asked."""
     from auditor.models.gateway import Gateway
-    from auditor.models.multiprocess_dispatch import Spreading, helpers_for
+    from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers
 
-    models = {m.name: m for m in [*config.models, *config.judge_models] if m.name not in replayed}
-    if sender is None:
-        helpers = helpers_for(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
-        sender = Spreading(models.values(), helpers)
+    models = {m.name: m for m in [*config.models, *config.judge_models] if m.name not in replayed_models}
+    if dispatcher is None:
+        helpers = max_helpers(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
+        dispatcher = MultiprocessDispatcher(models.values(), helpers)
     return Gateway(
         models.values(),
         config.limits,
-        spent_usd=costs.cost(book.db, book.audit_id).usd or 0.0,
+        spent_usd=costs.sum_audit_cost(recorder.db, recorder.audit_id).usd or 0.0,
         seed=config.seed,
-        stop=stop,
-        on_limit=functools.partial(limit_changes.note, book.db, book.run, book.audit_id),
-        sender=sender,
-        noted=noted,
+        stop_event=stop_event,
+        on_limit_change=functools.partial(
+            limit_changes.record_limit_change, recorder.db, recorder.run_id, recorder.audit_id
+        ),
+        dispatcher=dispatcher,
+        notify=notify,
     )
 
 
 @asynccontextmanager
-async def _surroundings(
+async def _open_context(
     config: AuditConfig,
     survey: Survey,
     audit: audits.Audit,
     db: Database,
-    progress: Progress,
-    encoder: Callable[[], Encoder] | None,
-) -> AsyncIterator[Context]:
+    progress: ProgressReporter,
+    load_encoder: Callable[[], TextEncoder] | None,
+) -> AsyncIterator[RunContext]:
     """What nodes work in, with a gateway to the audit's models that is closed at the end."""
-    from auditor.agents.recording import Book, Recording
-    from auditor.agents.run_context import Context
-    from auditor.run.batches import batching
-    from auditor.run.replay import Divided, Replaying, load_records
-    from auditor.run.telemetry import Telling, opened
+    from auditor.agents.recording import CallRecorder, RecordingClient
+    from auditor.agents.run_context import RunContext
+    from auditor.run.batches import create_batching_client
+    from auditor.run.replay import ReplayClient, RoutingClient, load_records
+    from auditor.run.telemetry import TracedClient, open_telemetry_sink
 
     records = load_records(config.models, survey)
     stop, run = threading.Event(), uuid.uuid4().hex
-    sink, book = opened(config), Book(db, audit.id, run)
-    async with sending(config, audit.id, db, progress.noted) as sender:
-        gateway = _gateway(config, book, records, stop, sender, progress.noted)
-        batches = batching(gateway, config, book, stop, progress.noted)
+    sink, book = open_telemetry_sink(config), CallRecorder(db, audit.id, run)
+    async with open_dispatcher(config, audit.id, db, progress.on_notice) as sender:
+        gateway = _create_gateway(config, book, records, stop, sender, progress.on_notice)
+        batches = create_batching_client(gateway, config, book, stop, progress.on_notice)
         telling = (
-            Telling(batches or gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None
+            TracedClient(batches or gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None
         )
-        asker: Asker = telling or batches or gateway
-        here = Recording(Replaying(asker, records), book)
-        began = ledger.now()
+        asker: ModelClient = telling or batches or gateway
+        here = RecordingClient(ReplayClient(asker, records), book)
+        began = ledger.utc_now()
         try:
-            yield Context(
+            yield RunContext(
                 config=config,
                 survey=survey,
                 audit_id=audit.id,
                 cells=planned_cells(survey),
                 db=db,
-                gateway=here if sender is None else Divided(records, here, asker),
-                encoder=encoder,
-                moral_encoder=moral_encoder_of(config),
+                client=here if sender is None else RoutingClient(records, here, asker),
+                load_encoder=load_encoder,
+                load_semantic_encoder=semantic_encoder_loader(config),
                 progress=progress,
-                stop=stop,
-                run=run,
+                stop_event=stop,
+                run_id=run,
             )
         finally:
             if batches is not None:
                 await batches.close()
             await gateway.close()
             if telling is not None:
-                await asyncio.to_thread(telling.finish, readings(db, audit.id, began), progress.noted)
+                await asyncio.to_thread(telling.finish, load_new_results(db, audit.id, began), progress.on_notice)
 
 
 @contextmanager
-def _brisk_threads() -> Iterator[None]:
+def _short_switch_interval() -> Iterator[None]:
     """Let other threads have the interpreter sooner while models are asked.
 
     The writer lets it go at each of a transaction's statements; behind a busy event loop it would get it back after
     Python's usual 5 ms each time, and what arrived would wait for the disk that long.
     """
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, SWITCH_S))
+    sys.setswitchinterval(min(usual, THREAD_SWITCH_INTERVAL_S))
     try:
         yield
     finally:
@@ -201,21 +203,21 @@ def _brisk_threads() -> Iterator[None]:
 
 
 @contextmanager
-def _nothing() -> Iterator[None]:
+def _no_signals() -> Iterator[None]:
     yield
 
 
 @contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+def _stop_on_signals(stop_event: threading.Event) -> Iterator[None]:
     """The first signal drains, the second stops at once; what arrived is recorded either way."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
     def on_signal() -> None:
-        if stop.is_set() and task is not None:
+        if stop_event.is_set() and task is not None:
             task.cancel()
-        stop.set()
+        stop_event.set()
 
     for number in wanted:
         loop.add_signal_handler(number, on_signal)

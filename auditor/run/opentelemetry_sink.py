@@ -25,53 +25,53 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from auditor.run.telemetry import Values
+from auditor.run.telemetry import SpanAttributes
 
-EVENT = "gen_ai.evaluation.result"
-QUEUE, BATCH, TIMEOUT_S = 65_536, 512, 10.0
-ENV_HEADERS = tuple(f"OTEL_EXPORTER_OTLP_{signal}HEADERS" for signal in ("", "TRACES_", "LOGS_"))
+EVALUATION_EVENT_NAME = "gen_ai.evaluation.result"
+MAX_QUEUE_SIZE, MAX_EXPORT_BATCH_SIZE, EXPORT_TIMEOUT_S = 65_536, 512, 10.0
+HEADER_VARIABLES = tuple(f"OTEL_EXPORTER_OTLP_{signal}HEADERS" for signal in ("", "TRACES_", "LOGS_"))
 
 
-class _Ids(IdGenerator):
+class _PresetIdGenerator(IdGenerator):
     """Gives the ids that it was told to give next."""
 
-    trace, own = 0, 0
+    trace_id, span_id = 0, 0
 
     def generate_trace_id(self) -> int:
-        return self.trace
+        return self.trace_id
 
     def generate_span_id(self) -> int:
-        return self.own
+        return self.span_id
 
 
-class _Count:
+class _DeliveryCount:
     """How many of what was told arrived."""
 
-    told = delivered = 0
+    submitted = delivered = 0
 
 
-class _Spans(SpanExporter):
-    def __init__(self, inner: SpanExporter, count: _Count) -> None:
-        self._inner, self._count = inner, count
+class _CountingSpanExporter(SpanExporter):
+    def __init__(self, inner: SpanExporter, delivery_count: _DeliveryCount) -> None:
+        self._inner, self._delivery_count = inner, delivery_count
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = self._inner.export(spans)
         if result is SpanExportResult.SUCCESS:
-            self._count.delivered += len(spans)
+            self._delivery_count.delivered += len(spans)
         return result
 
     def shutdown(self) -> None:
         self._inner.shutdown()
 
 
-class _Events(LogRecordExporter):
-    def __init__(self, inner: LogRecordExporter, count: _Count) -> None:
-        self._inner, self._count = inner, count
+class _CountingLogExporter(LogRecordExporter):
+    def __init__(self, inner: LogRecordExporter, delivery_count: _DeliveryCount) -> None:
+        self._inner, self._delivery_count = inner, delivery_count
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         result = self._inner.export(batch)
         if result is LogRecordExportResult.SUCCESS:
-            self._count.delivered += len(batch)
+            self._delivery_count.delivered += len(batch)
         return result
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
@@ -81,10 +81,10 @@ class _Events(LogRecordExporter):
         self._inner.shutdown()  # type: ignore[no-untyped-call]
 
 
-class OpenTelemetry:
+class OpenTelemetrySink:
     """Spans and events, sent in batches by threads of their own; a collector that fails holds nothing up."""
 
-    def __init__(self, spans: SpanExporter, events: LogRecordExporter, where: str) -> None:
+    def __init__(self, span_exporter: SpanExporter, log_exporter: LogRecordExporter, destination: str) -> None:
         """Begin.
 
         Args:
@@ -92,43 +92,63 @@ class OpenTelemetry:
             where: the same in words, for messages.
         """
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what failed is said once, at the end
-        self._where, self._ids = where, _Ids()
-        self._count = _Count()
+        self._destination, self._id_generator = destination, _PresetIdGenerator()
+        self._delivery_count = _DeliveryCount()
         resource = Resource.create({"service.name": "auditor", "service.version": metadata.version("auditor")})
-        self._spans = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
-        self._spans.add_span_processor(BatchSpanProcessor(_Spans(spans, self._count), QUEUE, None, BATCH))
-        self._events = LoggerProvider(resource=resource, shutdown_on_exit=False)
-        self._events.add_log_record_processor(
-            BatchLogRecordProcessor(_Events(events, self._count), max_queue_size=QUEUE, max_export_batch_size=BATCH)
+        self._tracer_provider = TracerProvider(
+            resource=resource, id_generator=self._id_generator, shutdown_on_exit=False
         )
-        self._tracer = self._spans.get_tracer("auditor")
-        self._logger = self._events.get_logger("auditor")
+        self._tracer_provider.add_span_processor(
+            BatchSpanProcessor(
+                _CountingSpanExporter(span_exporter, self._delivery_count), MAX_QUEUE_SIZE, None, MAX_EXPORT_BATCH_SIZE
+            )
+        )
+        self._logger_provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
+        self._logger_provider.add_log_record_processor(
+            BatchLogRecordProcessor(
+                _CountingLogExporter(log_exporter, self._delivery_count),
+                max_queue_size=MAX_QUEUE_SIZE,
+                max_export_batch_size=MAX_EXPORT_BATCH_SIZE,
+            )
+        )
+        self._tracer = self._tracer_provider.get_tracer("auditor")
+        self._logger = self._logger_provider.get_logger("auditor")
 
-    def span(self, name: str, ids: tuple[int, int], times: tuple[datetime, float], facts: Values, failed: bool) -> None:
+    def emit_span(
+        self, name: str, ids: tuple[int, int], timing: tuple[datetime, float], attributes: SpanAttributes, failed: bool
+    ) -> None:
         """One request; see `telemetry.Sink`."""
-        self._ids.trace, self._ids.own = ids
-        started = int(times[0].timestamp() * 1e9)
-        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=facts, start_time=started)
+        self._id_generator.trace_id, self._id_generator.span_id = ids
+        started = int(timing[0].timestamp() * 1e9)
+        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=started)
         if failed:
             span.set_status(Status(StatusCode.ERROR))
-        self._count.told += 1
-        span.end(end_time=started + int(times[1] * 1e9))
+        self._delivery_count.submitted += 1
+        span.end(end_time=started + int(timing[1] * 1e9))
 
-    def event(self, ids: tuple[int, int], facts: Values) -> None:
+    def emit_event(self, ids: tuple[int, int], attributes: SpanAttributes) -> None:
         """One evaluation; see `telemetry.Sink`."""
         about = SpanContext(*ids, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-        self._count.told += 1
-        self._logger.emit(event_name=EVENT, attributes=facts, context=set_span_in_context(NonRecordingSpan(about)))
+        self._delivery_count.submitted += 1
+        self._logger.emit(
+            event_name=EVALUATION_EVENT_NAME,
+            attributes=attributes,
+            context=set_span_in_context(NonRecordingSpan(about)),
+        )
 
     def close(self) -> str:
         """Send what is left; see `telemetry.Sink`."""
-        self._spans.shutdown()
-        self._events.shutdown()
-        lost = self._count.told - self._count.delivered
-        return f"{lost} of {self._count.told} spans and events did not reach {self._where}." if lost else ""
+        self._tracer_provider.shutdown()
+        self._logger_provider.shutdown()
+        lost = self._delivery_count.submitted - self._delivery_count.delivered
+        return (
+            f"{lost} of {self._delivery_count.submitted} spans and events did not reach {self._destination}."
+            if lost
+            else ""
+        )
 
 
-def over_http(endpoint: str, headers: Mapping[str, str], *, ours: bool) -> OpenTelemetry:
+def create_http_sink(endpoint: str, headers: Mapping[str, str], *, is_configured: bool) -> OpenTelemetrySink:
     """To a collector by OTLP over HTTP.
 
     Args:
@@ -141,16 +161,16 @@ def over_http(endpoint: str, headers: Mapping[str, str], *, ours: bool) -> OpenT
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     told = dict(headers)
-    with _without(ENV_HEADERS if ours else ()):
-        return OpenTelemetry(
-            OTLPSpanExporter(f"{endpoint}/v1/traces", headers=told, timeout=TIMEOUT_S),
-            OTLPLogExporter(f"{endpoint}/v1/logs", headers=told, timeout=TIMEOUT_S),
+    with _without_variables(HEADER_VARIABLES if is_configured else ()):
+        return OpenTelemetrySink(
+            OTLPSpanExporter(f"{endpoint}/v1/traces", headers=told, timeout=EXPORT_TIMEOUT_S),
+            OTLPLogExporter(f"{endpoint}/v1/logs", headers=told, timeout=EXPORT_TIMEOUT_S),
             endpoint,
         )
 
 
 @contextmanager
-def _without(names: Sequence[str]) -> Iterator[None]:
+def _without_variables(names: Sequence[str]) -> Iterator[None]:
     kept = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         yield

@@ -13,30 +13,30 @@ from auditor import bootstrap
 from auditor.errors import UsageError
 from auditor.extras import load_extra
 
-ADDRESS = "RAY_ADDRESS"
-MODE, TOKENS = "RAY_AUTH_MODE", ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+ADDRESS_VARIABLE = "RAY_ADDRESS"
+AUTH_MODE_VARIABLE, TOKEN_VARIABLES = "RAY_AUTH_MODE", ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 NAMESPACE = "auditor"
-SKIP = "RAY_DEDUP_LOGS_SKIP_REGEX"
-DEATHS = "A worker died or was killed|has been marked dead|killed due to"
+LOG_SKIP_VARIABLE = "RAY_DEDUP_LOGS_SKIP_REGEX"
+DEATH_LOG_PATTERN = "A worker died or was killed|has been marked dead|killed due to"
 """What Ray prints on the driver's terminal when a worker or its node dies; `log_to_driver` has no effect on that."""
-KNOCK = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1])"
+PING_SCRIPT = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1])"
 """Asks a cluster for its name; in a process of its own, since Ray reads once in each whether it has a token to show."""
-MEND_TOKEN = (
+TOKEN_HINT = (
     "Start all of its nodes with RAY_AUTH_MODE=token and one token (`ray get-auth-token --generate`): docs/scale.md"
 )
 
 
-class Gone(Exception):
+class WorkerDied(Exception):
     """A worker died, or its host did; what it was doing may be done or not."""
 
 
-class Hired:
+class RayWorker:
     """A worker on a host of the cluster: an actor of Ray's."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
-    async def call(self, method: str, *given: object) -> Any:
+    async def call_method(self, method: str, *args: object) -> Any:
         """What a method of the worker returns.
 
         Raises:
@@ -45,20 +45,20 @@ class Hired:
         import ray.exceptions as failures
 
         try:
-            return await getattr(self._actor, method).remote(*given)
+            return await getattr(self._actor, method).remote(*args)
         except failures.RayTaskError:
             raise  # the worker lives; our own program is wrong
         except failures.RayError as error:
-            raise Gone(type(error).__name__) from None
+            raise WorkerDied(type(error).__name__) from None
 
-    def dismiss(self) -> None:
+    def terminate(self) -> None:
         """End the worker, if it still lives."""
         import ray
 
         ray.kill(self._actor)
 
 
-def hire(kind: type[Any], *, gpus: float) -> Hired:
+def start_worker(actor_class: type[Any], *, n_gpus: float) -> RayWorker:
     """A worker on some host that has a core free and so many GPUs, spread over the cluster; it may be a while coming.
 
     Args:
@@ -67,11 +67,11 @@ def hire(kind: type[Any], *, gpus: float) -> Hired:
     """
     import ray
 
-    options = {"num_cpus": 1, "num_gpus": gpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
-    return Hired(ray.remote(kind).options(**options).remote())
+    options = {"num_cpus": 1, "num_gpus": n_gpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
+    return RayWorker(ray.remote(actor_class).options(**options).remote())
 
 
-def hosts() -> int:
+def count_hosts() -> int:
     """Nodes of the cluster that are alive and have a core."""
     import ray
 
@@ -79,7 +79,7 @@ def hosts() -> int:
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[str]:
+def connect_to_cluster(address: str | None) -> Iterator[str]:
     """A connection to a cluster, ended at the end; yields where that is.
 
     Args:
@@ -89,13 +89,13 @@ def connected(address: str | None) -> Iterator[str]:
     Raises:
         UsageError: Ray is not installed, there is no such cluster, it asks for no token, or it does not take ours.
     """
-    bootstrap.prepare()
-    os.environ[MODE] = "token"
-    _silence_deaths()
+    bootstrap.prepare_environment()
+    os.environ[AUTH_MODE_VARIABLE] = "token"
+    _suppress_death_logs()
     ray = load_extra("ray", "ray")
-    found = address or os.environ.get(ADDRESS)
+    found = address or os.environ.get(ADDRESS_VARIABLE)
     if found:
-        _require_locked(found)
+        _require_token_auth(found)
     own = {} if found else {"include_dashboard": False}
     try:
         ray.init(address=found or "local", namespace=NAMESPACE, log_to_driver=False, configure_logging=False, **own)
@@ -111,32 +111,32 @@ def connected(address: str | None) -> Iterator[str]:
         ray.shutdown()
 
 
-def look(address: str | None) -> str:
+def describe_cluster(address: str | None) -> str:
     """What a run would connect to, without connecting.
 
     Raises:
         UsageError: Ray is not installed, nobody answers, or everybody may enter.
     """
-    _silence_deaths()
+    _suppress_death_logs()
     load_extra("ray", "ray")
-    found = address or os.environ.get(ADDRESS)
+    found = address or os.environ.get(ADDRESS_VARIABLE)
     if found is None:
         return "one of this machine alone will be started"
-    _require_locked(found)
+    _require_token_auth(found)
     return f"{found} asks for a token"
 
 
-def _silence_deaths() -> None:
+def _suppress_death_logs() -> None:
     """Keep Ray's long lines about dead workers off the terminal; its log files keep them, and `Post` says it in short.
 
     Ray reads the setting when it is imported. A user's own pattern stays.
     """
-    theirs = os.environ.get(SKIP)
-    if not theirs or DEATHS not in theirs:
-        os.environ[SKIP] = f"(?:{theirs})|{DEATHS}" if theirs else DEATHS
+    theirs = os.environ.get(LOG_SKIP_VARIABLE)
+    if not theirs or DEATH_LOG_PATTERN not in theirs:
+        os.environ[LOG_SKIP_VARIABLE] = f"(?:{theirs})|{DEATH_LOG_PATTERN}" if theirs else DEATH_LOG_PATTERN
 
 
-def _require_locked(address: str) -> None:
+def _require_token_auth(address: str) -> None:
     """Make sure that a cluster lets nobody in without a token: who gets into one runs what he likes on all its hosts.
 
     Raises:
@@ -144,11 +144,13 @@ def _require_locked(address: str) -> None:
     """
     if "://" in address or ":" not in address:
         raise UsageError(f"'{address}' is no address of a Ray cluster's head.", "Give it as HOST:PORT.")
-    environment = {name: value for name, value in os.environ.items() if name not in TOKENS} | {MODE: "disabled"}
+    environment = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES} | {
+        AUTH_MODE_VARIABLE: "disabled"
+    }
     knocked = subprocess.run(
-        [sys.executable, "-P", "-c", KNOCK, address], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", PING_SCRIPT, address], env=environment, capture_output=True, text=True, check=False
     )
     if knocked.returncode == 0:
-        raise UsageError(f"the Ray cluster at {address} lets everybody in, without a token.", MEND_TOKEN)
+        raise UsageError(f"the Ray cluster at {address} lets everybody in, without a token.", TOKEN_HINT)
     if "AuthenticationError" not in knocked.stderr:
         raise UsageError(f"no Ray cluster answers at {address}.", "Look at `ray status` on its head.")

@@ -9,26 +9,26 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from auditor.errors import AuditorError, ModelSetupError
-from auditor.run.ray_cluster import Gone, Hired
-from auditor.run.ray_worker import Orders, Request
+from auditor.run.ray_cluster import RayWorker, WorkerDied
+from auditor.run.ray_worker import WorkerConfig, WorkerRequest
 
 if TYPE_CHECKING:
     from auditor.domain import Call
-    from auditor.models.provider_request import Reply
+    from auditor.models.provider_request import ProviderReply
 
-MOST_DEATHS = 3
+MAX_CONSECUTIVE_DEATHS = 3
 """Workers that may die in one place, one after another, without having brought an answer."""
-PATIENCE_S = 30.0
+NO_WORKER_NOTICE_S = 30.0
 """After so long without any worker, whoever watches is told."""
-GRACE_S = 10.0
+WORKER_STOP_TIMEOUT_S = 10.0
 """For a worker to close its connections in, at the end."""
-RAY_LOGS = "/tmp/ray/session_latest/logs"
+RAY_LOG_FOLDER = "/tmp/ray/session_latest/logs"
 """Where Ray keeps its logs unless it is told otherwise."""
-MOST_AT_ONCE = 100
+MAX_REQUESTS_PER_MESSAGE = 100
 """Requests in one message."""
 
 
-class Post:
+class WorkerSlot:
     """A place for one worker; another is hired when it dies.
 
     Attributes:
@@ -38,34 +38,36 @@ class Post:
         orders: what it is told when it begins.
     """
 
-    def __init__(self, hire: Callable[[], Hired], orders: Orders, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, start_worker: Callable[[], RayWorker], worker_config: WorkerConfig, on_change: Callable[[], None]
+    ) -> None:
         self.host: str | None = None
-        self.waiting: dict[int, asyncio.Future[Reply | AuditorError]] = {}
-        self.hire, self.orders, self._changed = hire, orders, changed
-        self._outbox: list[Request] = []
-        self._some = asyncio.Event()
-        self._answered = 0
+        self.pending: dict[int, asyncio.Future[ProviderReply | AuditorError]] = {}
+        self.start_worker, self.worker_config, self._on_change = start_worker, worker_config, on_change
+        self._outbox: list[WorkerRequest] = []
+        self._has_requests = asyncio.Event()
+        self._answer_count = 0
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: WorkerRequest) -> ProviderReply:
         """What comes of a request.
 
         Raises:
             Gone: the worker died; whether the request went out is not known.
             AuditorError: what the worker says.
         """
-        future: asyncio.Future[Reply | AuditorError] = asyncio.get_running_loop().create_future()
-        self.waiting[request.id] = future
+        future: asyncio.Future[ProviderReply | AuditorError] = asyncio.get_running_loop().create_future()
+        self.pending[request.id] = future
         self._outbox.append(request)
-        self._some.set()
+        self._has_requests.set()
         try:
             result = await future
         finally:
-            self.waiting.pop(request.id, None)
+            self.pending.pop(request.id, None)
         if isinstance(result, AuditorError):
             raise result
         return result
 
-    async def man(self, note: Callable[[str], None]) -> None:
+    async def run(self, notify: Callable[[str], None]) -> None:
         """Keep a worker here for as long as that makes sense.
 
         Args:
@@ -75,30 +77,30 @@ class Post:
             AuditorError: a worker cannot work on its host, or one after another dies.
         """
         in_vain = 0
-        while in_vain < MOST_DEATHS:
-            before, worker = self._answered, self.hire()
+        while in_vain < MAX_CONSECUTIVE_DEATHS:
+            before, worker = self._answer_count, self.start_worker()
             try:
-                await self._serve(worker)
-            except Gone:
-                note(self._death_message())
-                self._lose()
-                worker.dismiss()
+                await self._run_worker(worker)
+            except WorkerDied:
+                notify(self._death_message())
+                self._fail_pending()
+                worker.terminate()
             except BaseException:
-                await self._end(worker)
+                await self._stop_worker(worker)
                 raise
-            in_vain = 0 if self._answered > before else in_vain + 1
+            in_vain = 0 if self._answer_count > before else in_vain + 1
         raise ModelSetupError(
-            f"{MOST_DEATHS} workers died one after another without an answer.",
+            f"{MAX_CONSECUTIVE_DEATHS} workers died one after another without an answer.",
             "Look at the logs of Ray on their hosts: memory may have run out. Nothing recorded is lost.",
         )
 
-    async def _serve(self, worker: Hired) -> None:
-        host = await worker.call("start", self.orders)
+    async def _run_worker(self, worker: RayWorker) -> None:
+        host = await worker.call_method("start", self.worker_config)
         if isinstance(host, AuditorError):
             raise host
         self.host = host
-        self._changed()
-        both = [asyncio.create_task(self._hand_over(worker)), asyncio.create_task(self._collect(worker))]
+        self._on_change()
+        both = [asyncio.create_task(self._send_requests(worker)), asyncio.create_task(self._collect_replies(worker))]
         try:
             done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             done.pop().result()
@@ -107,58 +109,58 @@ class Post:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
 
-    async def _hand_over(self, worker: Hired) -> None:
+    async def _send_requests(self, worker: RayWorker) -> None:
         """What gathers while one message is on its way goes with the next."""
         while True:
-            await self._some.wait()
-            batch, self._outbox = self._outbox[:MOST_AT_ONCE], self._outbox[MOST_AT_ONCE:]
+            await self._has_requests.wait()
+            batch, self._outbox = self._outbox[:MAX_REQUESTS_PER_MESSAGE], self._outbox[MAX_REQUESTS_PER_MESSAGE:]
             if not self._outbox:
-                self._some.clear()
-            await worker.call("take", batch)
+                self._has_requests.clear()
+            await worker.call_method("accept_requests", batch)
 
-    async def _collect(self, worker: Hired) -> None:
+    async def _collect_replies(self, worker: RayWorker) -> None:
         while True:
-            for number, result in await worker.call("finished"):
-                self._answered += 1
-                future = self.waiting.get(number)
+            for number, result in await worker.call_method("collect_replies"):
+                self._answer_count += 1
+                future = self.pending.get(number)
                 if future is not None and not future.done():
                     future.set_result(result)
 
-    async def _end(self, worker: Hired) -> None:
+    async def _stop_worker(self, worker: RayWorker) -> None:
         """Let a worker close what it has open, and dismiss it."""
-        with suppress(Gone, TimeoutError):
-            async with asyncio.timeout(GRACE_S if self.host else 0):
-                await worker.call("stop")
-        worker.dismiss()
+        with suppress(WorkerDied, TimeoutError):
+            async with asyncio.timeout(WORKER_STOP_TIMEOUT_S if self.host else 0):
+                await worker.call_method("stop")
+        worker.terminate()
 
     def _death_message(self) -> str:
         """What a user is told of a worker that died, before its calls are taken from it."""
         if self.host is None:
-            return f"A worker died before it began. Ray's logs on its host say why (by default in {RAY_LOGS})."
-        n = len(self.waiting)
+            return f"A worker died before it began. Ray's logs on its host say why (by default in {RAY_LOG_FOLDER})."
+        n = len(self.pending)
         calls = (
             "it had no open call" if n == 0 else f"its {n} open call{'s go' if n > 1 else ' goes'} to another worker"
         )
-        return f"The worker on {self.host} died; {calls}. Ray's logs there say why (by default in {RAY_LOGS})."
+        return f"The worker on {self.host} died; {calls}. Ray's logs there say why (by default in {RAY_LOG_FOLDER})."
 
-    def _lose(self) -> None:
+    def _fail_pending(self) -> None:
         self.host = None
         self._outbox.clear()
-        self._some.clear()
-        for future in self.waiting.values():
+        self._has_requests.clear()
+        for future in self.pending.values():
             if not future.done():
-                future.set_exception(Gone())
-        self._changed()
+                future.set_exception(WorkerDied())
+        self._on_change()
 
 
-class Crew:
+class RayDispatcher:
     """Sends by workers. Make one inside the event loop that it is used in, and close it at the end."""
 
     def __init__(
         self,
-        places: Callable[[Call], str | None],
-        man: Callable[[str | None, Callable[[], None]], Sequence[Post]],
-        note: Callable[[str], None],
+        dedicated_model: Callable[[Call], str | None],
+        create_slots: Callable[[str | None, Callable[[], None]], Sequence[WorkerSlot]],
+        notify: Callable[[str], None],
     ) -> None:
         """Hire nobody yet.
 
@@ -167,23 +169,23 @@ class Crew:
             man: makes their posts, on first use, that tell when a worker has come or gone.
             note: is told, in a sentence, what whoever watches should know.
         """
-        self._places, self._man, self._note = places, man, note
-        self._posts: dict[str | None, Sequence[Post]] = {}
-        self._keepers: set[asyncio.Task[None]] = set()
-        self._trouble: AuditorError | None = None
-        self._change = asyncio.Event()
-        self._ids = itertools.count(1)
+        self._dedicated_model, self._create_slots, self._notify = dedicated_model, create_slots, notify
+        self._slots: dict[str | None, Sequence[WorkerSlot]] = {}
+        self._slot_tasks: set[asyncio.Task[None]] = set()
+        self._fatal_error: AuditorError | None = None
+        self._worker_change = asyncio.Event()
+        self._request_ids = itertools.count(1)
 
-    async def begin(self) -> list[str]:
+    async def wait_for_first_worker(self) -> list[str]:
         """Wait for a first worker; returns the hosts of those that have come.
 
         Raises:
             AuditorError: it cannot work where it is.
         """
-        await self._manned(None)
-        return sorted(post.host for post in self._posts[None] if post.host)
+        await self._least_busy_slot(None)
+        return sorted(post.host for post in self._slots[None] if post.host)
 
-    async def send(self, call: Call, number: int, limit_s: float | None) -> Reply:
+    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
         """Have a request sent, again where a worker dies over it and has not recorded an answer.
 
         Raises:
@@ -191,50 +193,52 @@ class Crew:
         """
         again = False
         while True:
-            post = await self._manned(self._places(call))
+            post = await self._least_busy_slot(self._dedicated_model(call))
             try:
-                return await post.send(Request(next(self._ids), call, number, limit_s, again))
-            except Gone:
+                return await post.send(
+                    WorkerRequest(next(self._request_ids), call, attempt_number, total_timeout_s, again)
+                )
+            except WorkerDied:
                 again = True
 
     async def close(self) -> None:
         """Dismiss all workers; what they have answered they have recorded."""
-        for keeper in self._keepers:
+        for keeper in self._slot_tasks:
             keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*self._slot_tasks, return_exceptions=True)
 
-    async def _manned(self, place: str | None) -> Post:
+    async def _least_busy_slot(self, dedicated_model: str | None) -> WorkerSlot:
         """Whoever has least to do."""
-        if place not in self._posts:
-            self._open(place)
-        patience: float | None = PATIENCE_S
+        if dedicated_model not in self._slots:
+            self._open_slots(dedicated_model)
+        patience: float | None = NO_WORKER_NOTICE_S
         while True:
-            if self._trouble is not None:
-                raise self._trouble
-            if manned := [post for post in self._posts[place] if post.host is not None]:
-                return min(manned, key=lambda post: len(post.waiting))
+            if self._fatal_error is not None:
+                raise self._fatal_error
+            if manned := [post for post in self._slots[dedicated_model] if post.host is not None]:
+                return min(manned, key=lambda post: len(post.pending))
             try:
                 async with asyncio.timeout(patience):
-                    await self._change.wait()
+                    await self._worker_change.wait()
             except TimeoutError:
                 patience = None
-                self._note("No worker has begun yet: is a core free in the cluster? See `ray status`.")
+                self._notify("No worker has begun yet: is a core free in the cluster? See `ray status`.")
 
-    def _open(self, place: str | None) -> None:
-        self._posts[place] = self._man(place, self._changed)
-        for post in self._posts[place]:
-            keeper = asyncio.create_task(post.man(self._note))
-            self._keepers.add(keeper)
-            keeper.add_done_callback(self._ended)
+    def _open_slots(self, dedicated_model: str | None) -> None:
+        self._slots[dedicated_model] = self._create_slots(dedicated_model, self._wake_waiters)
+        for post in self._slots[dedicated_model]:
+            keeper = asyncio.create_task(post.run(self._notify))
+            self._slot_tasks.add(keeper)
+            keeper.add_done_callback(self._on_slot_end)
 
-    def _ended(self, keeper: asyncio.Task[None]) -> None:
-        if not keeper.cancelled() and self._trouble is None:
-            error = keeper.exception()
+    def _on_slot_end(self, slot_task: asyncio.Task[None]) -> None:
+        if not slot_task.cancelled() and self._fatal_error is None:
+            error = slot_task.exception()
             told = f"the workers cannot be led on: {error!r}."
-            self._trouble = error if isinstance(error, AuditorError) else AuditorError(told)
-        self._changed()
+            self._fatal_error = error if isinstance(error, AuditorError) else AuditorError(told)
+        self._wake_waiters()
 
-    def _changed(self) -> None:
+    def _wake_waiters(self) -> None:
         """Wake all who wait for a worker."""
-        self._change.set()
-        self._change = asyncio.Event()
+        self._worker_change.set()
+        self._worker_change = asyncio.Event()

@@ -6,10 +6,10 @@ import asyncio
 
 from auditor import bootstrap
 from auditor.storage.database import open_database, upgrade_database
-from auditor.storage.schema import Upgrade
+from auditor.storage.schema import SchemaUpgrade
 
 
-def upgrade_storage(url: str) -> Upgrade | None:
+def upgrade_storage(url: str) -> SchemaUpgrade | None:
     """Upgrade a database; on a server, make all tables that are not there, those of the graph's memory too.
 
     Returns:
@@ -18,11 +18,11 @@ def upgrade_storage(url: str) -> Upgrade | None:
     Raises:
         UsageError, StorageError: what is wrong, and how to mend it.
     """
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     done = upgrade_database(url)
     with open_database(url, create=False) as db:
         if db.path is None:
-            from auditor.agents.checkpoints import prepare_server
+            from auditor.agents.checkpoints import create_checkpoint_tables
 
-            asyncio.run(prepare_server(db))
+            asyncio.run(create_checkpoint_tables(db))
     return done

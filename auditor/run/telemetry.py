@@ -14,17 +14,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from auditor.config import AuditConfig, TelemetrySection, resolve_key
-from auditor.config.trust import collector
-from auditor.domain import Answer, Attempt, Call, Measure, Outcome
+from auditor.config import AuditConfig, TelemetrySection, resolve_secret
+from auditor.config.trust import collector_url
+from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
 from auditor.extras import load_extra
-from auditor.models.finish_reasons import standard_name
-from auditor.storage.new_results import Reading
+from auditor.models.finish_reasons import opentelemetry_finish_reason
+from auditor.storage.new_results import NewResult
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import Asker
+    from auditor.agents.run_context import ModelClient
 
-PROVIDERS = {
+PROVIDER_NAMES = {
     "azure": "azure.ai.openai",
     "azure_ai": "azure.ai.inference",
     "bedrock": "aws.bedrock",
@@ -36,19 +36,21 @@ PROVIDERS = {
     "xai": "x_ai",
 }
 """litellm's providers by the conventions' names, where these differ."""
-PARAMS = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
-SCORE_NAME, VERDICT_NAME = "moral_score", "peer_review"
-Values = dict[str, Any]
+RECORDED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
+SCORE_EVALUATION_NAME, VERDICT_EVALUATION_NAME = "moral_score", "peer_review"
+SpanAttributes = dict[str, Any]
 
 
-class Sink(Protocol):
+class TelemetrySink(Protocol):
     """Whoever takes spans and events."""
 
-    def span(self, name: str, ids: tuple[int, int], times: tuple[datetime, float], facts: Values, failed: bool) -> None:
+    def emit_span(
+        self, name: str, ids: tuple[int, int], timing: tuple[datetime, float], attributes: SpanAttributes, failed: bool
+    ) -> None:
         """One request: its name, its trace's and its own id, when it began and how many seconds it took."""
         ...
 
-    def event(self, ids: tuple[int, int], facts: Values) -> None:
+    def emit_event(self, ids: tuple[int, int], attributes: SpanAttributes) -> None:
         """One result of an evaluation, on the span with these ids."""
         ...
 
@@ -57,10 +59,10 @@ class Sink(Protocol):
         ...
 
 
-class Telling:
+class TracedClient:
     """Asks, and tells a sink of every request that went out."""
 
-    def __init__(self, asker: Asker, sink: Sink, audit: str, section: TelemetrySection) -> None:
+    def __init__(self, client: ModelClient, sink: TelemetrySink, audit_name: str, section: TelemetrySection) -> None:
         """Wrap whoever answers.
 
         Args:
@@ -69,114 +71,116 @@ class Telling:
             audit: the audit's name.
             section: how much is told.
         """
-        self._asker, self._sink, self._audit, self._section = asker, sink, audit, section
+        self._client, self._sink, self._audit_name, self._section = client, sink, audit_name, section
 
     async def complete(self, call: Call) -> Answer:
         """The answer, as it is."""
-        answer = await self._asker.complete(call)
-        if is_told(call.key, self._section.share):
+        answer = await self._client.complete(call)
+        if is_sampled(call.key, self._section.share):
             for attempt in answer.attempts:
-                self._tell(call, answer, attempt)
+                self._emit_request_span(call, answer, attempt)
         return answer
 
-    def finish(self, found: Iterable[Reading], note: Callable[[str], None]) -> None:
+    def finish(self, evaluations: Iterable[NewResult], notify: Callable[[str], None]) -> None:
         """Tell of the scores and verdicts that a run has read, and send what is left.
 
         Args:
             found: those of this run; only of calls that are told.
             note: is told what could not be delivered.
         """
-        for reading in found:
-            if is_told(reading.key, self._section.share):
-                ids = ids_of(reading.key, reading.number, reading.started_at)
-                self._sink.event(ids, evaluation(reading, texts=self._section.texts))
+        for reading in evaluations:
+            if is_sampled(reading.key, self._section.share):
+                ids = span_ids(reading.key, reading.number, reading.started_at)
+                self._sink.emit_event(ids, evaluation_attributes(reading, include_texts=self._section.texts))
         if lost := self._sink.close():
-            note(f"Telemetry: {lost} What was recorded is whole.")
+            notify(f"Telemetry: {lost} What was recorded is whole.")
 
-    def _tell(self, call: Call, answer: Answer, attempt: Attempt) -> None:
-        facts = request_facts(call) | {"auditor.audit": self._audit, "auditor.attempt": attempt.number}
+    def _emit_request_span(self, call: Call, answer: Answer, attempt: Attempt) -> None:
+        facts = request_attributes(call) | {"auditor.audit": self._audit_name, "auditor.attempt": attempt.number}
         failed = not attempt.outcome.is_answer
         if failed:
             facts["error.type"] = attempt.outcome.value
         if attempt.http_status is not None:
             facts["http.response.status_code"] = attempt.http_status
         if attempt is answer.attempts[-1] and answer.outcome.is_answer:
-            facts |= response_facts(answer)
-        facts |= _cost_facts(attempt)
+            facts |= response_attributes(answer)
+        facts |= _cost_attributes(attempt)
         if self._section.texts:
-            facts |= texts(call, answer if attempt is answer.attempts[-1] else None, attempt)
+            facts |= message_attributes(call, answer if attempt is answer.attempts[-1] else None, attempt)
         started = attempt.started_at.isoformat(timespec="milliseconds")
-        ids = ids_of(call.key, attempt.number, started)
+        ids = span_ids(call.key, attempt.number, started)
         name = f"{facts['gen_ai.operation.name']} {facts['gen_ai.request.model']}"
-        self._sink.span(name, ids, (attempt.started_at, attempt.latency_s), facts, failed)
+        self._sink.emit_span(name, ids, (attempt.started_at, attempt.latency_s), facts, failed)
 
 
-def opened(config: AuditConfig) -> Sink | None:
+def open_telemetry_sink(config: AuditConfig) -> TelemetrySink | None:
     """Whoever is told of an audit's calls; None where nobody is.
 
     Raises:
         ConfigError: no collector is named, or a key of it is not in the environment.
         UsageError: OpenTelemetry is not installed.
     """
-    section, to = config.telemetry, collector(config)
+    section, to = config.telemetry, collector_url(config)
     if section is None or to is None:
         return None
     load_extra("opentelemetry.sdk.trace", "telemetry")
     load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", "telemetry")
-    from auditor.run.opentelemetry_sink import over_http
+    from auditor.run.opentelemetry_sink import create_http_sink
 
-    keys = {name: resolve_key(value) for name, value in section.headers.items()}
-    return over_http(to, keys, ours=section.endpoint is not None)
+    keys = {name: resolve_secret(value) for name, value in section.headers.items()}
+    return create_http_sink(to, keys, is_configured=section.endpoint is not None)
 
 
-def is_told(key: str, share: float) -> bool:
+def is_sampled(key: str, sample_share: float) -> bool:
     """Whether a call is among the share that is told: by its key, so that runs and events agree."""
-    return int(key[:8], 16) < share * 2**32
+    return int(key[:8], 16) < sample_share * 2**32
 
 
-def ids_of(key: str, number: int, started_at: str) -> tuple[int, int]:
+def span_ids(key: str, attempt_number: int, started_at: str) -> tuple[int, int]:
     """Ids of a call's trace and of one of its requests."""
-    own = sha256(f"{key} {number} {started_at}".encode()).hexdigest()
+    own = sha256(f"{key} {attempt_number} {started_at}".encode()).hexdigest()
     return int(key[:32], 16), int(own[:16], 16)
 
 
 # --- attributes ---------------------------------------------------------------------------------------------------
 
 
-def request_facts(call: Call) -> Values:
+def request_attributes(call: Call) -> SpanAttributes:
     """What was asked of whom; no text."""
     provider, model = call.model.split("/", 1)
-    facts: Values = {
-        "gen_ai.operation.name": "text_completion" if call.measure is Measure.ECHO else "chat",
-        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
+    facts: SpanAttributes = {
+        "gen_ai.operation.name": "text_completion" if call.measure is LogprobMeasure.ECHO else "chat",
+        "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider),
         "gen_ai.request.model": model,
         "auditor.call.key": call.key,
         "auditor.purpose": call.purpose.value,
         "auditor.model": call.name,
         "auditor.sample.index": call.sample,
     }
-    facts |= {f"gen_ai.request.{name}": call.params[name] for name in PARAMS if call.params.get(name) is not None}
+    facts |= {
+        f"gen_ai.request.{name}": call.params[name] for name in RECORDED_PARAMS if call.params.get(name) is not None
+    }
     if call.schema is not None:
         facts["gen_ai.output.type"] = "json"
     if call.cell is not None:
         facts |= {"auditor.cell.country": call.cell.country, "auditor.cell.topic": call.cell.topic}
-    return facts | (_server(call.server) if call.server else {})
+    return facts | (_server_attributes(call.server) if call.server else {})
 
 
-def _server(url: str) -> Values:
+def _server_attributes(url: str) -> SpanAttributes:
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return {"server.address": parts.hostname or url, "server.port": port}
 
 
-def _cost_facts(attempt: Attempt) -> Values:
+def _cost_attributes(attempt: Attempt) -> SpanAttributes:
     """What this request cost; what is not known is not there."""
     if attempt.cost_usd is None:
         return {}
     return {"auditor.cost_usd": attempt.cost_usd, "auditor.cost_estimated": bool(attempt.estimated)}
 
 
-def response_facts(answer: Answer) -> Values:
+def response_attributes(answer: Answer) -> SpanAttributes:
     """What came back; what a provider did not say is not there."""
     facts = {
         "gen_ai.response.model": answer.served_model,
@@ -188,26 +192,28 @@ def response_facts(answer: Answer) -> Values:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def texts(call: Call, answer: Answer | None, attempt: Attempt) -> Values:
+def message_attributes(call: Call, answer: Answer | None, attempt: Attempt) -> SpanAttributes:
     """Questions and answers, as JSON in the conventions' form; only where they were asked for."""
 
     def part(text: str) -> list[Mapping[str, str]]:
         return [{"type": "text", "content": text}]
 
     asked = [{"role": m.role, "parts": part(m.content)} for m in call.messages]
-    facts: Values = {"gen_ai.input.messages": json.dumps(asked, ensure_ascii=False)}
+    facts: SpanAttributes = {"gen_ai.input.messages": json.dumps(asked, ensure_ascii=False)}
     if answer is not None and answer.text is not None:
         # The field is required, and several providers send no reason with a complete answer.
         unnamed = "stop" if answer.outcome is Outcome.OK else "error"
-        reason = standard_name(answer.finish_reason) or unnamed
+        reason = opentelemetry_finish_reason(answer.finish_reason) or unnamed
         output = {"role": "assistant", "parts": part(answer.text), "finish_reason": reason}
         facts["gen_ai.output.messages"] = json.dumps([output], ensure_ascii=False)
     return facts | ({"auditor.error": attempt.error} if attempt.error else {})
 
 
-def evaluation(reading: Reading, *, texts: bool = False) -> Values:
+def evaluation_attributes(reading: NewResult, *, include_texts: bool = False) -> SpanAttributes:
     """A score or a verdict as `gen_ai.evaluation.result`; what failed has its cause and neither score nor label."""
-    facts: Values = {"gen_ai.evaluation.name": VERDICT_NAME if reading.judge else SCORE_NAME}
+    facts: SpanAttributes = {
+        "gen_ai.evaluation.name": VERDICT_EVALUATION_NAME if reading.judge else SCORE_EVALUATION_NAME
+    }
     if reading.judge:
         facts["auditor.judge"] = reading.judge
     if reading.score is not None:
@@ -216,6 +222,6 @@ def evaluation(reading: Reading, *, texts: bool = False) -> Values:
         facts["gen_ai.evaluation.score.label"] = reading.ruling.value
     else:
         facts["error.type"] = reading.outcome.value
-    if texts and reading.text:
+    if include_texts and reading.text:
         facts["gen_ai.evaluation.explanation"] = reading.text
     return facts

@@ -5,38 +5,38 @@ Importing official files is in `auditor.surveys.importer`, which needs numpy.
 
 from __future__ import annotations
 
-from auditor.surveys.baselines import baselines, country_mean, regional_mean, topic_mean
-from auditor.surveys.checks import check_survey, findings
-from auditor.surveys.countries import country_code, demonyms
+from auditor.surveys.baselines import compute_baselines, country_mean, regional_mean, topic_mean
+from auditor.surveys.checks import check_survey, findings_by_check
+from auditor.surveys.countries import country_code, country_name_forms
 from auditor.surveys.loader import builtin_surveys, load_survey
 from auditor.surveys.mapping import builtin_mappings, load_mapping
 from auditor.surveys.nonresponse import apply_nonresponse
-from auditor.surveys.regions import grouped, grouping_of, groupings, region_of
-from auditor.surveys.selection import select
-from auditor.surveys.survey_facts import SurveyFacts, load_facts, treated
+from auditor.surveys.regions import builtin_groupings, get_grouping, group_countries, region_of
+from auditor.surveys.selection import select_cells
+from auditor.surveys.survey_facts import SurveyFacts, apply_treatment, load_survey_facts
 from auditor.surveys.writer import write_survey
 
 __all__ = [
     "SurveyFacts",
     "apply_nonresponse",
-    "baselines",
+    "apply_treatment",
+    "builtin_groupings",
     "builtin_mappings",
     "builtin_surveys",
     "check_survey",
+    "compute_baselines",
     "country_code",
     "country_mean",
-    "demonyms",
-    "findings",
-    "grouped",
-    "grouping_of",
-    "groupings",
-    "load_facts",
+    "country_name_forms",
+    "findings_by_check",
+    "get_grouping",
+    "group_countries",
     "load_mapping",
     "load_survey",
+    "load_survey_facts",
     "region_of",
     "regional_mean",
-    "select",
+    "select_cells",
     "topic_mean",
-    "treated",
     "write_survey",
 ]

@@ -11,35 +11,35 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 
 from auditor.domain import Cell, Survey
-from auditor.surveys.regions import grouping_of
+from auditor.surveys.regions import get_grouping
 
-Scores = dict[Cell, float]
-Group = Callable[[Cell], Hashable | None]
+CellScores = dict[Cell, float]
+GroupKey = Callable[[Cell], Hashable | None]
 
 
-def topic_mean(survey: Survey) -> Scores:
+def topic_mean(survey: Survey) -> CellScores:
     """Each cell's topic over all other countries.
 
     Returns:
         Prediction in [-1, 1] by cell; cells without a score, or with no other country that has one, are absent.
     """
-    return _others(survey, _topic)
+    return _leave_one_out_means(survey, _topic_key)
 
 
-def country_mean(survey: Survey) -> Scores:
+def country_mean(survey: Survey) -> CellScores:
     """Each cell's country over all its other topics; as `topic_mean` otherwise."""
-    return _others(survey, _country)
+    return _leave_one_out_means(survey, _country_key)
 
 
-def regional_mean(survey: Survey) -> Scores:
+def regional_mean(survey: Survey) -> CellScores:
     """Each cell's topic over the other countries of its region; as `topic_mean` otherwise.
 
     Regions are those of the survey's grouping. Cells of a country without a region are absent.
     """
-    return _others(survey, _regional(survey))
+    return _leave_one_out_means(survey, _make_region_key(survey))
 
 
-def baselines(survey: Survey) -> dict[str, Scores]:
+def compute_baselines(survey: Survey) -> dict[str, CellScores]:
     """All baselines by name: `topic mean`, `country mean` and `regional mean`."""
     return {
         "topic mean": topic_mean(survey),
@@ -48,46 +48,46 @@ def baselines(survey: Survey) -> dict[str, Scores]:
     }
 
 
-def fitted_baselines(survey: Survey) -> dict[str, Scores]:
+def compute_fitted_baselines(survey: Survey) -> dict[str, CellScores]:
     """The same means by name, each over all cells of its group: as well as such a table can do on this survey."""
-    groups = {"topic mean": _topic, "country mean": _country, "regional mean": _regional(survey)}
+    groups = {"topic mean": _topic_key, "country mean": _country_key, "regional mean": _make_region_key(survey)}
     scores = survey.scores
-    found: dict[str, Scores] = {name: {} for name in groups}
+    found: dict[str, CellScores] = {name: {} for name in groups}
     for name, group in groups.items():
-        for cells in _members(survey, group):
+        for cells in _group_scored_cells(survey, group):
             found[name] |= dict.fromkeys(cells, sum(scores[c] for c in cells) / len(cells))
     return found
 
 
-def _topic(cell: Cell) -> Hashable:
+def _topic_key(cell: Cell) -> Hashable:
     return cell.topic
 
 
-def _country(cell: Cell) -> Hashable:
+def _country_key(cell: Cell) -> Hashable:
     return cell.country
 
 
-def _regional(survey: Survey) -> Group:
-    regions = grouping_of(survey).by_country
+def _make_region_key(survey: Survey) -> GroupKey:
+    regions = get_grouping(survey).by_country
     return lambda cell: (regions[cell.country], cell.topic) if cell.country in regions else None
 
 
-def _others(survey: Survey, group: Group) -> Scores:
+def _leave_one_out_means(survey: Survey, group_key: GroupKey) -> CellScores:
     """For each scored cell the mean of the other scored cells of its group."""
     scores = survey.scores
-    predicted: Scores = {}
-    for cells in _members(survey, group):
+    predicted: CellScores = {}
+    for cells in _group_scored_cells(survey, group_key):
         total = sum(scores[c] for c in cells)
         if len(cells) > 1:
             predicted |= {c: (total - scores[c]) / (len(cells) - 1) for c in cells}
     return predicted
 
 
-def _members(survey: Survey, group: Group) -> Iterable[list[Cell]]:
+def _group_scored_cells(survey: Survey, group_key: GroupKey) -> Iterable[list[Cell]]:
     """The scored cells of each group."""
     members: dict[Hashable, list[Cell]] = defaultdict(list)
     for cell in survey.scores:
-        key = group(cell)
+        key = group_key(cell)
         if key is not None:
             members[key].append(cell)
     return members.values()

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
 from auditor.input_files import require_file
-from auditor.surveys.file_signatures import require_other_than
+from auditor.surveys.file_signatures import reject_other_formats
 
 DELIMITERS = (",", ";", "\t")
-BLOCK_BYTES = 4 << 20
+READ_BLOCK_BYTES = 4 << 20
 
 
-Value = str | float | None
+ColumnValue = str | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DistinctValueColumn:
     """A column by its distinct values.
 
     Attributes:
@@ -37,28 +37,28 @@ class Column:
     """
 
     name: str
-    values: tuple[Value, ...]
-    labels: Mapping[Value, str]
-    index: NDArray[np.int32]
-    row: NDArray[np.int64]
+    values: tuple[ColumnValue, ...]
+    labels: Mapping[ColumnValue, str]
+    value_index: NDArray[np.int32]
+    row_numbers: NDArray[np.int64]
 
-    def only(self, rows: NDArray[np.bool_]) -> Column:
+    def select_rows(self, rows: NDArray[np.bool_]) -> DistinctValueColumn:
         """The column with some of its rows, and only the values that these have."""
-        present, index = np.unique(self.index[rows], return_inverse=True)
+        present, index = np.unique(self.value_index[rows], return_inverse=True)
         values = tuple(self.values[i] for i in present)
-        return Column(self.name, values, self.labels, index.astype(np.int32), self.row[rows])
+        return DistinctValueColumn(self.name, values, self.labels, index.astype(np.int32), self.row_numbers[rows])
 
-    def first_row(self, place: int) -> int:
+    def first_row_number(self, value_position: int) -> int:
         """Number of the first row that has the value at that place; 0 where none has."""
-        found = self.row[self.index == place]
+        found = self.row_numbers[self.value_index == value_position]
         return int(found[0]) if found.size else 0
 
-    def count(self, place: int) -> int:
+    def count_rows(self, value_position: int) -> int:
         """Rows that have the value at that place."""
-        return int(np.count_nonzero(self.index == place))
+        return int(np.count_nonzero(self.value_index == value_position))
 
 
-def read_columns(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
+def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
     """Columns of a `.csv` or `.sav` file.
 
     Args:
@@ -77,25 +77,25 @@ def read_columns(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
     if reader is None:
         mend = "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Give the .csv or .sav file."
         raise ImportFileError(f"{path}: the suffix '{path.suffix}' says neither CSV nor SPSS.", mend)
-    require_other_than(path, "an SPSS file" if reader is _read_sav else "CSV")
-    columns = reader(path, wanted)
-    if not columns[0].index.size:
+    reject_other_formats(path, "an SPSS file" if reader is _read_sav else "CSV")
+    columns = reader(path, candidate_names)
+    if not columns[0].value_index.size:
         raise ImportFileError(f"{path}: there is no row under the header.", "Is the file complete?")
     return columns
 
 
-def _pick(there: Sequence[str], wanted: Sequence[Sequence[str]], path: Path) -> list[str]:
+def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequence[str]], path: Path) -> list[str]:
     """For each wanted column the name that the file has for it."""
-    by_plain = {name.casefold(): name for name in reversed(there)}
+    by_plain = {name.casefold(): name for name in reversed(header)}
     picked = []
-    for names in wanted:
+    for names in candidate_names:
         found = next((by_plain[n.casefold()] for n in names if n.casefold() in by_plain), None)
         if found is None:
             near = difflib.get_close_matches(names[0].casefold(), by_plain, n=3, cutoff=0.6)
             hint = f"Is it {' or '.join(by_plain[n] for n in near)}? " if near else ""
             choice = " or ".join(f"'{n}'" for n in names)
             raise ImportFileError(
-                f"{path}: has no column {choice} among its {len(there)}.", f"{hint}Is it the right file and mapping?"
+                f"{path}: has no column {choice} among its {len(header)}.", f"{hint}Is it the right file and mapping?"
             )
         picked.append(found)
     return picked
@@ -104,34 +104,34 @@ def _pick(there: Sequence[str], wanted: Sequence[Sequence[str]], path: Path) -> 
 # --- CSV --------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
+def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
     import pyarrow as pa
 
-    header, delimiter = _header(path)
-    names = _pick(header, wanted, path)
+    header, delimiter = _read_header(path)
+    names = _match_column_names(header, candidate_names, path)
     twice = next((n for n in names if header.count(n) > 1), None)
     if twice is not None:
         raise ImportFileError(f"{path}: the column '{twice}' is there twice.", "Keep one.")
     try:
-        return _parse_csv(path, names, delimiter, threads=True)
+        return _parse_csv(path, names, delimiter, use_threads=True)
     except pa.ArrowInvalid:
         pass  # only one thread counts rows, and so can say which one is wrong
     try:
-        return _parse_csv(path, names, delimiter, threads=False)
+        return _parse_csv(path, names, delimiter, use_threads=False)
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0][:200]
         mend = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
         raise ImportFileError(f"{path}: is not CSV: {reason}.", mend) from None
 
 
-def _parse_csv(path: Path, names: list[str], delimiter: str, threads: bool) -> list[Column]:
+def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) -> list[DistinctValueColumn]:
     import pyarrow as pa
     from pyarrow import csv as pa_csv
 
     text = pa.dictionary(pa.int32(), pa.string())
     table = pa_csv.read_csv(
         path,
-        read_options=pa_csv.ReadOptions(use_threads=threads, block_size=BLOCK_BYTES),
+        read_options=pa_csv.ReadOptions(use_threads=use_threads, block_size=READ_BLOCK_BYTES),
         parse_options=pa_csv.ParseOptions(delimiter=delimiter),
         # Text stays text: a country "NA" is Namibia.
         convert_options=pa_csv.ConvertOptions(
@@ -140,28 +140,30 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, threads: bool) -> l
             strings_can_be_null=False,
         ),
     )
-    return [_from_arrow(name, table.column(name)) for name in names]
+    return [_column_from_arrow(name, table.column(name)) for name in names]
 
 
-def _from_arrow(name: str, chunked: Any) -> Column:
+def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
     # Unified, all chunks share one dictionary.
     unified = chunked.unify_dictionaries()
     if not unified.num_chunks:
-        return _column(name, [], np.empty(0, np.int32), {})
+        return _make_text_column(name, [], np.empty(0, np.int32), {})
     raw = unified.chunk(0).dictionary.to_pylist()
     index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks])
-    return _column(name, raw, index, {})
+    return _make_text_column(name, raw, index, {})
 
 
-def _column(name: str, texts: Sequence[str], index: NDArray[np.int32], labels: Mapping[Value, str]) -> Column:
+def _make_text_column(
+    name: str, texts: Sequence[str], value_index: NDArray[np.int32], labels: Mapping[ColumnValue, str]
+) -> DistinctValueColumn:
     """A column of text; values that differ only in the space around them are one."""
-    values: list[Value] = [text.strip() or None for text in texts]
+    values: list[ColumnValue] = [text.strip() or None for text in texts]
     places = {value: place for place, value in enumerate(dict.fromkeys(values))}
     merged = np.array([places[v] for v in values], np.int32)
-    return Column(name, tuple(places), labels, merged[index], np.arange(1, index.size + 1))
+    return DistinctValueColumn(name, tuple(places), labels, merged[value_index], np.arange(1, value_index.size + 1))
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+def _read_header(path: Path) -> tuple[list[str], str]:
     try:
         # Only the header is decoded: what other columns hold is not our business.
         with open(path, "rb") as file:
@@ -180,7 +182,7 @@ def _header(path: Path) -> tuple[list[str], str]:
 # --- SPSS -------------------------------------------------------------------------------------------------------
 
 
-def _read_sav(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
+def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
     try:
         import pyreadstat
     except ImportError:
@@ -188,7 +190,7 @@ def _read_sav(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
         raise ImportFileError(f"{path}: SPSS files are read by pyreadstat, which is not installed.", mend) from None
     try:
         _, meta = pyreadstat.read_sav(str(path), metadataonly=True)
-        names = _pick(meta.column_names, wanted, path)
+        names = _match_column_names(meta.column_names, candidate_names, path)
         # Codes of nonresponse are often declared missing; they must arrive as what they are.
         data, _ = pyreadstat.read_sav(
             str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",
@@ -196,13 +198,13 @@ def _read_sav(path: Path, wanted: Sequence[Sequence[str]]) -> list[Column]:
         )  # fmt: skip
     except (pyreadstat.ReadstatError, UnicodeDecodeError) as error:
         raise ImportFileError(f"{path}: is not an SPSS file: {error}.", "Does its suffix say what it is?") from None
-    return [_from_sav(name, data[name], meta) for name in names]
+    return [_column_from_sav(name, data[name], meta) for name in names]
 
 
-def _from_sav(name: str, data: list[Any], meta: Any) -> Column:
-    labels: dict[Value, str] = meta.variable_value_labels.get(name, {})
-    if meta.readstat_variable_types[name] == "string":
-        return _column(name, data, np.arange(len(data), dtype=np.int32), labels)
-    distinct, inverse = np.unique(np.array(data, float), return_inverse=True)
+def _column_from_sav(name: str, column_values: list[Any], metadata: Any) -> DistinctValueColumn:
+    labels: dict[ColumnValue, str] = metadata.variable_value_labels.get(name, {})
+    if metadata.readstat_variable_types[name] == "string":
+        return _make_text_column(name, column_values, np.arange(len(column_values), dtype=np.int32), labels)
+    distinct, inverse = np.unique(np.array(column_values, float), return_inverse=True)
     numbers = tuple(None if math.isnan(v) else float(v) for v in distinct)
-    return Column(name, numbers, labels, inverse.astype(np.int32), np.arange(1, len(data) + 1))
+    return DistinctValueColumn(name, numbers, labels, inverse.astype(np.int32), np.arange(1, len(column_values) + 1))

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-DATA = Path(__file__).parent / "data"
+DATA_FOLDER = Path(__file__).parent / "data"
 # Codes that surveys use and ISO 3166 does not have.
 _OTHER_CODES = {"nir": "XNI", "gb nir": "XNI", "gb gbn": "GBR", "909": "XNI", "xk": "XKX", "rks": "XKX", "915": "XKX"}
-_SAME_IN_PLURAL = ("s", "sh", "ch", "ese", "hman", "woman", "men")
+_INVARIANT_PLURAL_ENDINGS = ("s", "sh", "ch", "ese", "hman", "woman", "men")
 
 
 class Country(NamedTuple):
@@ -38,17 +38,17 @@ def country_code(name: str) -> str | None:
     Returns:
         The code, or None where the name is no country we know (`East Germany`, say).
     """
-    return _code(name)
+    return _find_code(name)
 
 
 def country_key(name: str) -> str:
     """What two spellings of one place share: its ISO 3166 code, or the plain name of a place that has none."""
-    return country_code(name) or _plain(name)
+    return country_code(name) or _normalize_name(name)
 
 
 def known_codes() -> frozenset[str]:
     """Codes of the countries that our own table has: those that surveys ask in, and their neighbours."""
-    return frozenset(_table())
+    return frozenset(_load_countries())
 
 
 def country_name(code: str) -> str | None:
@@ -56,10 +56,10 @@ def country_name(code: str) -> str | None:
     found = country_code(code.zfill(3) if code.isdecimal() else code)
     if found is None or len(code) > 3:
         return None
-    return _table()[found].name if found in _table() else _iso_names(found)[0]
+    return _load_countries()[found].name if found in _load_countries() else _iso_names(found)[0]
 
 
-def demonyms(country: str) -> tuple[str, ...]:
+def country_name_forms(country: str) -> tuple[str, ...]:
     """All forms that give a country away in a text: its names, adjectives, and people in singular and plural.
 
     They are whole words or phrases, longest first, so that replacing them in order never leaves half a name; a
@@ -69,42 +69,45 @@ def demonyms(country: str) -> tuple[str, ...]:
     Returns:
         At least the country's name as given, whether it is known or not.
     """
-    known = _table().get(country_code(country) or "")
+    known = _load_countries().get(country_code(country) or "")
     forms = [country]
     if known is not None:
-        people = [form for d in known.demonyms for form in (d, _plural(d))]
+        people = [form for d in known.demonyms for form in (d, _pluralize_demonym(d))]
         forms += [known.name, *known.other_names, *_iso_names(known.code), *people]
     unique = {form.casefold() if not form.isupper() else form: form for form in reversed(forms)}
     return tuple(sorted(unique.values(), key=lambda form: (-len(form), form)))
 
 
-def _plural(demonym: str) -> str:
-    return demonym if demonym.endswith(_SAME_IN_PLURAL) else demonym + "s"
+def _pluralize_demonym(demonym: str) -> str:
+    return demonym if demonym.endswith(_INVARIANT_PLURAL_ENDINGS) else demonym + "s"
 
 
 @cache
-def _table() -> dict[str, Country]:
-    with open(DATA / "countries.csv", encoding="utf-8", newline="") as file:
+def _load_countries() -> dict[str, Country]:
+    with open(DATA_FOLDER / "countries.csv", encoding="utf-8", newline="") as file:
         rows = [
-            Country(r["code"], r["name"], _split(r["other_names"]), _split(r["demonyms"])) for r in csv.DictReader(file)
+            Country(r["code"], r["name"], _split_names(r["other_names"]), _split_names(r["demonyms"]))
+            for r in csv.DictReader(file)
         ]
     return {row.code: row for row in rows}
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split("|")))
 
 
 @cache
-def _codes_by_name() -> dict[str, str]:
-    names = {_plain(name): c.code for c in _table().values() for name in (c.name, *c.other_names, c.code)}
+def _load_codes_by_name() -> dict[str, str]:
+    names = {
+        _normalize_name(name): c.code for c in _load_countries().values() for name in (c.name, *c.other_names, c.code)
+    }
     return names | _OTHER_CODES
 
 
 @cache
-def _code(name: str) -> str | None:
-    if _plain(name) in _codes_by_name():
-        return _codes_by_name()[_plain(name)]
+def _find_code(name: str) -> str | None:
+    if _normalize_name(name) in _load_codes_by_name():
+        return _load_codes_by_name()[_normalize_name(name)]
     import pycountry  # 249 records that most names never need
 
     try:
@@ -122,7 +125,7 @@ def _iso_names(code: str) -> list[str]:
     return [name for name in names if name and "," not in name]
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """A name without accents, case, punctuation and a leading article, so that spellings meet."""
     letters = unicodedata.normalize("NFKD", name.casefold().replace("&", " and "))
     words = re.sub(r"[^\w\s]", " ", "".join(c for c in letters if not unicodedata.combining(c))).split()

@@ -8,7 +8,7 @@ from auditor.domain import Survey
 from auditor.surveys.countries import country_code
 
 
-def speller(survey: Survey) -> Callable[[str], str]:
+def make_country_speller(survey: Survey) -> Callable[[str], str]:
     """A country's name as the survey spells it, from any spelling of the same country; any other name as it is."""
     by_code = {code: country for country in survey.countries if (code := country_code(country))}
     known = set(survey.countries)

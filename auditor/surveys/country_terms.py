@@ -10,34 +10,34 @@ import csv
 from functools import cache
 from typing import NamedTuple
 
-from auditor.surveys.countries import DATA, country_code
+from auditor.surveys.countries import DATA_FOLDER, country_code
 
 
-class Giveaways(NamedTuple):
+class CountryTerms(NamedTuple):
     """A country's names and peoples, and its cities, in one language."""
 
     names: tuple[str, ...] = ()
     cities: tuple[str, ...] = ()
 
 
-def giveaways(country: str, language: str) -> Giveaways:
+def get_country_terms(country: str, language: str) -> CountryTerms:
     """What gives a country away in a text of a language.
 
     Args:
         country: a name or code, as a survey spells it.
         language: ISO 639-1 code.
     """
-    return _table().get((country_code(country) or "", language), Giveaways())
+    return _load_country_terms().get((country_code(country) or "", language), CountryTerms())
 
 
 @cache
-def _table() -> dict[tuple[str, str], Giveaways]:
-    with open(DATA / "giveaways.csv", encoding="utf-8", newline="") as file:
+def _load_country_terms() -> dict[tuple[str, str], CountryTerms]:
+    with open(DATA_FOLDER / "giveaways.csv", encoding="utf-8", newline="") as file:
         return {
-            (row["code"], row["language"]): Giveaways(_split(row["names"]), _split(row["cities"]))
+            (row["code"], row["language"]): CountryTerms(_split_terms(row["names"]), _split_terms(row["cities"]))
             for row in csv.DictReader(file)
         }
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _split_terms(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split("|")))

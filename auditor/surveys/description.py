@@ -14,70 +14,70 @@ from typing import Annotated
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from auditor.config.rephrasing import Wording
-from auditor.config.validation_messages import explain
+from auditor.config.rephrasing import QuestionTemplate
+from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError
 from auditor.input_files import read_toml
 
-DATA = Path(__file__).parent / "data"
-SUFFIX = ".survey.toml"
-_SMALL_WORDS = re.compile(
+DATA_FOLDER = Path(__file__).parent / "data"
+DESCRIPTION_SUFFIX = ".survey.toml"
+_STOP_WORDS = re.compile(
     "(?i:a|an|and|are|as|at|be|being|between|by|do|does|for|from|getting|has|have|having|her|his|in|is|it|its|man|no|not"
     "|of|on|one|or|other|others|people|person|someone|that|the|their|there|they|this|to|using|which|with|without|woman"
     "|you|your)"
 )
 
-Text = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
-class Description(BaseModel):
+class SurveyDescription(BaseModel):
     """How the question was put to people, and where the figures come from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    title: Text
-    source: Text
+    title: NonEmptyText
+    source: NonEmptyText
     """Who published the figures, as a citation."""
-    wording: Wording = (
+    wording: QuestionTemplate = (
         "Think of what most people in {country} would say of this: {topic}. "
         "Is it always acceptable, never acceptable, or something in between?"
     )
     """What a model is asked about a topic, with the placeholders `{topic}` and `{country}`."""
-    scale: tuple[Text, Text] = ("never acceptable", "always acceptable")
+    scale: tuple[NonEmptyText, NonEmptyText] = ("never acceptable", "always acceptable")
     """The meaning of -1 and of +1, in words."""
-    words: Mapping[str, tuple[Text, ...]] = Field(default_factory=dict)
+    words: Mapping[str, tuple[NonEmptyText, ...]] = Field(default_factory=dict)
     """For each topic the words that give it away in a text."""
 
 
-def read_description(figures: Path) -> Description:
+def read_description(data_file: Path) -> SurveyDescription:
     """The description beside a file of figures, or a plain one where there is none.
 
     Raises:
         SurveyError: the file is there and cannot be used; the message names the key.
     """
-    path = figures.with_name(figures.stem + SUFFIX)
+    path = data_file.with_name(data_file.stem + DESCRIPTION_SUFFIX)
     if not path.exists():
-        return Description(title=figures.stem, source=figures.name)
+        return SurveyDescription(title=data_file.stem, source=data_file.name)
     data = read_toml(path, SurveyError)
     try:
-        return Description.model_validate(data)
+        return SurveyDescription.model_validate(data)
     except pydantic.ValidationError as error:
-        raise SurveyError(f"{path}: {explain(error, data, Description)}") from None
+        raise SurveyError(f"{path}: {explain_validation_error(error, data, SurveyDescription)}") from None
 
 
-def topic_words(topic: str, description: Description) -> tuple[str, ...]:
+def topic_words(topic: str, description: SurveyDescription) -> tuple[str, ...]:
     """Words that give a topic away: the survey's own list, a built-in survey's on the same topic, or its own words."""
     if topic in description.words:
         return description.words[topic]
-    own = [topic, *(w for w in re.findall(r"\w[\w'-]+", topic) if not _SMALL_WORDS.fullmatch(w))]
-    return _built_in_words().get(topic.casefold(), tuple(dict.fromkeys(own)))
+    own = [topic, *(w for w in re.findall(r"\w[\w'-]+", topic) if not _STOP_WORDS.fullmatch(w))]
+    return _load_builtin_topic_words().get(topic.casefold(), tuple(dict.fromkeys(own)))
 
 
 @cache
-def _built_in_words() -> dict[str, tuple[str, ...]]:
-    descriptions = [read_description(path) for path in sorted(DATA.glob("*.csv")) if _is_survey(path)]
+def _load_builtin_topic_words() -> dict[str, tuple[str, ...]]:
+    descriptions = [read_description(path) for path in sorted(DATA_FOLDER.glob("*.csv")) if _has_description(path)]
     return {topic.casefold(): words for d in descriptions for topic, words in d.words.items()}
 
 
-def _is_survey(path: Path) -> bool:
-    return path.with_name(path.stem + SUFFIX).exists()
+def _has_description(path: Path) -> bool:
+    return path.with_name(path.stem + DESCRIPTION_SUFFIX).exists()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Estimate(NamedTuple):
+class WeightedMean(NamedTuple):
     """A weighted mean.
 
     Attributes:
@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
     n_effective: float
 
 
-def weighted_mean(x: Floats, weight: Floats) -> Estimate:
+def compute_weighted_mean(answers: Floats, weights: Floats) -> WeightedMean:
     """Weighted mean of answers, with two standard errors.
 
     With W the sum of weights w and m the mean: the standard error is sqrt(sum w (x - m)^2 / W / (W - 1)), and the
@@ -42,33 +42,33 @@ def weighted_mean(x: Floats, weight: Floats) -> Estimate:
         x: shape (n,); nan is left out.
         weight: shape (n,), above 0.
     """
-    there = ~np.isnan(x)
-    x, weight = x[there], weight[there]
-    n, total = x.size, float(weight.sum())
+    there = ~np.isnan(answers)
+    answers, weights = answers[there], weights[there]
+    n, total = answers.size, float(weights.sum())
     if n == 0:
-        return Estimate(None, None, None, 0, 0.0)
-    mean = float(weight @ x) / total
-    squares = weight * (x - mean) ** 2
+        return WeightedMean(None, None, None, 0, 0.0)
+    mean = float(weights @ answers) / total
+    squares = weights * (answers - mean) ** 2
     standard = math.sqrt(float(squares.sum()) / total / (total - 1)) if n > 1 and total > 1 else None
-    design = math.sqrt(n / (n - 1) * float(weight @ squares)) / total if n > 1 else None
-    return Estimate(mean, standard, design, n, total**2 / float(weight @ weight))
+    design = math.sqrt(n / (n - 1) * float(weights @ squares)) / total if n > 1 else None
+    return WeightedMean(mean, standard, design, n, total**2 / float(weights @ weights))
 
 
-def share(mask: NDArray[np.bool_], weight: Floats) -> float | None:
+def weighted_share(mask: NDArray[np.bool_], weights: Floats) -> float | None:
     """Weighted share of respondents for whom `mask` holds, in [0, 1]; None where there is nobody."""
-    total = float(weight.sum())
-    return float(weight[mask].sum()) / total if total > 0 else None
+    total = float(weights.sum())
+    return float(weights[mask].sum()) / total if total > 0 else None
 
 
-def neutral(x: Floats, weight: Floats) -> Estimate:
+def compute_neutral_mean(answers: Floats, weights: Floats) -> WeightedMean:
     """The mean if everybody without an answer were neutral: nan counts as 0, as EvalMORAAL has it.
 
     Give only respondents who were asked. All nan is nothing known: no mean.
     """
-    return weighted_mean(x if np.isnan(x).all() else np.nan_to_num(x, nan=0.0), weight)
+    return compute_weighted_mean(answers if np.isnan(answers).all() else np.nan_to_num(answers, nan=0.0), weights)
 
 
-def bounds(x: Floats, weight: Floats) -> tuple[float, float] | None:
+def nonresponse_bounds(answers: Floats, weights: Floats) -> tuple[float, float] | None:
     """The lowest and highest mean possible: everybody without an answer at -1, or at +1 (Manski 1989).
 
     Give only respondents who were asked.
@@ -76,7 +76,7 @@ def bounds(x: Floats, weight: Floats) -> tuple[float, float] | None:
     Returns:
         Lower and upper bound, or None where nobody answered.
     """
-    if np.isnan(x).all():
+    if np.isnan(answers).all():
         return None
-    low, high = (weighted_mean(np.nan_to_num(x, nan=end), weight).mean for end in (-1.0, 1.0))
+    low, high = (compute_weighted_mean(np.nan_to_num(answers, nan=end), weights).mean for end in (-1.0, 1.0))
     return (low, high) if low is not None and high is not None else None

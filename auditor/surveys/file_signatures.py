@@ -6,14 +6,14 @@ from pathlib import Path
 
 from auditor.errors import ImportFileError
 
-_UNPACK, _UTF8 = "Unpack it first, and give the file in it.", "Save it as UTF-8."
-_SPSS = "Name it .sav, and import it with `auditor surveys import`."
+_UNPACK_HINT, _UTF8_HINT = "Unpack it first, and give the file in it.", "Save it as UTF-8."
+_SPSS_HINT = "Name it .sav, and import it with `auditor surveys import`."
 SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet", "Unpack it first, or save the sheet as CSV."),
-    (b"\x1f\x8b", "a gzip archive", _UNPACK),
-    (b"7z\xbc\xaf", "a 7z archive", _UNPACK),
-    (b"Rar!", "a RAR archive", _UNPACK),
-    (b"$FL", "an SPSS file", _SPSS),
+    (b"\x1f\x8b", "a gzip archive", _UNPACK_HINT),
+    (b"7z\xbc\xaf", "a 7z archive", _UNPACK_HINT),
+    (b"Rar!", "a RAR archive", _UNPACK_HINT),
+    (b"$FL", "an SPSS file", _SPSS_HINT),
     (b"PAR1", "a Parquet file", "Name it .parquet."),
     (b"<stata_dta>", "a Stata file", "Take the SPSS or the CSV file."),
     (b"RDX", "an R file", "Take the SPSS or the CSV file."),
@@ -21,14 +21,14 @@ SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG", "a picture", "Take the data file."),
     (b"\xff\xd8\xff", "a picture", "Take the data file."),
     (b"\xd0\xcf\x11\xe0", "an old Office document", "Save the sheet as CSV."),
-    (b"\xff\xfe", "text in UTF-16", _UTF8),
-    (b"\xfe\xff", "text in UTF-16", _UTF8),
+    (b"\xff\xfe", "text in UTF-16", _UTF8_HINT),
+    (b"\xfe\xff", "text in UTF-16", _UTF8_HINT),
     (b"<!doctype html", "a web page", "The site may want you to log in: download the file itself."),
     (b"<html", "a web page", "The site may want you to log in: download the file itself."),
 )
 
 
-def require_other_than(path: Path, expected: str) -> None:
+def reject_other_formats(path: Path, expected_format: str) -> None:
     """Look at the first bytes of a file.
 
     Args:
@@ -43,5 +43,5 @@ def require_other_than(path: Path, expected: str) -> None:
     except OSError:
         return  # whoever reads it says why it cannot be read
     for signature, what, mend in SIGNATURES:
-        if start.startswith(signature.lower()) and what != expected:
+        if start.startswith(signature.lower()) and what != expected_format:
             raise ImportFileError(f"{path}: is not what its suffix says, but {what}.", mend)

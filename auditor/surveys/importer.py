@@ -10,19 +10,19 @@ import numpy as np
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
 from auditor.surveys.description import topic_words
-from auditor.surveys.estimates import bounds, neutral, share, weighted_mean
-from auditor.surveys.imputation import Pooled, imputed_means
-from auditor.surveys.mapping import Mapping, load_mapping
+from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
+from auditor.surveys.imputation import PooledEstimate, compute_imputed_means
+from auditor.surveys.mapping import SurveyMapping, load_mapping
 from auditor.surveys.microdata import ANSWERED, Microdata, read_microdata
-from auditor.surveys.reliability import SPLITS, half_scores, reliability
+from auditor.surveys.reliability import DEFAULT_SPLITS, compute_half_scores, compute_reliability
 from auditor.surveys.survey_facts import CellFacts, SurveyFacts
 
-IMPUTATIONS = 20
-NAMED_SHARES = ("acceptable", "not_a_moral_issue", "unacceptable")
+DEFAULT_IMPUTATIONS = 20
+SHARE_CHOICES = ("acceptable", "not_a_moral_issue", "unacceptable")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedSurvey:
     """A survey made of an official file, and what only the microdata tell."""
 
     survey: Survey
@@ -34,9 +34,9 @@ def import_survey(
     mapping: str | Path = "wvs7",
     name: str | None = None,
     seed: int = 0,
-    imputations: int = IMPUTATIONS,
-    splits: int = SPLITS,
-) -> Imported:
+    n_imputations: int = DEFAULT_IMPUTATIONS,
+    n_splits: int = DEFAULT_SPLITS,
+) -> ImportedSurvey:
     """Read an official file, as downloaded.
 
     Scores are weighted means of those who answered; every other treatment of nonresponse is in the facts. Only the
@@ -56,63 +56,79 @@ def import_survey(
     """
     path, rules = Path(path), load_mapping(mapping)
     data = read_microdata(path, rules)
-    pairs = list(_cells(data, np.random.default_rng(seed), imputations))
-    halves = half_scores(data, seed, splits)
+    pairs = list(_build_cells(data, np.random.default_rng(seed), n_imputations))
+    halves = compute_half_scores(data, seed, n_splits)
     facts = SurveyFacts(
-        respondents=data.weight.size,
-        left_out=data.left_out,
+        respondents=data.weights.size,
+        left_out=data.excluded_rows,
         notes=data.notes,
-        reliability=reliability(halves),
-        reliability_within_topics=reliability(halves, within_topics=True),
+        reliability=compute_reliability(halves),
+        reliability_within_topics=compute_reliability(halves, within_topics=True),
         cells=tuple(f for _, f in pairs),
     )
-    return Imported(_survey(name or path.stem, rules, tuple(c for c, _ in pairs)), facts)
+    return ImportedSurvey(_build_survey(name or path.stem, rules, tuple(c for c, _ in pairs)), facts)
 
 
-def _survey(name: str, rules: Mapping, cells: tuple[SurveyCell, ...]) -> Survey:
+def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ...]) -> Survey:
     return Survey(
         name=name,
-        title=rules.title,
-        source=rules.source,
-        wording=rules.wording,
-        scale=rules.scale,
+        title=mapping.title,
+        source=mapping.source,
+        wording=mapping.wording,
+        scale=mapping.scale,
         cells=cells,
-        words={topic: topic_words(topic, rules) for topic in rules.topics.values()},
+        words={topic: topic_words(topic, mapping) for topic in mapping.topics.values()},
     )
 
 
-def _cells(data: Microdata, rng: np.random.Generator, times: int) -> Iterator[tuple[SurveyCell, CellFacts]]:
+def _build_cells(
+    microdata: Microdata, rng: np.random.Generator, n_imputations: int
+) -> Iterator[tuple[SurveyCell, CellFacts]]:
     # The last row is for ANSWERED, which is -1.
-    was_asked = np.array([*data.asked, True])
-    for country, start, end in zip(data.countries, data.starts[:-1], data.starts[1:], strict=True):
+    was_asked = np.array([*microdata.kind_was_asked, True])
+    for country, start, end in zip(
+        microdata.countries, microdata.country_offsets[:-1], microdata.country_offsets[1:], strict=True
+    ):
         one = slice(start, end)
-        asked = was_asked[data.kind[one]]
-        imputed = imputed_means(data.answers[one], asked, data.weight[one], rng, times)
-        for topic, name in enumerate(data.topics):
-            yield _cell(data, one, topic, Cell(country, name), asked[:, topic], imputed[topic])
+        asked = was_asked[microdata.kind_index[one]]
+        imputed = compute_imputed_means(microdata.answers[one], asked, microdata.weights[one], rng, n_imputations)
+        for topic, name in enumerate(microdata.topics):
+            yield _build_cell(microdata, one, topic, Cell(country, name), asked[:, topic], imputed[topic])
 
 
-def _cell(
-    data: Microdata,
-    one: slice,
-    topic: int,
+def _build_cell(
+    microdata: Microdata,
+    country_rows: slice,
+    topic_index: int,
     cell: Cell,
     asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    imputed: Pooled,
+    imputed_mean: PooledEstimate,
 ) -> tuple[SurveyCell, CellFacts]:
-    everybody, kind, answers = data.weight[one], data.kind[one, topic], data.answers[one, topic]
+    everybody, kind, answers = (
+        microdata.weights[country_rows],
+        microdata.kind_index[country_rows, topic_index],
+        microdata.answers[country_rows, topic_index],
+    )
     x, weight = answers[asked], everybody[asked]
-    score, filled, ends = weighted_mean(x, weight), neutral(x, weight), bounds(x, weight)
-    shares = {n: share(x == data.choices[n], weight) for n in NAMED_SHARES if n in data.choices}
-    kinds = {name: share(kind == place, everybody) or 0.0 for place, name in enumerate(data.kinds)}
+    score, filled, ends = (
+        compute_weighted_mean(x, weight),
+        compute_neutral_mean(x, weight),
+        nonresponse_bounds(x, weight),
+    )
+    shares = {
+        n: weighted_share(x == microdata.choice_scores[n], weight)
+        for n in SHARE_CHOICES
+        if n in microdata.choice_scores
+    }
+    kinds = {name: weighted_share(kind == place, everybody) or 0.0 for place, name in enumerate(microdata.kinds)}
     measured = score.mean is not None
     return (
         SurveyCell(
             cell=cell,
-            score=_on_scale(score.mean),
+            score=_clip_to_scale(score.mean),
             n=score.n,
             standard_error=score.standard_error,
-            nonresponse=share(kind[asked] != ANSWERED, weight),
+            nonresponse=weighted_share(kind[asked] != ANSWERED, weight),
             **(shares if measured else {}),
         ),
         CellFacts(
@@ -121,17 +137,17 @@ def _cell(
             kinds=kinds,
             design_error=score.design_error,
             n_effective=score.n_effective,
-            neutral=_on_scale(filled.mean),
+            neutral=_clip_to_scale(filled.mean),
             neutral_error=filled.standard_error,
-            low=_on_scale(ends[0]) if ends else None,
-            high=_on_scale(ends[1]) if ends else None,
-            imputed=_on_scale(imputed.mean),
-            imputed_error=imputed.standard_error,
-            missing_information=imputed.missing_information,
+            low=_clip_to_scale(ends[0]) if ends else None,
+            high=_clip_to_scale(ends[1]) if ends else None,
+            imputed=_clip_to_scale(imputed_mean.mean),
+            imputed_error=imputed_mean.standard_error,
+            missing_information=imputed_mean.missing_information,
         ),
     )
 
 
-def _on_scale(score: float | None) -> float | None:
+def _clip_to_scale(score: float | None) -> float | None:
     """Rounding may carry a mean of equal answers past the end of the scale by a hair."""
     return None if score is None else min(SCORE_MAX, max(SCORE_MIN, score))

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.surveys.estimates import weighted_mean
+from auditor.surveys.estimates import compute_weighted_mean
 
 Floats = NDArray[np.float64]
-DONORS = 5
+N_DONORS = 5
 """Donors among whom an answer is drawn."""
 
 
-class Pooled(NamedTuple):
+class PooledEstimate(NamedTuple):
     """An estimate over several imputations.
 
     Attributes:
@@ -29,28 +29,28 @@ class Pooled(NamedTuple):
     mean: float | None
     standard_error: float | None
     missing_information: float | None
-    imputations: int
+    n_imputations: int
 
 
-def pool(means: Sequence[float], errors: Sequence[float | None]) -> Pooled:
+def pool_estimates(means: Sequence[float], standard_errors: Sequence[float | None]) -> PooledEstimate:
     """Rubin's rules: T = U + (1 + 1/m) B (Rubin 1987, eq. 3.1.2 to 3.1.5).
 
     U is the mean squared standard error within imputations, B the sample variance of the means between them.
     """
     m = len(means)
     if m == 0:
-        return Pooled(None, None, None, 0)
+        return PooledEstimate(None, None, None, 0)
     mean = float(np.mean(means))
-    known = [e for e in errors if e is not None]
+    known = [e for e in standard_errors if e is not None]
     if m < 2 or len(known) != m:
-        return Pooled(mean, None, None, m)
+        return PooledEstimate(mean, None, None, m)
     within = float(np.mean(np.square(known)))
     between = (1 + 1 / m) * float(np.var(means, ddof=1))
     total = within + between
-    return Pooled(mean, math.sqrt(total), between / total if total > 0 else 0.0, m)
+    return PooledEstimate(mean, math.sqrt(total), between / total if total > 0 else 0.0, m)
 
 
-def impute(answers: Floats, asked: NDArray[np.bool_], rng: np.random.Generator, times: int) -> Floats:
+def impute_answers(answers: Floats, asked: NDArray[np.bool_], rng: np.random.Generator, n_imputations: int) -> Floats:
     """Complete the answers of one country, several times over.
 
     A missing answer is drawn from respondents whose answers to the other topics are alike on average: the nearest
@@ -68,46 +68,48 @@ def impute(answers: Floats, asked: NDArray[np.bool_], rng: np.random.Generator, 
         Shape (times, respondents, topics).
     """
     there = ~np.isnan(answers)
-    leaning = _leaning(answers, there)
-    completed = np.repeat(answers[None], times, axis=0)
+    leaning = _respondent_means(answers, there)
+    completed = np.repeat(answers[None], n_imputations, axis=0)
     for topic in range(answers.shape[1]):
         donors = np.flatnonzero(there[:, topic])
         missing = np.flatnonzero(~there[:, topic] & asked[:, topic])
         if missing.size and donors.size:
             # Equals are in random order, so that none of them is preferred.
             donors = donors[np.lexsort((rng.random(donors.size), leaning[donors, topic]))]
-            drawn = _draw(leaning[donors, topic], leaning[missing, topic], rng, times)
+            drawn = _draw_donors(leaning[donors, topic], leaning[missing, topic], rng, n_imputations)
             completed[:, missing, topic] = answers[donors, topic][drawn]
     return completed
 
 
-def _leaning(answers: Floats, there: NDArray[np.bool_]) -> Floats:
+def _respondent_means(answers: Floats, is_answered: NDArray[np.bool_]) -> Floats:
     """Each respondent's mean answer to all topics but one, for each topic; 0 is average.
 
     It is taken from each topic's own mean, so that nobody looks lenient for having skipped the strictest topics.
     """
-    filled = np.where(there, answers, 0.0)
-    people = there.sum(axis=0)
+    filled = np.where(is_answered, answers, 0.0)
+    people = is_answered.sum(axis=0)
     centre = np.divide(filled.sum(axis=0), people, out=np.zeros(people.size), where=people > 0)
-    deviation = np.where(there, answers - centre, 0.0)
-    others = there.sum(axis=1, keepdims=True) - there
+    deviation = np.where(is_answered, answers - centre, 0.0)
+    others = is_answered.sum(axis=1, keepdims=True) - is_answered
     total = deviation.sum(axis=1, keepdims=True) - deviation
     leaning: Floats = np.divide(total, others, out=np.zeros_like(answers), where=others > 0)
     return leaning
 
 
-def _draw(donors: Floats, seekers: Floats, rng: np.random.Generator, times: int) -> NDArray[np.intp]:
+def _draw_donors(donors: Floats, recipients: Floats, rng: np.random.Generator, n_imputations: int) -> NDArray[np.intp]:
     """For each seeker, in each of several bootstrap samples of the sorted donors, one of the nearest `DONORS`.
 
     Returns:
         Shape (times, seekers): positions among the donors.
     """
-    n, width = donors.size, min(DONORS, donors.size)
-    offset = n * np.arange(times)[:, None]
-    taken = np.bincount((rng.integers(0, n, (times, n)) + offset).ravel(), minlength=times * n).reshape(times, n)
+    n, width = donors.size, min(N_DONORS, donors.size)
+    offset = n * np.arange(n_imputations)[:, None]
+    taken = np.bincount((rng.integers(0, n, (n_imputations, n)) + offset).ravel(), minlength=n_imputations * n).reshape(
+        n_imputations, n
+    )
     upto = np.cumsum(taken, axis=1)
-    below = np.hstack([np.zeros((times, 1), upto.dtype), upto])
-    left, right = (below[:, np.searchsorted(donors, seekers, side)] for side in ("left", "right"))
+    below = np.hstack([np.zeros((n_imputations, 1), upto.dtype), upto])
+    left, right = (below[:, np.searchsorted(donors, recipients, side)] for side in ("left", "right"))
     # An odd window has no middle between two donors: it leans to either side by chance.
     start = np.clip((left + right) // 2 - (width + rng.integers(0, 2, left.shape)) // 2, 0, n - width)
     # Where that many donors are equal to the seeker, any of them will do, and no other.
@@ -118,9 +120,9 @@ def _draw(donors: Floats, seekers: Floats, rng: np.random.Generator, times: int)
     return positions
 
 
-def imputed_means(
-    answers: Floats, asked: NDArray[np.bool_], weight: Floats, rng: np.random.Generator, times: int
-) -> list[Pooled]:
+def compute_imputed_means(
+    answers: Floats, asked: NDArray[np.bool_], weights: Floats, rng: np.random.Generator, n_imputations: int
+) -> list[PooledEstimate]:
     """The weighted mean of each topic of one country over several imputations, by Rubin's rules.
 
     Args:
@@ -130,10 +132,10 @@ def imputed_means(
     Returns:
         One estimate a topic.
     """
-    completed = impute(answers, asked, rng, times)
+    completed = impute_answers(answers, asked, rng, n_imputations)
     pooled = []
     for topic in range(answers.shape[1]):
-        estimates = [weighted_mean(copy, weight) for copy in completed[:, :, topic]]
+        estimates = [compute_weighted_mean(copy, weights) for copy in completed[:, :, topic]]
         means = [e.mean for e in estimates if e.mean is not None]
-        pooled.append(pool(means, [e.standard_error for e in estimates]))
+        pooled.append(pool_estimates(means, [e.standard_error for e in estimates]))
     return pooled

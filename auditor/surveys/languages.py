@@ -6,7 +6,7 @@ import csv
 from collections import defaultdict
 from functools import cache
 
-from auditor.surveys.countries import DATA, country_code
+from auditor.surveys.countries import DATA_FOLDER, country_code
 
 
 def native_languages(country: str) -> tuple[str, ...]:
@@ -20,13 +20,13 @@ def native_languages(country: str) -> tuple[str, ...]:
         that is official, national or of most public life there, after the project's own table: as a rule the one with
         most speakers, and several where regions of the country differ, as in Switzerland.
     """
-    return _by_country().get(country_code(country) or "", ())
+    return _load_languages_by_country().get(country_code(country) or "", ())
 
 
 @cache
-def _by_country() -> dict[str, tuple[str, ...]]:
+def _load_languages_by_country() -> dict[str, tuple[str, ...]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
-    with open(DATA / "languages.csv", encoding="utf-8", newline="") as file:
+    with open(DATA_FOLDER / "languages.csv", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             for code in row["countries"].split():
                 found[code].append(row["language"])

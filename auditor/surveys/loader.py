@@ -11,19 +11,19 @@ from pathlib import Path
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
 from auditor.errors import ImportFileError, SurveyError
 from auditor.surveys.countries import country_code
-from auditor.surveys.description import DATA, SUFFIX, read_description, topic_words
-from auditor.surveys.row_reader import SUFFIXES, Row, read_rows
+from auditor.surveys.description import DATA_FOLDER, DESCRIPTION_SUFFIX, read_description, topic_words
+from auditor.surveys.row_reader import TABLE_SUFFIXES, TextRow, read_rows
 
-REQUIRED = ("country", "topic", "score")
-SHARES = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
-OPTIONAL = ("n", "standard_error", *SHARES)
+REQUIRED_COLUMNS = ("country", "topic", "score")
+SHARE_COLUMNS = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
+OPTIONAL_COLUMNS = ("n", "standard_error", *SHARE_COLUMNS)
 MAX_CELLS = 100_000
-OFFICIAL = "A survey has one row a country and topic; `auditor surveys import` makes one of an official file."
+OFFICIAL_FILE_HINT = "A survey has one row a country and topic; `auditor surveys import` makes one of an official file."
 
 
 def builtin_surveys() -> tuple[str, ...]:
     """Names of the surveys that come with the package; `load_survey` takes each."""
-    return tuple(sorted(p.name.removesuffix(SUFFIX) for p in DATA.glob(f"*{SUFFIX}")))
+    return tuple(sorted(p.name.removesuffix(DESCRIPTION_SUFFIX) for p in DATA_FOLDER.glob(f"*{DESCRIPTION_SUFFIX}")))
 
 
 def load_survey(source: str | Path) -> Survey:
@@ -42,11 +42,16 @@ def load_survey(source: str | Path) -> Survey:
         SurveyError: there is no such survey, it has no score at all, or its description cannot be used.
         ImportFileError: the file cannot be used; the message names line and column.
     """
-    path = locate(str(source))
+    path = locate_survey(str(source))
     description = read_description(path)
-    cells = [_cell(row) for row in itertools.islice(read_rows(path, REQUIRED, OPTIONAL, OFFICIAL), MAX_CELLS + 1)]
+    cells = [
+        _parse_cell(row)
+        for row in itertools.islice(
+            read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS, OFFICIAL_FILE_HINT), MAX_CELLS + 1
+        )
+    ]
     if len(cells) > MAX_CELLS:
-        raise SurveyError(f"{path}: has more than {MAX_CELLS:,} rows, which no survey has cells.", OFFICIAL)
+        raise SurveyError(f"{path}: has more than {MAX_CELLS:,} rows, which no survey has cells.", OFFICIAL_FILE_HINT)
     if not cells:
         raise SurveyError(f"{path}: the survey is empty: no row under the header.", "Add a row for each cell.")
     if all(cell.score is None for cell in cells):
@@ -59,12 +64,12 @@ def load_survey(source: str | Path) -> Survey:
         scale=description.scale,
         cells=tuple(cells),
     )
-    _check_cells_once(path, survey)
+    _require_unique_cells(path, survey)
     words = {topic: topic_words(topic, description) for topic in survey.topics}
     return dataclasses.replace(survey, words=words)
 
 
-def locate(source: str) -> Path:
+def locate_survey(source: str) -> Path:
     """The file of figures behind a built-in survey's name, or the path itself.
 
     Raises:
@@ -72,7 +77,7 @@ def locate(source: str) -> Path:
     """
     names = builtin_surveys()
     if source in names:
-        return DATA / f"{source}.csv"
+        return DATA_FOLDER / f"{source}.csv"
     path = Path(source)
     if path.is_file():
         return path
@@ -80,42 +85,42 @@ def locate(source: str) -> Path:
         raise SurveyError(f"the survey '{source}' is a folder.", "Name the file in it.")
     near = difflib.get_close_matches(source, names, n=1, cutoff=0.5)
     if near:
-        mend = f"Did you mean '{near[0]}'? Or give the path of a {', '.join(SUFFIXES)} file."
+        mend = f"Did you mean '{near[0]}'? Or give the path of a {', '.join(TABLE_SUFFIXES)} file."
     else:
-        mend = f"Built in are {', '.join(names)}; or give the path of a {', '.join(SUFFIXES)} file."
+        mend = f"Built in are {', '.join(names)}; or give the path of a {', '.join(TABLE_SUFFIXES)} file."
     raise SurveyError(f"there is no survey '{source}', neither built in nor a file.", mend)
 
 
 # --- rows into cells --------------------------------------------------------------------------------------------
 
 
-def _cell(row: Row) -> SurveyCell:
+def _parse_cell(row: TextRow) -> SurveyCell:
     return SurveyCell(
-        cell=Cell(row.text("country"), row.text("topic")),
-        score=_number(row, "score", SCORE_MIN, SCORE_MAX),
-        n=_count(row, "n"),
-        standard_error=_number(row, "standard_error", 0.0, math.inf),
-        **{share: _number(row, share, 0.0, 1.0) for share in SHARES},
+        cell=Cell(row.required_text("country"), row.required_text("topic")),
+        score=_parse_bounded_number(row, "score", SCORE_MIN, SCORE_MAX),
+        n=_parse_count(row, "n"),
+        standard_error=_parse_bounded_number(row, "standard_error", 0.0, math.inf),
+        **{share: _parse_bounded_number(row, share, 0.0, 1.0) for share in SHARE_COLUMNS},
     )
 
 
-def _number(row: Row, column: str, low: float, high: float) -> float | None:
+def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) -> float | None:
     value = row.number(column)
     if value is not None and not low <= value <= high:
         scale = "Rescale it" if column == "score" else "Write a share, not a percentage"
         mend = f"{scale}, or leave it empty where the question was not asked."
-        raise row.wrong(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", mend)
+        raise row.make_cell_error(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", mend)
     return value
 
 
-def _count(row: Row, column: str) -> int | None:
-    value = _number(row, column, 0.0, 1e12)
+def _parse_count(row: TextRow, column: str) -> int | None:
+    value = _parse_bounded_number(row, column, 0.0, 1e12)
     if value is not None and not value.is_integer():
-        raise row.wrong(column, f"{row.cells[column]} is not a whole number", "Mend it.")
+        raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Mend it.")
     return None if value is None else int(value)
 
 
-def _check_cells_once(path: Path, survey: Survey) -> None:
+def _require_unique_cells(path: Path, survey: Survey) -> None:
     seen: set[Cell] = set()
     for cell in (c.cell for c in survey.cells):
         if cell in seen:

@@ -14,91 +14,91 @@ from typing import Annotated, Self
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from auditor.config.validation_messages import explain
+from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
-from auditor.surveys.description import DATA, Description, Text
+from auditor.surveys.description import DATA_FOLDER, NonEmptyText, SurveyDescription
 
-SUFFIX = ".mapping.toml"
-BLANK = "missing"
+MAPPING_SUFFIX = ".mapping.toml"
+BLANK_KIND = "missing"
 """The kind of nonresponse that an empty field counts as, whatever else the mapping calls by that name."""
 
 
-class _Section(BaseModel):
+class _MappingSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Columns(_Section):
+class MappingColumns(_MappingSection):
     """Columns that are no topic; their case does not matter."""
 
-    country: Annotated[tuple[Text, ...], Field(min_length=1)]
+    country: Annotated[tuple[NonEmptyText, ...], Field(min_length=1)]
     """The respondent's country: the first of these that the file has. ISO 3166 codes, names or value labels."""
-    weight: Text | None = None
+    weight: NonEmptyText | None = None
     """The analysis weight; without it every respondent counts once."""
 
 
-class Scale(_Section):
+class SurveyScale(_MappingSection):
     """Numbers from `low` to `high`, read as -1 to +1."""
 
     low: int
     """The code of the end that means never acceptable."""
     high: int
-    low_label: Text | None = None
+    low_label: NonEmptyText | None = None
     """How the label of that end begins; where a file labels its codes, its labels say which end is which."""
-    high_label: Text | None = None
+    high_label: NonEmptyText | None = None
 
     @model_validator(mode="after")
-    def _has_two_ends(self) -> Self:
+    def _require_distinct_ends(self) -> Self:
         if self.low == self.high:
             raise ValueError("'low' and 'high' must differ. How to fix: Give the codes of both ends")
         return self
 
 
-class Coded(_Section):
+class CodeGroup(_MappingSection):
     """Codes that mean one thing; labels win over codes where a file has them."""
 
     codes: tuple[int, ...] = ()
-    labels: tuple[Text, ...] = ()
+    labels: tuple[NonEmptyText, ...] = ()
     """How the labels begin, in any case."""
 
-    def has_label(self, label: str) -> bool:
+    def matches_label(self, label: str) -> bool:
         """Whether a label begins like one of these."""
-        return any(begins(label, prefix) for prefix in self.labels)
+        return any(starts_with_phrase(label, prefix) for prefix in self.labels)
 
 
-class Choice(Coded):
+class AnswerChoice(CodeGroup):
     """An answer out of a few."""
 
     score: Annotated[float, Field(ge=-1, le=1)]
 
 
-class Kind(Coded):
+class NonresponseKind(CodeGroup):
     """A kind of nonresponse."""
 
     asked: bool = True
     """Whether the question was put: people who were never asked are no nonrespondents."""
 
 
-class Mapping(Description):
+class SurveyMapping(SurveyDescription):
     """How a file is read."""
 
-    columns: Columns
-    topics: Annotated[Map[str, Text], Field(min_length=1)]
+    columns: MappingColumns
+    topics: Annotated[Map[str, NonEmptyText], Field(min_length=1)]
     """Topic by column."""
-    answers: Scale | None = None
-    choices: Map[str, Choice] | None = None
+    answers: SurveyScale | None = None
+    choices: Map[str, AnswerChoice] | None = None
     """Answers by name; the names `acceptable`, `not_a_moral_issue` and `unacceptable` give the survey's shares."""
-    nonresponse: Map[str, Kind] = Field(default_factory=dict)
+    nonresponse: Map[str, NonresponseKind] = Field(default_factory=dict)
     keep: Map[str, tuple[int | str, ...]] = Field(default_factory=dict)
     """Only rows whose column has one of these values, such as one wave of a file with several."""
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
+    def _require_consistency(self) -> Self:
         if (self.answers is None) == (self.choices is None):
             raise ValueError(
                 "give either [answers], a scale, or [choices], and not both. How to fix: Remove or add one of them"
             )
-        coded: list[Coded] = [*self.nonresponse.values(), *(self.choices or {}).values()]
+        coded: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
         codes = [code for c in coded for code in c.codes]
         if self.answers is not None:
             ends = sorted((self.answers.low, self.answers.high))
@@ -113,40 +113,44 @@ class Mapping(Description):
         return self
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def nonresponse_kinds(self) -> dict[str, NonresponseKind]:
         """Kinds of nonresponse, with one for empty fields."""
-        return dict(self.nonresponse) if BLANK in self.nonresponse else {**self.nonresponse, BLANK: Kind()}
+        return (
+            dict(self.nonresponse)
+            if BLANK_KIND in self.nonresponse
+            else {**self.nonresponse, BLANK_KIND: NonresponseKind()}
+        )
 
 
-def plain(text: str) -> str:
+def normalize_label(text: str) -> str:
     """A label without case, doubled spaces and the many forms of an apostrophe."""
     return re.sub(r"\s+", " ", re.sub(r"[’‘´`]", "'", text)).strip().casefold()
 
 
-def begins(label: str, prefix: str) -> bool:
+def starts_with_phrase(label: str, prefix: str) -> bool:
     """Whether a label begins with these words; a word is never cut."""
-    rest = plain(label).removeprefix(plain(prefix))
-    return len(rest) < len(plain(label)) and not rest[:1].isalnum()
+    rest = normalize_label(label).removeprefix(normalize_label(prefix))
+    return len(rest) < len(normalize_label(label)) and not rest[:1].isalnum()
 
 
 def builtin_mappings() -> tuple[str, ...]:
     """Names of the mappings that come with the package."""
-    return tuple(sorted(p.name.removesuffix(SUFFIX) for p in DATA.glob(f"*{SUFFIX}")))
+    return tuple(sorted(p.name.removesuffix(MAPPING_SUFFIX) for p in DATA_FOLDER.glob(f"*{MAPPING_SUFFIX}")))
 
 
-def load_mapping(source: str | Path) -> Mapping:
+def load_mapping(source: str | Path) -> SurveyMapping:
     """A mapping by built-in name or path.
 
     Raises:
         SurveyError: there is no such mapping, or it cannot be used; the message names the key.
     """
     name = str(source)
-    path = DATA / f"{name}{SUFFIX}" if name in builtin_mappings() else Path(name)
+    path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)
     if not path.exists():
         hint = did_you_mean(name, builtin_mappings(), f"Built in are {', '.join(builtin_mappings())}.")
         raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint)
     data = read_toml(path, SurveyError)
     try:
-        return Mapping.model_validate(data)
+        return SurveyMapping.model_validate(data)
     except pydantic.ValidationError as error:
-        raise SurveyError(f"{path}: {explain(error, data, Mapping)}") from None
+        raise SurveyError(f"{path}: {explain_validation_error(error, data, SurveyMapping)}") from None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.config import Nonresponse
+from auditor.config import NonresponseTreatment
 from auditor.domain import Survey
 from auditor.errors import SurveyError
-from auditor.surveys.survey_facts import SurveyFacts, Treatment, load_facts, treated
+from auditor.surveys.survey_facts import SurveyFacts, Treatment, apply_treatment, load_survey_facts
 
 
-def apply_nonresponse(survey: Survey, choice: Nonresponse, source: str | Path) -> Survey:
+def apply_nonresponse(survey: Survey, nonresponse: NonresponseTreatment, source: str | Path) -> Survey:
     """The scores that an audit is compared with.
 
     Args:
@@ -21,23 +21,23 @@ def apply_nonresponse(survey: Survey, choice: Nonresponse, source: str | Path) -
     Raises:
         SurveyError: the survey cannot give what is wanted.
     """
-    if choice == "drop":
+    if nonresponse == "drop":
         return survey
-    facts = load_facts(source)
-    if choice == "bounds":
+    facts = load_survey_facts(source)
+    if nonresponse == "bounds":
         for end in ("low", "high"):
-            complete(survey, end, facts)
+            apply_treatment_to_all_cells(survey, end, facts)
         return survey
-    return complete(survey, choice, facts)
+    return apply_treatment_to_all_cells(survey, nonresponse, facts)
 
 
-def complete(survey: Survey, treatment: Treatment, facts: SurveyFacts | None) -> Survey:
+def apply_treatment_to_all_cells(survey: Survey, treatment: Treatment, facts: SurveyFacts | None) -> Survey:
     """As `treated`, but no cell may lose its score: it would silently leave the audit.
 
     Raises:
         SurveyError: a cell has no score under that treatment.
     """
-    result = treated(survey, treatment, facts)
+    result = apply_treatment(survey, treatment, facts)
     lost = next((cell for cell in survey.scores if cell not in result.scores), None)
     if lost is not None:
         raise SurveyError(

@@ -12,25 +12,25 @@ from auditor.surveys.microdata import Microdata
 from auditor.surveys.survey_facts import Reliability
 
 Floats = NDArray[np.float64]
-SPLITS = 100
-DUST = 1e-9
+DEFAULT_SPLITS = 100
+ZERO_TOLERANCE = 1e-9
 """What differences of sums may leave where exact arithmetic leaves nothing."""
 
 
-def half_scores(data: Microdata, seed: int = 0, splits: int = SPLITS) -> Floats:
+def compute_half_scores(microdata: Microdata, seed: int = 0, n_splits: int = DEFAULT_SPLITS) -> Floats:
     """Scores of two random halves of the respondents of each country, several times over.
 
     Returns:
         Shape (splits, 2, countries, topics); nan where nobody in the half answered.
     """
     rng = np.random.default_rng(seed)
-    there = ~np.isnan(data.answers)
-    scores = np.empty((splits, 2, len(data.countries), len(data.topics)))
-    for country, (start, end) in enumerate(itertools.pairwise(data.starts)):
+    there = ~np.isnan(microdata.answers)
+    scores = np.empty((n_splits, 2, len(microdata.countries), len(microdata.topics)))
+    for country, (start, end) in enumerate(itertools.pairwise(microdata.country_offsets)):
         one = slice(start, end)
-        weights = there[one] * data.weight[one, None]
-        weighted = np.where(there[one], data.answers[one], 0.0) * data.weight[one, None]
-        half = rng.permuted(np.tile(np.arange(end - start) % 2, (splits, 1)), axis=1).astype(float)
+        weights = there[one] * microdata.weights[one, None]
+        weighted = np.where(there[one], microdata.answers[one], 0.0) * microdata.weights[one, None]
+        half = rng.permuted(np.tile(np.arange(end - start) % 2, (n_splits, 1)), axis=1).astype(float)
         for side, members in enumerate((half, 1 - half)):
             total = members @ weights
             scores[:, side, country] = np.divide(
@@ -39,7 +39,7 @@ def half_scores(data: Microdata, seed: int = 0, splits: int = SPLITS) -> Floats:
     return scores
 
 
-def reliability(halves: Floats, within_topics: bool = False) -> Reliability:
+def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Reliability:
     """Split-half reliability over country x topic cells.
 
     Args:
@@ -51,19 +51,19 @@ def reliability(halves: Floats, within_topics: bool = False) -> Reliability:
         The mean over the splits; no number, with a reason, where fewer than 3 cells have answers in both halves or
         all scores are equal.
     """
-    pairs = [_correlation(left, right, within_topics) for left, right in halves]
+    pairs = [_correlate_halves(left, right, within_topics) for left, right in half_scores]
     n = min((n for _, n in pairs), default=0)
     rs = [r for r, _ in pairs if r is not None]
     if not rs or len(rs) < len(pairs):
         reason = "fewer than 3 cells have answers in both halves" if n < 3 else "all scores are equal"
-        return Reliability(None, None, None, None, None, n, len(halves), reason)
+        return Reliability(None, None, None, None, None, n, len(half_scores), reason)
     whole = np.array([2 * r / (1 + r) if r > -1 else -1.0 for r in rs])
     mean = float(whole.mean())
     low, high = (float(q) for q in np.quantile(whole, (0.025, 0.975)))
-    return Reliability(float(np.mean(rs)), mean, low, high, math.sqrt(max(0.0, mean)), n, len(halves))
+    return Reliability(float(np.mean(rs)), mean, low, high, math.sqrt(max(0.0, mean)), n, len(half_scores))
 
 
-def _correlation(left: Floats, right: Floats, within_topics: bool) -> tuple[float | None, int]:
+def _correlate_halves(left: Floats, right: Floats, within_topics: bool) -> tuple[float | None, int]:
     there = ~np.isnan(left) & ~np.isnan(right)
     if within_topics:
         left, right = (np.where(there, x, np.nan) for x in (left, right))
@@ -71,6 +71,6 @@ def _correlation(left: Floats, right: Floats, within_topics: bool) -> tuple[floa
         left, right = (x - np.nanmean(np.where(alone, 0.0, x), axis=0) for x in (left, right))
         there &= ~alone
     x, y = left[there], right[there]
-    if x.size < 3 or np.ptp(x) < DUST or np.ptp(y) < DUST:
+    if x.size < 3 or np.ptp(x) < ZERO_TOLERANCE or np.ptp(y) < ZERO_TOLERANCE:
         return None, int(x.size)
     return float(np.corrcoef(x, y)[0, 1]), int(x.size)

@@ -16,37 +16,37 @@ from typing import Any, NamedTuple
 
 from auditor.errors import ImportFileError
 from auditor.input_files import SAVE_AS_UTF8, parse_json, require_file
-from auditor.surveys.file_signatures import require_other_than
-from auditor.text_safety import shortened
+from auditor.surveys.file_signatures import reject_other_formats
+from auditor.text_safety import truncate_text
 
-Check = Callable[[Sequence[str], str], None]
+ColumnCheck = Callable[[Sequence[str], str], None]
 """Raises where columns cannot be used; the second argument says where they stand."""
-SUFFIXES = (".csv", ".jsonl", ".parquet")
-MAX_NAME = 40
+TABLE_SUFFIXES = (".csv", ".jsonl", ".parquet")
+MAX_NAME_CHARS = 40
 """Letters of a column's name that a message shows: a file that is no table may have one very long line."""
 MAX_DIGITS = 9
 """Of a sample's number; a database's column holds it on every system."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_KINDS: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
+_TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """One row: where it stood, for messages, and its cells as text; an absent value is the empty string."""
 
-    where: str
+    location: str
     cells: dict[str, str]
 
-    def text(self, column: str) -> str:
+    def required_text(self, column: str) -> str:
         """A text that must be there.
 
         Raises:
             ImportFileError: it is empty.
         """
         if not self.cells[column]:
-            raise ImportFileError(f"{self.where}: the column '{column}' is empty.", "Fill it.")
+            raise ImportFileError(f"{self.location}: the column '{column}' is empty.", "Fill it.")
         return self.cells[column]
 
-    def whole(self, column: str) -> int:
+    def integer(self, column: str) -> int:
         """A whole number from 0; 0 where it is empty.
 
         Raises:
@@ -54,7 +54,7 @@ class Row(NamedTuple):
         """
         text = self.cells[column] or "0"
         if not text.isdecimal() or len(text) > MAX_DIGITS:
-            raise self.wrong(column, f"'{shortened(text)}' is no whole number", "Count from 0.")
+            raise self.make_cell_error(column, f"'{truncate_text(text)}' is no whole number", "Count from 0.")
         return int(text)
 
     def number(self, column: str) -> float | None:
@@ -72,17 +72,17 @@ class Row(NamedTuple):
             value = math.nan
         if not math.isfinite(value):
             mend = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
-            raise self.wrong(column, f"'{shortened(text)}' is not a number", mend)
+            raise self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", mend)
         return value + 0.0  # -0.0 becomes 0.0
 
-    def wrong(self, column: str, problem: str, mend: str) -> ImportFileError:
+    def make_cell_error(self, column: str, problem: str, how_to_fix: str) -> ImportFileError:
         """What is wrong with a cell, to be raised."""
-        return ImportFileError(f"{self.where}, column '{column}': {problem}.", mend)
+        return ImportFileError(f"{self.location}, column '{column}': {problem}.", how_to_fix)
 
 
 def read_rows(
-    path: Path, required: Sequence[str], optional: Sequence[str] = (), if_missing: str = "Add or rename it."
-) -> Iterator[Row]:
+    path: Path, required: Sequence[str], optional: Sequence[str] = (), missing_column_hint: str = "Add or rename it."
+) -> Iterator[TextRow]:
     """Rows of a tidy file, chosen by its suffix.
 
     Args:
@@ -95,39 +95,41 @@ def read_rows(
         ImportFileError: unknown suffix, not UTF-8, not what its suffix says, a column that is missing, twice or
             misspelt, or a row that does not fit the header; the message names file, line and column.
     """
-    readers = {".csv": _csv_rows, ".jsonl": _jsonl_rows, ".parquet": _parquet_rows}
+    readers = {".csv": _read_csv_rows, ".jsonl": _read_jsonl_rows, ".parquet": _read_parquet_rows}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
-        raise ImportFileError(f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(SUFFIXES)}.")
+        raise ImportFileError(
+            f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(TABLE_SUFFIXES)}."
+        )
     wanted = [*required, *optional]
     require_file(path, ImportFileError)
-    require_other_than(path, "a Parquet file" if reader is _parquet_rows else "text")
+    reject_other_formats(path, "a Parquet file" if reader is _read_parquet_rows else "text")
 
     def check(columns: Sequence[str], where: str) -> None:
-        _check_columns(columns, required, wanted, where, if_missing)
+        _check_columns(columns, required, wanted, where, missing_column_hint)
 
     try:
         for row in reader(path, wanted, check):
             _require_storable(row)
-            yield Row(row.where, {key: row.cells.get(key, "") for key in wanted})
+            yield TextRow(row.location, {key: row.cells.get(key, "") for key in wanted})
     except UnicodeDecodeError:
-        place = f"line {line}" if (line := _line_not_utf8(path)) else "a text"
+        place = f"line {line}" if (line := _find_non_utf8_line(path)) else "a text"
         raise ImportFileError(f"{path}: {place} is not UTF-8.", SAVE_AS_UTF8) from None
     except OSError as error:
         fix = "Check that the file is complete and that you may read it."
         raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.", fix) from None
 
 
-def _require_storable(row: Row) -> None:
+def _require_storable(row: TextRow) -> None:
     """Refuse what no database can hold; a spreadsheet or a model's answer that was cut may have it."""
     for column, text in row.cells.items():
         if not text.isprintable() and (what := _UNSTORABLE.search(text)):
             name = "a NUL character" if what[0] == "\0" else "half a character (a lone surrogate)"
-            raise row.wrong(column, f"has {name}", "Remove it.")
+            raise row.make_cell_error(column, f"has {name}", "Remove it.")
 
 
-def _line_not_utf8(path: Path) -> int:
+def _find_non_utf8_line(path: Path) -> int:
     """Number of the first line that is not UTF-8; 0 where there is none, as in a Parquet file."""
     if path.suffix.lower() == ".parquet":
         return 0
@@ -140,7 +142,7 @@ def _line_not_utf8(path: Path) -> int:
     return 0
 
 
-def columns_of(path: Path) -> set[str]:
+def read_column_names(path: Path) -> set[str]:
     """Names of a file's columns, to tell its form by; empty where it cannot be read, which `read_rows` then says."""
     if not path.is_file():
         return set()
@@ -159,30 +161,36 @@ def columns_of(path: Path) -> set[str]:
 
 
 def _check_columns(
-    columns: Sequence[str], required: Sequence[str], wanted: Sequence[str], where: str, if_missing: str
+    columns: Sequence[str],
+    required: Sequence[str],
+    known_columns: Sequence[str],
+    location: str,
+    missing_column_hint: str,
 ) -> None:
     twice = sorted({c for c in columns if columns.count(c) > 1})
     if twice:
-        raise ImportFileError(f"{where}: the column '{twice[0][:MAX_NAME]}' is there twice.", "Keep one.")
+        raise ImportFileError(f"{location}: the column '{twice[0][:MAX_NAME_CHARS]}' is there twice.", "Keep one.")
     missing = [r for r in required if r not in columns]
     # One column amiss may be misspelt; with several the file is another.
     if len(missing) < 2:
-        _check_spelling(columns, wanted, where)
+        _check_spelling(columns, known_columns, location)
     if missing:
         more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
-        there = ", ".join(c[:MAX_NAME] for c in columns[:10]) or "none"
-        raise ImportFileError(f"{where}: the column '{missing[0]}' is missing; there are: {there}{more}.", if_missing)
+        there = ", ".join(c[:MAX_NAME_CHARS] for c in columns[:10]) or "none"
+        raise ImportFileError(
+            f"{location}: the column '{missing[0]}' is missing; there are: {there}{more}.", missing_column_hint
+        )
 
 
-def _check_spelling(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    absent = [w for w in wanted if w not in columns]
-    for column in (c for c in columns if c not in wanted):
+def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], location: str) -> None:
+    absent = [w for w in known_columns if w not in columns]
+    for column in (c for c in columns if c not in known_columns):
         near = difflib.get_close_matches(column.lower(), absent, n=1, cutoff=0.8)
         if near:
-            raise ImportFileError(f"{where}: unknown column '{column}'.", f"Did you mean '{near[0]}'?")
+            raise ImportFileError(f"{location}: unknown column '{column}'.", f"Did you mean '{near[0]}'?")
 
 
-def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
@@ -191,7 +199,7 @@ def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
                 raise ImportFileError(
                     f"{path}: columns are not separated by commas.", "Save it as comma-separated CSV."
                 )
-            check(header, str(path))
+            check_columns(header, str(path))
             for cells in reader:
                 if not cells:
                     continue
@@ -199,7 +207,7 @@ def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
                 if len(cells) != len(header):
                     problem = f"has {len(cells)} fields where the header has {len(header)}"
                     raise ImportFileError(f"{where} {problem}.", "Put text that holds a comma in double quotes.")
-                yield Row(where, dict(zip(header, (c.strip() for c in cells), strict=True)))
+                yield TextRow(where, dict(zip(header, (c.strip() for c in cells), strict=True)))
         except csv.Error as error:
             where = f"{path}: line {reader.line_num}"
             if "field limit" in str(error):
@@ -208,7 +216,7 @@ def _csv_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
             raise ImportFileError(f"{where} is not CSV: {error}.", "Correct that line.") from None
 
 
-def _jsonl_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
     seen: Set[str] = set()
     with open(path, encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
@@ -219,12 +227,14 @@ def _jsonl_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row
             if not isinstance(record, dict):
                 raise ImportFileError(f"{where} is no JSON object.", 'Write one object a line: {"country": ...}.')
             if record.keys() != seen:
-                check(list(record), where)
+                check_columns(list(record), where)
                 seen = record.keys()
-            yield Row(where, {key: _as_text(record[key], where, key) for key in wanted if key in record})
+            yield TextRow(
+                where, {key: _cell_to_text(record[key], where, key) for key in known_columns if key in record}
+            )
 
 
-def _parquet_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[Row]:
+def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -232,31 +242,31 @@ def _parquet_rows(path: Path, wanted: Sequence[str], check: Check) -> Iterator[R
     try:
         with pq.ParquetFile(path) as file:
             columns = file.schema_arrow.names
-            check(columns, str(path))
-            for batch in file.iter_batches(columns=[c for c in columns if c in wanted]):
+            check_columns(columns, str(path))
+            for batch in file.iter_batches(columns=[c for c in columns if c in known_columns]):
                 for record in batch.to_pylist():
                     number += 1
                     where = f"{path}: row {number}"
-                    yield Row(where, {key: _as_text(value, where, key) for key, value in record.items()})
+                    yield TextRow(where, {key: _cell_to_text(value, where, key) for key, value in record.items()})
     except UnicodeDecodeError:
         raise
     except (pa.ArrowException, ValueError, OverflowError) as error:
         after = f" after row {number}" if number else ""
         reason = " ".join(str(error).split()).rstrip(".")
         raise ImportFileError(
-            f"{path}: is not Parquet{after}: {shortened(reason, 200)}.", "Check that the file is complete."
+            f"{path}: is not Parquet{after}: {truncate_text(reason, 200)}.", "Check that the file is complete."
         ) from None
 
 
-def _as_text(value: Any, where: str, column: str) -> str:
+def _cell_to_text(value: Any, location: str, column: str) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
-    shown = str(value).lower() if isinstance(value, bool) else f"a {_KINDS.get(type(value), 'value')}"
+    shown = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"
     raise ImportFileError(
-        f"{where}, column '{column}': {shown} is neither text nor a number.",
+        f"{location}, column '{column}': {shown} is neither text nor a number.",
         'Put text in quotes: "NO", not NO.' if isinstance(value, bool) else "Write a plain value.",
     )

@@ -11,10 +11,10 @@ from auditor.domain import Survey
 from auditor.errors import SurveyError
 from auditor.surveys.countries import country_code
 
-Wanted = Literal["all"] | Sequence[str]
+NameSelection = Literal["all"] | Sequence[str]
 
 
-def select(survey: Survey, countries: Wanted = "all", topics: Wanted = "all") -> Survey:
+def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameSelection = "all") -> Survey:
     """Keep some countries and topics of a survey, in the survey's own order.
 
     Args:
@@ -25,8 +25,8 @@ def select(survey: Survey, countries: Wanted = "all", topics: Wanted = "all") ->
         SurveyError: a country or topic that the survey does not have (the message names the nearest it has), or a
             selection in which no cell has a score.
     """
-    kept_countries = _chosen(countries, survey.countries, "country", survey.name, _same_country)
-    kept_topics = _chosen(topics, survey.topics, "topic", survey.name, lambda asked, known: False)
+    kept_countries = _resolve_selection(countries, survey.countries, "country", survey.name, _is_same_country)
+    kept_topics = _resolve_selection(topics, survey.topics, "topic", survey.name, lambda asked, known: False)
     cells = tuple(c for c in survey.cells if c.cell.country in kept_countries and c.cell.topic in kept_topics)
     if all(cell.score is None for cell in cells):
         raise SurveyError(
@@ -38,39 +38,45 @@ def select(survey: Survey, countries: Wanted = "all", topics: Wanted = "all") ->
     return dataclasses.replace(survey, cells=cells, words=words)
 
 
-def _chosen(
-    wanted: Wanted, known: Sequence[str], kind: str, survey: str, same: Callable[[str, str], bool]
+def _resolve_selection(
+    selection: NameSelection,
+    available_names: Sequence[str],
+    kind: str,
+    survey_name: str,
+    is_same_name: Callable[[str, str], bool],
 ) -> frozenset[str]:
-    if wanted == "all":
-        return frozenset(known)
-    if isinstance(wanted, str):
-        wanted = [wanted]
-    return frozenset(_match(name, known, kind, survey, same) for name in wanted)
+    if selection == "all":
+        return frozenset(available_names)
+    if isinstance(selection, str):
+        selection = [selection]
+    return frozenset(_match_name(name, available_names, kind, survey_name, is_same_name) for name in selection)
 
 
-def _match(name: str, known: Sequence[str], kind: str, survey: str, same: Callable[[str, str], bool]) -> str:
-    if name in known:
+def _match_name(
+    name: str, available_names: Sequence[str], kind: str, survey_name: str, is_same_name: Callable[[str, str], bool]
+) -> str:
+    if name in available_names:
         return name
     plain = name.strip().casefold()
-    for candidate in known:
+    for candidate in available_names:
         if candidate.casefold() == plain:
             return candidate
-    for candidate in known:
-        if same(name, candidate):
+    for candidate in available_names:
+        if is_same_name(name, candidate):
             return candidate
-    raise SurveyError(f"survey '{survey}' has no {kind} '{name}'.", _nearest(plain, known))
+    raise SurveyError(f"survey '{survey_name}' has no {kind} '{name}'.", _suggest_names(plain, available_names))
 
 
-def _same_country(asked: str, known: str) -> bool:
-    code = country_code(asked)
-    return code is not None and code == country_code(known)
+def _is_same_country(requested_name: str, survey_country: str) -> bool:
+    code = country_code(requested_name)
+    return code is not None and code == country_code(survey_country)
 
 
-def _nearest(plain: str, known: Iterable[str]) -> str:
+def _suggest_names(normalized_name: str, available_names: Iterable[str]) -> str:
     """The nearest known names, or all of them when none is near."""
-    by_plain = {k.casefold(): k for k in known}
-    within = [k for p, k in by_plain.items() if plain and plain in p]
-    near = within or [by_plain[p] for p in difflib.get_close_matches(plain, by_plain, n=3, cutoff=0.7)]
+    by_plain = {k.casefold(): k for k in available_names}
+    within = [k for p, k in by_plain.items() if normalized_name and normalized_name in p]
+    near = within or [by_plain[p] for p in difflib.get_close_matches(normalized_name, by_plain, n=3, cutoff=0.7)]
     if near:
         return f"Did you mean {' or '.join(repr(k) for k in near[:3])}?"
     shown = list(by_plain.values())

@@ -14,13 +14,13 @@ from typing import Literal
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from auditor.config.validation_messages import explain
+from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.input_files import read_json
-from auditor.surveys.loader import locate
+from auditor.surveys.loader import locate_survey
 
-SUFFIX = ".facts.json"
+FACTS_SUFFIX = ".facts.json"
 Treatment = Literal["drop", "neutral", "low", "high", "impute"]
 TREATMENTS: tuple[Treatment, ...] = ("drop", "neutral", "low", "high", "impute")
 """`low` and `high` are the two ends of `bounds`."""
@@ -50,11 +50,11 @@ class Reliability:
     reason: str = ""
 
 
-class _Facts(BaseModel):
+class _FactsModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
-class CellFacts(_Facts):
+class CellFacts(_FactsModel):
     """A cell under each treatment of nonresponse; None where nobody answered."""
 
     country: str
@@ -79,7 +79,7 @@ class CellFacts(_Facts):
     """Share of the imputed score's variance that is due to missing answers, in [0, 1]."""
 
 
-class SurveyFacts(_Facts):
+class SurveyFacts(_FactsModel):
     """What the microdata say beside the scores."""
 
     respondents: int
@@ -99,25 +99,25 @@ class SurveyFacts(_Facts):
         return {Cell(c.country, c.topic): c for c in self.cells}
 
 
-def load_facts(source: str | Path) -> SurveyFacts | None:
+def load_survey_facts(source: str | Path) -> SurveyFacts | None:
     """The facts beside a survey, by the same name or path that `load_survey` takes; None where there are none.
 
     Raises:
         SurveyError: there is no such survey, or the file of facts cannot be used.
     """
-    figures = locate(str(source))
-    path = figures.with_name(figures.stem + SUFFIX)
+    figures = locate_survey(str(source))
+    path = figures.with_name(figures.stem + FACTS_SUFFIX)
     if not path.exists():
         return None
     data = read_json(path, SurveyError)
     try:
         return SurveyFacts.model_validate(data)
     except pydantic.ValidationError as error:
-        problem = explain(error, data, SurveyFacts)
+        problem = explain_validation_error(error, data, SurveyFacts)
         raise SurveyError(f"{path}: {problem}", "Or import the survey again, or delete the file.") from None
 
 
-def treated(survey: Survey, treatment: Treatment, facts: SurveyFacts | None = None) -> Survey:
+def apply_treatment(survey: Survey, treatment: Treatment, facts: SurveyFacts | None = None) -> Survey:
     """A survey with its respondents without an answer treated in one way.
 
     With facts the scores are those of the microdata. Without them they follow from the shares of answers, or, where
@@ -131,15 +131,15 @@ def treated(survey: Survey, treatment: Treatment, facts: SurveyFacts | None = No
         SurveyError: the survey does not say enough for that treatment; the message names the cell.
     """
     by_cell = facts.by_cell if facts is not None else {}
-    cells = tuple(_treat(cell, treatment, by_cell.get(cell.cell)) for cell in survey.cells)
+    cells = tuple(_treat_cell(cell, treatment, by_cell.get(cell.cell)) for cell in survey.cells)
     return dataclasses.replace(survey, cells=cells)
 
 
-def _treat(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None) -> SurveyCell:
+def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None) -> SurveyCell:
     if cell.score is None:
         return cell
     if facts is None:
-        score = _from_shares(cell, treatment)
+        score = _score_from_shares(cell, treatment)
         return cell if score == cell.score else dataclasses.replace(cell, score=score, standard_error=None)
     if treatment == "drop":
         return cell
@@ -153,7 +153,7 @@ def _treat(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None) -> S
     return dataclasses.replace(cell, score=treated_score, standard_error=error)
 
 
-def _from_shares(cell: SurveyCell, treatment: Treatment) -> float:
+def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
     acceptable, neither, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
     missing: float | None
     drop: float | None

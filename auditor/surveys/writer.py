@@ -8,15 +8,19 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from auditor.atomic_files import write_whole
+from auditor.atomic_files import write_atomically
 from auditor.domain import Survey, SurveyCell
 from auditor.errors import SurveyError, UsageError
 from auditor.surveys import description, survey_facts
-from auditor.surveys.loader import OPTIONAL
+from auditor.surveys.loader import OPTIONAL_COLUMNS
 
 
 def write_survey(
-    survey: Survey, path: str | Path, about: survey_facts.SurveyFacts | None = None, *, overwrite: bool = False
+    survey: Survey,
+    path: str | Path,
+    microdata_facts: survey_facts.SurveyFacts | None = None,
+    *,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write a survey as a tidy CSV with its description, and its facts if given, beside it.
 
@@ -35,29 +39,29 @@ def write_survey(
     if path.suffix.lower() != ".csv":
         raise SurveyError(f"{path}: a survey is written as CSV.", "Name the file .csv.")
     texts = {
-        path: _csv(survey.cells),
-        path.with_name(path.stem + description.SUFFIX): _toml(survey),
+        path: _format_csv(survey.cells),
+        path.with_name(path.stem + description.DESCRIPTION_SUFFIX): _format_description(survey),
     }
-    facts_path = path.with_name(path.stem + survey_facts.SUFFIX)
-    if about is not None:
-        texts[facts_path] = about.model_dump_json(indent=1) + "\n"
+    facts_path = path.with_name(path.stem + survey_facts.FACTS_SUFFIX)
+    if microdata_facts is not None:
+        texts[facts_path] = microdata_facts.model_dump_json(indent=1) + "\n"
     there = [p for p in (*texts, facts_path) if p.exists()]
     if there and not overwrite:
         raise SurveyError(f"{there[0]}: is there already.", "Choose another name, or say to overwrite it.")
     try:
         for target, text in texts.items():
-            write_whole(text, target)
-        if about is None:
+            write_atomically(text, target)
+        if microdata_facts is None:
             facts_path.unlink(missing_ok=True)  # facts of another survey would lie about this one
     except UsageError as error:
-        raise SurveyError(error.message, error.mend) from None
+        raise SurveyError(error.message, error.how_to_fix) from None
     except OSError as error:
         raise SurveyError(f"{path}: cannot be written: {error.strerror or error}.", "Choose another folder.") from None
     return list(texts)
 
 
-def _csv(cells: Sequence[SurveyCell]) -> str:
-    columns = [c for c in OPTIONAL if any(getattr(cell, c) is not None for cell in cells)]
+def _format_csv(cells: Sequence[SurveyCell]) -> str:
+    columns = [c for c in OPTIONAL_COLUMNS if any(getattr(cell, c) is not None for cell in cells)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["country", "topic", "score", *columns])
@@ -67,17 +71,17 @@ def _csv(cells: Sequence[SurveyCell]) -> str:
     return out.getvalue()
 
 
-def _toml(survey: Survey) -> str:
-    lines = [f"{key} = {_text(getattr(survey, key))}" for key in ("title", "source", "wording")]
-    lines += [f"scale = {_list(survey.scale)}", "", "[words]"]
-    lines += [f"{_text(topic)} = {_list(words)}" for topic, words in survey.words.items()]
+def _format_description(survey: Survey) -> str:
+    lines = [f"{key} = {_format_toml_string(getattr(survey, key))}" for key in ("title", "source", "wording")]
+    lines += [f"scale = {_format_toml_list(survey.scale)}", "", "[words]"]
+    lines += [f"{_format_toml_string(topic)} = {_format_toml_list(words)}" for topic, words in survey.words.items()]
     return "\n".join(lines) + "\n"
 
 
-def _list(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(_text, texts))}]"
+def _format_toml_list(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_format_toml_string, texts))}]"
 
 
-def _text(text: str) -> str:
+def _format_toml_string(text: str) -> str:
     """A TOML basic string: JSON's escapes are TOML's too, but for the one control character that JSON leaves alone."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

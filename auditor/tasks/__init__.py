@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from auditor.tasks.answers import canonical, commonest, is_right, number_of, plain_number
-from auditor.tasks.loader import load_task, survey_of_task
+from auditor.tasks.answers import canonical_answer, is_correct, most_common_answer, parse_number, parse_quantity
+from auditor.tasks.loader import load_task, survey_from_task
 
-__all__ = ["canonical", "commonest", "is_right", "load_task", "number_of", "plain_number", "survey_of_task"]
+__all__ = [
+    "canonical_answer",
+    "is_correct",
+    "load_task",
+    "most_common_answer",
+    "parse_number",
+    "parse_quantity",
+    "survey_from_task",
+]

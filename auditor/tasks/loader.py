@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from auditor.config import TaskSection
-from auditor.domain import LETTERS, AnswerKind, Survey, SurveyCell, Task, TaskItem, canonical_hash
+from auditor.domain import OPTION_LETTERS, AnswerKind, Survey, SurveyCell, Task, TaskItem, canonical_hash
 from auditor.errors import ConfigError, ImportFileError
-from auditor.surveys.row_reader import Row, read_rows
-from auditor.tasks.answers import canonical, plain_number
+from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.tasks.answers import canonical_answer, parse_number
 
-REQUIRED, OPTIONAL = ("id", "question"), ("context", "truth", "options")
-BETWEEN = "|"
+REQUIRED_COLUMNS, OPTIONAL_COLUMNS = ("id", "question"), ("context", "truth", "options")
+OPTION_SEPARATOR = "|"
 """Between options in a cell."""
-MAX_ID = 120
+MAX_ID_LENGTH = 120
 
 
 def load_task(section: TaskSection) -> Task:
@@ -27,7 +27,7 @@ def load_task(section: TaskSection) -> Task:
     path = Path(section.source)
     if not path.is_file():
         raise ConfigError(f"task.source: there is no file '{section.source}'.", "Name a file with id,question.")
-    rows = list(read_rows(path, REQUIRED, OPTIONAL))
+    rows = list(read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS))
     if not rows:
         raise ImportFileError(f"{path}: has no items.", "Is it the right file?")
     truths = [row.cells["truth"] for row in rows if row.cells["truth"]]
@@ -42,66 +42,70 @@ def load_task(section: TaskSection) -> Task:
         tolerance=section.tolerance,
     )
     for row in rows:
-        item = _item(task, row, section.options)
+        item = _parse_item(task, row, section.options)
         if item.id in task.items:
-            raise ImportFileError(f"{row.where}: the id '{item.id}' is there twice.", "Give each item its own.")
+            raise ImportFileError(f"{row.location}: the id '{item.id}' is there twice.", "Give each item its own.")
         task.items[item.id] = item  # type: ignore[index]  # the mapping is this function's until it returns
     return task
 
 
-def survey_of_task(task: Task) -> Survey:
+def survey_from_task(task: Task) -> Survey:
     """What an audit of a task is planned on: a cell for each item; only of scores is the truth a score."""
     cells = tuple(
-        SurveyCell(item.cell, task.scaled(float(item.truth)) if item.truth and task.range else None)
+        SurveyCell(item.cell, task.scale_score(float(item.truth)) if item.truth and task.range else None)
         for item in task.items.values()
     )
     return Survey(name="", title="", source="", wording="", scale=("", ""), cells=cells, task=task)
 
 
 def _are_numbers(truths: Sequence[str]) -> bool:
-    return bool(truths) and all(plain_number(truth) is not None for truth in truths)
+    return bool(truths) and all(parse_number(truth) is not None for truth in truths)
 
 
-def _item(task: Task, row: Row, shared: Sequence[str] | None) -> TaskItem:
-    told = {name: row.cells[name] for name in (*REQUIRED, *OPTIONAL)}
-    for name in REQUIRED:
-        row.text(name)
-    if len(told["id"]) > MAX_ID:
-        raise ImportFileError(f"{row.where}: the id has more than {MAX_ID} characters.", "Give it a shorter one.")
+def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) -> TaskItem:
+    told = {name: row.cells[name] for name in (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)}
+    for name in REQUIRED_COLUMNS:
+        row.required_text(name)
+    if len(told["id"]) > MAX_ID_LENGTH:
+        raise ImportFileError(
+            f"{row.location}: the id has more than {MAX_ID_LENGTH} characters.", "Give it a shorter one."
+        )
     for name, text in told.items():
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-            raise row.wrong(name, "half a character", "Save the file as UTF-8 anew.")
-    item = TaskItem(told["id"], told["question"], told["context"], _options(task, row, shared))
+            raise row.make_cell_error(name, "half a character", "Save the file as UTF-8 anew.")
+    item = TaskItem(told["id"], told["question"], told["context"], _parse_options(task, row, shared_options))
     if not told["truth"]:
         return item
-    truth = canonical(task, item, told["truth"])
+    truth = canonical_answer(task, item, told["truth"])
     if truth is None:
-        raise ImportFileError(f"{row.where}: the truth '{told['truth'][:80]}' is no answer.", _mend(task, item))
+        raise ImportFileError(
+            f"{row.location}: the truth '{told['truth'][:80]}' is no answer.", _how_to_fix_truth(task, item)
+        )
     return TaskItem(item.id, item.question, item.context, item.options, truth)
 
 
-def _options(task: Task, row: Row, shared: Sequence[str] | None) -> tuple[str, ...]:
+def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | None) -> tuple[str, ...]:
     own = row.cells["options"]
     if task.kind is not AnswerKind.CHOICE:
         if own:
-            raise ImportFileError(f"{row.where}: has options, but nothing is chosen.", 'Set task.answer = "choice".')
+            raise ImportFileError(f"{row.location}: has options, but nothing is chosen.", 'Set task.answer = "choice".')
         return ()
-    options = tuple(part.strip() for part in own.split(BETWEEN)) if own else tuple(shared or ())
-    if not 2 <= len(options) <= len(LETTERS) or not all(options):
+    options = tuple(part.strip() for part in own.split(OPTION_SEPARATOR)) if own else tuple(shared_options or ())
+    if not 2 <= len(options) <= len(OPTION_LETTERS) or not all(options):
         told = f"has {len(options)} options, of which none may be empty"
-        mend = f"Give 2 to {len(LETTERS)}, as in yes{BETWEEN}no, here or for all items as task.options."
-        raise ImportFileError(f"{row.where}: {told}.", mend)
+        mend = f"Give 2 to {len(OPTION_LETTERS)}, as in yes{OPTION_SEPARATOR}no, here or for all items as task.options."
+        raise ImportFileError(f"{row.location}: {told}.", mend)
     item = TaskItem(row.cells["id"], "", "", options)
     for option in options:
-        if canonical(task, item, option) != option:
+        if canonical_answer(task, item, option) != option:
             raise ImportFileError(
-                f"{row.where}: the option '{option}' cannot be told from another, or from its letter.",
+                f"{row.location}: the option '{option}' cannot be told from another, or from its letter.",
                 "Word the options so that none is another's letter, and no two differ in case or marks alone.",
             )
     return options
 
 
-def _mend(task: Task, item: TaskItem) -> str:
+def _how_to_fix_truth(task: Task, item: TaskItem) -> str:
     if task.kind is AnswerKind.CHOICE:
         return f"Name one of {', '.join(map(repr, item.options))}, or its letter."
     if task.kind is AnswerKind.SCORE and task.range:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 if TYPE_CHECKING:
     from alembic.config import Config
 
-FOLDER = Path(__file__).parent
+MIGRATIONS_FOLDER = Path(__file__).parent
 
 
 def upgrade(connection: Connection, to: str, versions: tuple[Path, ...] = ()) -> None:
@@ -26,17 +26,17 @@ def upgrade(connection: Connection, to: str, versions: tuple[Path, ...] = ()) ->
     """
     from alembic import command
 
-    command.upgrade(config(connection, versions), to)
+    command.upgrade(alembic_config(connection, versions), to)
 
 
-def config(connection: Connection, versions: tuple[Path, ...] = ()) -> Config:
+def alembic_config(connection: Connection, versions: tuple[Path, ...] = ()) -> Config:
     """What alembic needs to know."""
     from alembic.config import Config
 
     made = Config()
-    folders = (FOLDER / "versions", *versions)
+    folders = (MIGRATIONS_FOLDER / "versions", *versions)
     settings = {
-        "script_location": str(FOLDER),
+        "script_location": str(MIGRATIONS_FOLDER),
         "version_locations": "\n".join(map(str, folders)),
         "path_separator": "newline",
         "file_template": "v%(rev)s_%(slug)s",

@@ -10,14 +10,14 @@ from auditor.storage import migrations
 from auditor.storage.tables import REVISION, SCHEMA_VERSION
 
 
-def main(what: str) -> None:
+def main(message: str) -> None:
     """Write revision REVISION, which the tables' SCHEMA_VERSION names."""
     from alembic import command
 
     with create_engine("sqlite://").begin() as connection:
         if SCHEMA_VERSION > 1:
             migrations.upgrade(connection, f"{SCHEMA_VERSION - 1:04}")
-        command.revision(migrations.config(connection), what, autogenerate=True, rev_id=REVISION)
+        command.revision(migrations.alembic_config(connection), message, autogenerate=True, rev_id=REVISION)
 
 
 if __name__ == "__main__":

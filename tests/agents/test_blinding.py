@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from auditor.agents.blinding import author_names, blind, blind_within, without_authors
-from auditor.agents.identifying_terms import country_words, other_countries, topic_words
-from auditor.agents.localization import country_name, topic_in
+from auditor.agents.blinding import author_names, blind_and_truncate, blind_text, mask_authors
+from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
+from auditor.agents.localization import country_name, translate_topic
 from auditor.domain import LANGUAGES
 from auditor.surveys import load_survey
 
@@ -15,11 +15,11 @@ SURVEY = load_survey("wvs7-sample")
 
 def hide(text: str, country: str = "Germany", topic: str = "homosexuality", language: str = "en") -> str:
     rest = tuple(c for c in SURVEY.countries if c != country)
-    return blind(
+    return blind_text(
         text,
-        country_words=country_words(country, language),
-        other_countries=other_countries(rest, language),
-        topic_words=topic_words(SURVEY, topic, language),
+        country_terms=country_terms(country, language),
+        other_country_terms=other_country_terms(rest, language),
+        topic_terms=topic_terms(SURVEY, topic, language),
         model_names=("a", "base", "large", "my-model", "SmolLM2-135M", "gpt-4o"),
         language=language,
     )
@@ -37,7 +37,9 @@ def test_country_topic_and_author_are_gone() -> None:
 
 
 def test_a_country_code_is_not_a_pronoun() -> None:
-    hidden = blind("The US view tells us much.", country_words=("US", "United States"), topic_words=(), model_names=())
+    hidden = blind_text(
+        "The US view tells us much.", country_terms=("US", "United States"), topic_terms=(), model_names=()
+    )
     assert hidden == "The [country] view tells us much."
 
 
@@ -58,14 +60,14 @@ def test_every_country_and_topic_of_the_built_in_surveys_can_be_hidden(language:
     for name in ("wvs7-sample", "pew2013-sample"):
         survey = load_survey(name)
         for country in survey.countries:
-            words = country_words(country, language)
+            words = country_terms(country, language)
             told = f"x {country_name(country, language)} x {country} x"
-            hidden = blind(told, country_words=words, topic_words=(), model_names=(), language=language)
+            hidden = blind_text(told, country_terms=words, topic_terms=(), model_names=(), language=language)
             assert hidden == "x [country] x [country] x", country
         for topic in survey.topics:
-            words = topic_words(survey, topic, language)
-            told = f"x {topic_in(topic, language)} x {topic} x"
-            hidden = blind(told, country_words=(), topic_words=words, model_names=(), language=language)
+            words = topic_terms(survey, topic, language)
+            told = f"x {translate_topic(topic, language)} x {topic} x"
+            hidden = blind_text(told, country_terms=(), topic_terms=words, model_names=(), language=language)
             assert hidden == "x [practice] x [practice] x", topic
 
 
@@ -188,7 +190,7 @@ IDS = ("o1", "o3", "k2", "r1", "4o", "GPT-4", "o1-mini", "c4ai", "01")
     ],
 )  # fmt: skip
 def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) -> None:
-    assert without_authors(text, IDS) == hidden
+    assert mask_authors(text, IDS) == hidden
 
 
 @pytest.mark.parametrize(
@@ -210,7 +212,7 @@ def test_ids_of_two_characters_are_hidden_in_any_case(text: str, hidden: str) ->
 def test_short_names_of_letters_are_hidden_with_a_capital_or_where_introduced(
     name: str, text: str, hidden: str
 ) -> None:
-    assert without_authors(text, [name]) == hidden
+    assert mask_authors(text, [name]) == hidden
 
 
 SHORT = (*IDS, "Yi", "R", "a", "A", "Al", "On", "No", "Es", "En", "El", "It", "Is", "Da", "So", "Or", "An", "Ne", "Um",
@@ -242,7 +244,7 @@ SHORT = (*IDS, "Yi", "R", "a", "A", "Al", "On", "No", "Es", "En", "El", "It", "I
     ],
 )
 def test_ordinary_words_and_numbers_are_no_names(text: str) -> None:
-    assert without_authors(text, SHORT) == text
+    assert mask_authors(text, SHORT) == text
 
 
 def test_the_names_of_a_model_are_its_id_and_what_the_id_is_called_for_short() -> None:
@@ -264,7 +266,7 @@ def test_names_for_short_are_no_ordinary_words() -> None:
 @pytest.mark.parametrize("shift", range(8))
 def test_nothing_that_is_hidden_shows_at_a_cut(n: int, shift: int) -> None:
     text = "." * shift + "Uruguay o1 " * n
-    shown = blind_within(text, 800, country_words=("Uruguay",), topic_words=(), model_names=("o1",))
+    shown = blind_and_truncate(text, 800, country_terms=("Uruguay",), topic_terms=(), model_names=("o1",))
     assert len(shown) <= 800
     assert not re.search(r"Ur|ug|gu|ay|o1|\bo\b", shown)
     assert "characters left out" in shown
@@ -273,5 +275,5 @@ def test_nothing_that_is_hidden_shows_at_a_cut(n: int, shift: int) -> None:
 def test_nothing_shows_at_a_cut_of_a_text_that_is_all_but_invisible() -> None:
     text = "Uruguay " + "\u200b" * 1_790 + "Uruguay " * 5_000 + "\u200b" * 1_793 + "Uruguay "
     for shift in range(10):
-        shown = blind_within("x" * shift + text, 800, country_words=("Uruguay",), topic_words=(), model_names=())
+        shown = blind_and_truncate("x" * shift + text, 800, country_terms=("Uruguay",), topic_terms=(), model_names=())
         assert not re.search("Ur|ru|ay", shown)

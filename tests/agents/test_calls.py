@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 
-from auditor.agents.call_builders import blinded, direct_call, fence, label, review_call
-from auditor.agents.elicitation import repair_call
-from auditor.agents.semantic.call_builders import answer_call, choice_call, pair_call, rule_call
-from auditor.agents.verdict_parsing import shorter_call
+from auditor.agents.call_builders import analyst_label, blind_trace, build_direct_call, build_review_call, fence_line
+from auditor.agents.elicitation import build_repair_call
+from auditor.agents.semantic.call_builders import build_answer_call, build_choice_call, build_pair_call, build_rule_call
+from auditor.agents.verdict_parsing import build_shorter_call
 from auditor.config.probes import ReviewProbe
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Purpose, Task, TaskItem, Trace
 from auditor.surveys import load_survey
@@ -26,7 +26,7 @@ def test_the_label_differs_by_judge_and_by_item_and_not_by_run_or_author() -> No
     first, second = audit.models[1:]
 
     def asked(judge: object, text: str, author: str = "model-a") -> str:
-        call = review_call(audit, SURVEY, judge, trace(text, author), text)  # type: ignore[arg-type]
+        call = build_review_call(audit, SURVEY, judge, trace(text, author), text)  # type: ignore[arg-type]
         return call.messages[-1].content.splitlines()[-1]
 
     assert re.fullmatch(r"Score of [B-Z]{4}: \+0\.50", asked(first, "one"))
@@ -35,18 +35,18 @@ def test_the_label_differs_by_judge_and_by_item_and_not_by_run_or_author() -> No
 
 
 def test_labels_are_spread_evenly_and_are_no_words() -> None:
-    labels = [label(7, "judge", i) for i in range(4000)]
+    labels = [analyst_label(7, "judge", i) for i in range(4000)]
     assert len(set(labels)) > 3900
     assert not set("".join(labels)) & set("AEIOUY")
 
 
 def test_no_text_holds_its_fence() -> None:
     for i in range(50):
-        text = "\n".join(fence("", i, j) for j in range(5))
-        line = fence(text, i, "judge")
+        text = "\n".join(fence_line("", i, j) for j in range(5))
+        line = fence_line(text, i, "judge")
         assert line not in text
-        assert line == fence(text, i, "judge")
-        assert line != fence(text, i + 1, "judge")
+        assert line == fence_line(text, i, "judge")
+        assert line != fence_line(text, i + 1, "judge")
 
 
 def test_an_id_of_two_characters_behind_a_dated_one_is_hidden_from_judges() -> None:
@@ -54,9 +54,9 @@ def test_an_id_of_two_characters_behind_a_dated_one_is_hidden_from_judges() -> N
     models = [audit.models[0].model_copy(update={"model": "openai/o1-2024-12-17"}), *audit.models[1:]]
     audit = audit.model_copy(update={"models": models})
     written = "I, o1, think that No people say this. O1-mini agrees, in 1990 and for 3 reasons."
-    shown = blinded(audit, SURVEY, trace(written))
+    shown = blind_trace(audit, SURVEY, trace(written))
     assert shown == "I, [analyst], think that No people say this. [analyst] agrees, in 1990 and for 3 reasons."
-    call = review_call(audit, SURVEY, audit.models[1], trace(written), shown)
+    call = build_review_call(audit, SURVEY, audit.models[1], trace(written), shown)
     assert "o1" not in call.messages[-1].content.lower()
 
 
@@ -68,22 +68,22 @@ def test_every_text_that_a_model_wrote_is_shown_to_another_within_the_limit() ->
     audit = config("http://localhost", probes=probes)
     model = audit.models[0]
     calls = [
-        pair_call(audit, model, Purpose.CONSISTENCY, "Is it right?", LONG, LONG),
-        pair_call(audit, model, Purpose.CONTRADICTION, "Is it right?", LONG, LONG),
-        rule_call(audit, model, "Is it right?", LONG),
-        choice_call(audit, model, "Is it right?", [LONG, "no"]),
-        answer_call(audit, model, "Is it right?", rule=LONG),
-        review_call(audit, SURVEY, model, trace(LONG), blinded(audit, SURVEY, trace(LONG))),
+        build_pair_call(audit, model, Purpose.CONSISTENCY, "Is it right?", LONG, LONG),
+        build_pair_call(audit, model, Purpose.CONTRADICTION, "Is it right?", LONG, LONG),
+        build_rule_call(audit, model, "Is it right?", LONG),
+        build_choice_call(audit, model, "Is it right?", [LONG, "no"]),
+        build_answer_call(audit, model, "Is it right?", rule=LONG),
+        build_review_call(audit, SURVEY, model, trace(LONG), blind_trace(audit, SURVEY, trace(LONG))),
     ]
     for call in calls:
         text = "\n".join(message.content for message in call.messages)
         assert len(text) < 2 * 1_000 + 2_000
         assert "characters left out …]" in text
-    short = pair_call(audit, model, Purpose.CONSISTENCY, "Is it right?", "yes", "no")
+    short = build_pair_call(audit, model, Purpose.CONSISTENCY, "Is it right?", "yes", "no")
     unlimited = audit.model_copy(
         update={"probes": audit.probes.model_copy(update={"review": ReviewProbe(max_trace_chars=50_000)})}
     )
-    assert short.key == pair_call(unlimited, model, Purpose.CONSISTENCY, "Is it right?", "yes", "no").key
+    assert short.key == build_pair_call(unlimited, model, Purpose.CONSISTENCY, "Is it right?", "yes", "no").key
 
 
 def test_the_answer_to_a_task_is_shown_to_judges_within_the_limit() -> None:
@@ -93,7 +93,7 @@ def test_the_answer_to_a_task_is_shown_to_judges_within_the_limit() -> None:
     survey = replace(SURVEY, task=task)
     audit = config("http://localhost", probes={"direct": {}, "review": {"max_trace_chars": 1_000}})
     long = Trace("model-a", cell, 0, Outcome.OK, None, "Because.", answer=LONG)
-    call = review_call(audit, survey, audit.models[1], long, "Because.")
+    call = build_review_call(audit, survey, audit.models[1], long, "Because.")
     assert len(call.messages[-1].content) < 2_000
 
 
@@ -101,17 +101,17 @@ def test_a_model_is_shown_its_own_answer_again_within_the_limit() -> None:
     audit = config("http://localhost", probes={"direct": {}, "review": {"max_trace_chars": 1_000}})
     context = SimpleNamespace(config=audit, survey=SURVEY)
     cell = Cell("Germany", "divorce")
-    asked = direct_call(audit, SURVEY, audit.models[0], cell, 0)
+    asked = build_direct_call(audit, SURVEY, audit.models[0], cell, 0)
     unread = Trace("model-a", cell, 0, Outcome.UNPARSED, None, LONG)
-    again = repair_call(context, asked, unread, LONG)  # type: ignore[arg-type]
+    again = build_repair_call(context, asked, unread, LONG)  # type: ignore[arg-type]
     assert again is not None
     assert len(again.messages[-2].content) <= 1_000
     assert "characters left out …]" in again.messages[-2].content
-    judged = review_call(audit, SURVEY, audit.models[1], trace("x"), "x")
+    judged = build_review_call(audit, SURVEY, audit.models[1], trace("x"), "x")
     review = {
         "cultural_accuracy": True, "logical_consistency": True, "score_fit": True, "justification": LONG,
         "verdict": "VALID", "confidence": 50,
     }  # fmt: skip
-    shorter = shorter_call(judged, Answer("k", Outcome.OK, text=json.dumps(review)), 60, 1_000)
+    shorter = build_shorter_call(judged, Answer("k", Outcome.OK, text=json.dumps(review)), 60, 1_000)
     assert shorter is not None
     assert len(shorter.messages[-2].content) <= 1_000

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.agents import sanitizing
-from auditor.agents.call_builders import blinded, review_call
-from auditor.agents.sanitizing import without_controls
+from auditor.agents.call_builders import blind_trace, build_review_call
+from auditor.agents.sanitizing import strip_control_sequences
 from auditor.domain import Cell, Outcome, Trace
 from auditor.surveys import load_survey
 from tests.audits import config
@@ -57,7 +57,7 @@ def asked(text: str) -> tuple[list[str], list[str]]:
     """The system message and the user's message, in lines."""
     audit = config("http://localhost")
     trace = Trace("model-a", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, text)
-    call = review_call(audit, SURVEY, audit.models[1], trace, blinded(audit, SURVEY, trace))
+    call = build_review_call(audit, SURVEY, audit.models[1], trace, blind_trace(audit, SURVEY, trace))
     assert [m.role for m in call.messages] == ["system", "user"]
     system, user = (m.content for m in call.messages)
     return system.split("\n"), user.split("\n")
@@ -83,13 +83,13 @@ def test_an_injection_changes_nothing_but_what_stands_inside_the_fence(text: str
 
 
 def test_joiners_stay_where_a_script_needs_them() -> None:
-    assert without_controls("می‌خواهم") == "می‌خواهم"
-    assert without_controls("क्‍ष") == "क्‍ष"
-    assert without_controls("V‍A") == "VA"
+    assert strip_control_sequences("می‌خواهم") == "می‌خواهم"
+    assert strip_control_sequences("क्‍ष") == "क्‍ष"
+    assert strip_control_sequences("V‍A") == "VA"
 
 
 def test_what_is_put_together_by_a_removal_is_removed_too() -> None:
-    assert without_controls("<|a<|b|>c|>d") == "d"
+    assert strip_control_sequences("<|a<|b|>c|>d") == "d"
 
 
 TURN = re.compile(
@@ -128,10 +128,10 @@ PIECES = (
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
 @settings(max_examples=1500, deadline=None)
 def test_linear_patterns_take_out_what_the_plain_ones_do(text: str) -> None:
-    assert sanitizing._without_speakers(text) == TURN.sub("", text)
-    assert sanitizing._FENCE.sub("", text) == FENCE.sub("", text)
-    assert sanitizing._BLOCKS.sub("", text) == BLOCKS.sub("", text)
-    assert sanitizing._without_links(text) == LINKS.sub(r"\1", text)
+    assert sanitizing._strip_speaker_labels(text) == TURN.sub("", text)
+    assert sanitizing._FENCE_LINE.sub("", text) == FENCE.sub("", text)
+    assert sanitizing._BLOCK_MARKS.sub("", text) == BLOCKS.sub("", text)
+    assert sanitizing._unwrap_links(text) == LINKS.sub(r"\1", text)
 
 
 REPEATED = [
@@ -162,5 +162,5 @@ def test_time_does_not_grow_with_the_length_of_a_hostile_text(piece: str, langua
         "model-a", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, piece * (1_600_000 // len(piece)), language=language
     )
     began = time.process_time()
-    assert len(blinded(audit, SURVEY, long)) <= 20_000
+    assert len(blind_trace(audit, SURVEY, long)) <= 20_000
     assert time.process_time() - began < 5

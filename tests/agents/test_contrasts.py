@@ -7,21 +7,21 @@ import math
 
 import pytest
 
-from auditor.agents.cell_scoring import logprob_scores
-from auditor.agents.sentence_pairs import comparisons, letters_apart, read_contrast
+from auditor.agents.cell_scoring import compute_logprob_scores
+from auditor.agents.sentence_pairs import build_sentence_pairs, letter_logprob_difference, parse_sentence_pair_score
 from auditor.config import ModelSection
-from auditor.domain import Answer, Cell, Contrast, Measure, Outcome
+from auditor.domain import Answer, Cell, LogprobMeasure, Outcome, SentencePairScore
 
 CELL = Cell("Germany", "divorce")
 VLLM = ModelSection(name="m", model="hosted_vllm/x", api_base="http://localhost")
 
 
 def test_ten_comparisons_take_two_calls_where_sentences_are_measured_and_twenty_where_letters_are() -> None:
-    echo, choice = (list(comparisons(VLLM, CELL, m)) for m in (Measure.ECHO, Measure.CHOICE))
+    echo, choice = (list(build_sentence_pairs(VLLM, CELL, m)) for m in (LogprobMeasure.ECHO, LogprobMeasure.CHOICE))
     assert [c.number for c in echo] == [c.number for c in choice] == list(range(10))
     assert len({call.key for c in echo for call in c.calls}) == 2
     assert len({call.key for c in choice for call in c.calls}) == 20
-    assert not any(c.calls for c in comparisons(VLLM, CELL, None))
+    assert not any(c.calls for c in build_sentence_pairs(VLLM, CELL, None))
     first = echo[0].call
     assert first
     assert first.messages[0].content == "In Germany, divorce is"
@@ -29,50 +29,50 @@ def test_ten_comparisons_take_two_calls_where_sentences_are_measured_and_twenty_
 
 
 def test_echo_takes_each_pair_from_its_place() -> None:
-    found = list(comparisons(VLLM, CELL, Measure.ECHO))
+    found = list(build_sentence_pairs(VLLM, CELL, LogprobMeasure.ECHO))
     answers = {
         c.call.key: Answer(c.call.key, Outcome.OK, text=json.dumps([-i * i for i in range(10)]))
         for c in found
         if c.call
     }
-    differences = [(read_contrast(c, "m", Measure.ECHO, answers)) for c in found]
+    differences = [(parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers)) for c in found]
     assert [d.difference for d in differences if d] == [1, 5, 9, 13, 17] * 2
 
 
 def test_both_orders_of_a_choice_are_averaged() -> None:
-    [comparison, *_] = comparisons(VLLM, CELL, Measure.CHOICE)
+    [comparison, *_] = build_sentence_pairs(VLLM, CELL, LogprobMeasure.CHOICE)
     assert comparison.call
-    assert comparison.swapped
+    assert comparison.swapped_call
     assert "A: always justifiable\nB: never justifiable" in comparison.call.messages[1].content
-    assert "A: never justifiable\nB: always justifiable" in comparison.swapped.messages[1].content
+    assert "A: never justifiable\nB: always justifiable" in comparison.swapped_call.messages[1].content
     # A is preferred by 1 whatever it says; beyond that, the positive end by 0.5.
-    texts = {comparison.call.key: [["A", -1.0], ["B", -2.5]], comparison.swapped.key: [["A", -1.0], ["B", -1.5]]}
+    texts = {comparison.call.key: [["A", -1.0], ["B", -2.5]], comparison.swapped_call.key: [["A", -1.0], ["B", -1.5]]}
     answers = {key: Answer(key, Outcome.OK, text=json.dumps(text)) for key, text in texts.items()}
-    contrast = read_contrast(comparison, "m", Measure.CHOICE, answers)
+    contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers)
     assert contrast
     assert contrast.difference == pytest.approx(0.5)
-    assert (contrast.key, contrast.key_swapped) == (comparison.call.key, comparison.swapped.key)
+    assert (contrast.key, contrast.key_swapped) == (comparison.call.key, comparison.swapped_call.key)
     half = {comparison.call.key: answers[comparison.call.key]}
-    assert read_contrast(comparison, "m", Measure.CHOICE, half) is None
+    assert parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, half) is None
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
 def test_a_failure_has_no_difference(outcome: Outcome) -> None:
-    [comparison, *_] = comparisons(VLLM, CELL, Measure.CHOICE)
+    [comparison, *_] = build_sentence_pairs(VLLM, CELL, LogprobMeasure.CHOICE)
     assert comparison.call
-    assert comparison.swapped
+    assert comparison.swapped_call
     answers = {
         comparison.call.key: Answer(comparison.call.key, Outcome.OK, text='[["A", -1.0], ["B", -2.0]]'),
-        comparison.swapped.key: Answer(comparison.swapped.key, outcome),
+        comparison.swapped_call.key: Answer(comparison.swapped_call.key, outcome),
     }
-    contrast = read_contrast(comparison, "m", Measure.CHOICE, answers)
+    contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers)
     assert contrast
     assert (contrast.outcome, contrast.difference) == (outcome, None)
 
 
 def test_where_nothing_can_be_asked_it_says_so() -> None:
-    [comparison, *_] = comparisons(VLLM, CELL, None)
-    contrast = read_contrast(comparison, "m", None, {})
+    [comparison, *_] = build_sentence_pairs(VLLM, CELL, None)
+    contrast = parse_sentence_pair_score(comparison, "m", None, {})
     assert contrast
     assert (contrast.outcome, contrast.difference, contrast.key) == (Outcome.NOT_MEASURABLE, None, None)
 
@@ -89,20 +89,20 @@ def test_where_nothing_can_be_asked_it_says_so() -> None:
     ],
 )
 def test_letters(tokens: list[tuple[str, float]], wanted: float | None) -> None:
-    found = letters_apart(json.dumps(tokens))
+    found = letter_logprob_difference(json.dumps(tokens))
     assert found == (None if wanted is None else pytest.approx(wanted))
 
 
-def contrast(country: str, number: int, difference: float | None, model: str = "m") -> Contrast:
+def contrast(country: str, number: int, difference: float | None, model: str = "m") -> SentencePairScore:
     outcome = Outcome.OK if difference is not None else Outcome.TIMEOUT
-    return Contrast(model, Cell(country, "t"), number, "p", "n", outcome, difference, Measure.ECHO)
+    return SentencePairScore(model, Cell(country, "t"), number, "p", "n", outcome, difference, LogprobMeasure.ECHO)
 
 
 def test_scores_are_means_within_the_models_own_range_and_a_cell_that_lacks_one_has_none() -> None:
     contrasts = [contrast(c, n, v + n) for c, v in (("a", 0.0), ("b", 3.0), ("c", 1.0)) for n in range(10)]
     contrasts += [contrast("d", n, None if n == 4 else 99.0) for n in range(10)]
     contrasts += [contrast(c, n, v, "other") for c, v in (("a", 500.0), ("b", -500.0)) for n in range(10)]
-    found = {(s.model, s.cell.country): s for s in logprob_scores(contrasts)}
+    found = {(s.model, s.cell.country): s for s in compute_logprob_scores(contrasts)}
     assert [found["m", c].score for c in "abc"] == pytest.approx([-1.0, 1.0, -1 / 3])
     assert [found["m", c].raw for c in "abc"] == pytest.approx([4.5, 7.5, 5.5])
     assert (found["m", "d"].score, found["m", "d"].raw, found["m", "d"].n_ok) == (None, None, 9)

@@ -10,9 +10,9 @@ import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
-from auditor.agents.audit_state import Batch, State
-from auditor.agents.checkpoints import checkpointer
-from auditor.agents.logprob_scoring import WeighBatch
+from auditor.agents.audit_state import AuditState, CellBatch
+from auditor.agents.checkpoints import open_checkpointer
+from auditor.agents.logprob_scoring import LogprobBatch
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -39,7 +39,7 @@ async def test_a_checkpoint_that_names_code_runs_none(
     told = ormsgpack.packb(("os", "system", f"touch {tmp_path / 'owned'}"))
     blob = ormsgpack.packb({"cells": ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, told)})
     with open_database(url) as db:
-        async with checkpointer(db) as saver:
+        async with open_checkpointer(db) as saver:
             read = saver.serde.loads_typed(("msgpack", blob))
             assert not (tmp_path / "owned").exists()
             assert read == {"cells": f"touch {tmp_path / 'owned'}"}
@@ -54,7 +54,7 @@ def test_the_state_holds_ids_and_counts_and_no_words_of_models(server: FakeServe
     for words in ("hold norm", "SCORE", "Germany", "divorce", KEY, KEY_VARIABLE, server.url):
         assert words.encode() not in kept, words
     plain = {"str", "int", "dict[str, str | None]"}
-    for state in (State, Batch, WeighBatch):
+    for state in (AuditState, CellBatch, LogprobBatch):
         assert {str(a.__forward_arg__) for a in state.__annotations__.values()} <= plain, state
 
 

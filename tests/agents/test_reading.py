@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.agents.answer_parsing import read_score, read_trace
-from auditor.agents.verdict_parsing import cut_words, read_verdict
+from auditor.agents.answer_parsing import parse_score, parse_trace
+from auditor.agents.verdict_parsing import parse_verdict, truncate_words
 from auditor.domain import Answer, Cell, Outcome, Ruling, Trace
 
 CELL = Cell("Germany", "divorce")
@@ -62,7 +62,7 @@ REVIEW = {
     ],
 )
 def test_the_papers_form(text: str, score: float | None) -> None:
-    assert read_score(text) == score
+    assert parse_score(text) == score
 
 
 @given(
@@ -74,26 +74,26 @@ def test_the_papers_form(text: str, score: float | None) -> None:
 )
 def test_every_way_of_writing_a_score(score: float, form: str, minus: str, point: str, before: str) -> None:
     written = f"{score:.2f}".replace("-", minus).replace(".", point)
-    assert read_score(f"{before}\n{form.format(written)}") == score + 0.0
+    assert parse_score(f"{before}\n{form.format(written)}") == score + 0.0
 
 
 @given(st.text(max_size=300))
 def test_no_text_gives_a_score_outside_the_scale(text: str) -> None:
-    score = read_score(text)
+    score = parse_score(text)
     assert score is None or -1 <= score <= 1
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
 def test_what_failed_has_no_number(outcome: Outcome) -> None:
     answer = Answer("k", outcome, text=json.dumps(JUDGEMENT))
-    trace = read_trace(answer, "m", CELL, 0, "structured")
+    trace = parse_trace(answer, "m", CELL, 0, "structured")
     assert (trace.outcome, trace.score) == (outcome, None)
-    verdict = read_verdict(Answer("k", outcome, text=json.dumps(REVIEW)), "j", trace, 60)
+    verdict = parse_verdict(Answer("k", outcome, text=json.dumps(REVIEW)), "j", trace, 60)
     assert (verdict.outcome, verdict.ruling, verdict.score_fit) == (outcome, None, None)
 
 
 def test_a_structured_trace_holds_norms_and_reasoning() -> None:
-    trace = read_trace(Answer("k", Outcome.OK, text=json.dumps(JUDGEMENT)), "m", CELL, 2, "structured")
+    trace = parse_trace(Answer("k", Outcome.OK, text=json.dumps(JUDGEMENT)), "m", CELL, 2, "structured")
     assert trace == Trace("m", CELL, 2, Outcome.OK, 0.25, "a\n\nb", "k")
 
 
@@ -101,31 +101,31 @@ def test_a_structured_trace_holds_norms_and_reasoning() -> None:
     ("mode", "text"), [("text", "SCORE = -0.0"), ("structured", json.dumps(JUDGEMENT | {"score": -0.0}))]
 )
 def test_a_zero_has_no_sign_so_that_judges_read_the_same_from_every_database(mode: str, text: str) -> None:
-    assert str(read_trace(Answer("k", Outcome.OK, text=text), "m", CELL, 0, mode).score) == "0.0"
+    assert str(parse_trace(Answer("k", Outcome.OK, text=text), "m", CELL, 0, mode).score) == "0.0"
 
 
 def test_what_cannot_be_read_is_unparsed_and_keeps_its_words() -> None:
-    trace = read_trace(Answer("k", Outcome.OK, text="hm"), "m", CELL, 0, "structured")
+    trace = parse_trace(Answer("k", Outcome.OK, text="hm"), "m", CELL, 0, "structured")
     assert (trace.outcome, trace.score, trace.text) == (Outcome.UNPARSED, None, "hm")
-    assert read_trace(Answer("k", Outcome.OK, text="hm"), "m", CELL, 0, "text").outcome is Outcome.UNPARSED
+    assert parse_trace(Answer("k", Outcome.OK, text="hm"), "m", CELL, 0, "text").outcome is Outcome.UNPARSED
 
 
 def test_a_text_trace_leaves_the_score_line_out_of_the_reasoning() -> None:
-    trace = read_trace(Answer("k", Outcome.OK, text="Because.\nSCORE = 0.5"), "m", CELL, 0, "text")
+    trace = parse_trace(Answer("k", Outcome.OK, text="Because.\nSCORE = 0.5"), "m", CELL, 0, "text")
     assert (trace.score, trace.text) == (0.5, "Because.")
 
 
 def test_a_verdict_has_its_aspects_and_a_bounded_justification() -> None:
     trace = Trace("m", CELL, 0, Outcome.OK, 0.1, "x", "k")
     long = {**REVIEW, "justification": " ".join(f"w{i}" for i in range(100))}
-    verdict = read_verdict(Answer("k2", Outcome.OK, text=json.dumps(long)), "j", trace, 60)
+    verdict = parse_verdict(Answer("k2", Outcome.OK, text=json.dumps(long)), "j", trace, 60)
     assert verdict.ruling is Ruling.INVALID
     assert (verdict.cultural_accuracy, verdict.logical_consistency, verdict.score_fit) == (True, False, True)
     assert verdict.justification is not None
     assert len(verdict.justification.split()) == 61
     assert verdict.justification.endswith(" …")
-    assert read_verdict(Answer("k2", Outcome.OK, text="VALID"), "j", trace, 60).outcome is Outcome.UNPARSED
+    assert parse_verdict(Answer("k2", Outcome.OK, text="VALID"), "j", trace, 60).outcome is Outcome.UNPARSED
 
 
 def test_few_words_stay_as_they_are() -> None:
-    assert cut_words(" a b ", 2) == "a b"
+    assert truncate_words(" a b ", 2) == "a b"

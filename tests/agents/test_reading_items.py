@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.agents.task_answer_parsing import problem_of, read_item, read_line
+from auditor.agents.task_answer_parsing import describe_parse_problem, parse_answer_line, parse_task_trace
 from auditor.domain import Answer, AnswerKind, Outcome, Task, TaskItem
 
 CITIES = TaskItem("q", "?", options=("Paris", "Rome", "Oslo"))
@@ -38,7 +38,7 @@ DASHES = st.sampled_from("-−–‑")
     ],
 )
 def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
-    assert read_line(CHOICE, CITIES, text) == read
+    assert parse_answer_line(CHOICE, CITIES, text) == read
 
 
 @settings(max_examples=500)
@@ -55,11 +55,11 @@ def test_a_number_is_read_in_every_form(number: int, dash: str, lead: str, wrap:
     text = f"{before}{lead}{wrap[0]}{written}{wrap[1]}{after}"
     if before.startswith("The answer") and "ANSWER" not in lead:
         return  # two lines in the loose form: which one is meant is not said
-    assert read_line(NUMBERS, NUMBER, text) == str(number), text
+    assert parse_answer_line(NUMBERS, NUMBER, text) == str(number), text
 
 
 def said(task: Task, text: str | None, outcome: Outcome = Outcome.OK, mode: str = "text") -> tuple[Outcome, str | None]:
-    trace = read_item(Answer("k", outcome, text), task, "m", NUMBER.cell, 0, mode)
+    trace = parse_task_trace(Answer("k", outcome, text), task, "m", NUMBER.cell, 0, mode)
     assert (trace.answer is None) == (trace.outcome is not Outcome.OK)
     assert trace.score is None or task.kind is AnswerKind.SCORE
     return trace.outcome, trace.answer
@@ -86,9 +86,9 @@ def test_json_is_read_by_kind() -> None:
     assert told(WORDS, True) == (Outcome.UNPARSED, None)
     assert told(SCORES, 11) == (Outcome.UNPARSED, None)
     assert said(NUMBERS, '{"answer": 4', mode="structured") == (Outcome.UNPARSED, None)
-    assert "'D' is none" in problem_of(CHOICE, CITIES.cell, '{"reasoning": "So.", "answer": "D"}')
+    assert "'D' is none" in describe_parse_problem(CHOICE, CITIES.cell, '{"reasoning": "So.", "answer": "D"}')
 
 
 def test_a_score_is_stored_in_its_units_and_scaled() -> None:
-    trace = read_item(Answer("k", Outcome.OK, "Fine.\nANSWER = 7.5"), SCORES, "m", NUMBER.cell, 0, "text")
+    trace = parse_task_trace(Answer("k", Outcome.OK, "Fine.\nANSWER = 7.5"), SCORES, "m", NUMBER.cell, 0, "text")
     assert (trace.answer, trace.score, trace.text) == ("7.5", 0.5, "Fine.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.agents.answer_parsing import read_score, read_trace
+from auditor.agents.answer_parsing import parse_score, parse_trace
 from auditor.domain import Answer, Cell, Outcome
 
 ZEROS = {"ascii": "0", "arabic": "٠", "persian": "۰", "devanagari": "०", "full width": "０"}
@@ -30,7 +30,7 @@ def test_any_digits_separator_and_minus(
     hundredths: int, zero: str, separator: str, minus: str, equals: str, mark: str
 ) -> None:
     written = in_digits(f"{hundredths / 100:.2f}".replace(".", separator).replace("-", minus), zero)
-    assert read_score(f"…\nSCORE {equals} {mark}{written}{mark}") == hundredths / 100
+    assert parse_score(f"…\nSCORE {equals} {mark}{written}{mark}") == hundredths / 100
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_any_digits_separator_and_minus(
     ],
 )
 def test_by_hand(text: str, score: float | None) -> None:
-    assert read_score(text) == score
+    assert parse_score(text) == score
 
 
 def test_the_score_line_leaves_the_reasoning_and_nothing_else_changes() -> None:
-    trace = read_trace(Answer("k", Outcome.OK, text="理由，あり。\nSCORE＝０．５"), "m", Cell("Japan", "t"), 0, "text")
+    trace = parse_trace(Answer("k", Outcome.OK, text="理由，あり。\nSCORE＝０．５"), "m", Cell("Japan", "t"), 0, "text")
     assert (trace.score, trace.text) == (0.5, "理由，あり。")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from auditor.agents.answer_parsing import is_refusal, read_score, read_trace, repaired, without_thinking
+from auditor.agents.answer_parsing import apply_repair_answer, is_refusal, parse_score, parse_trace, strip_thinking
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
-from auditor.prompts.refusals import load_refusals
+from auditor.prompts.refusals import load_refusal_patterns
 
 CELL = Cell("Germany", "divorce")
 MANY = settings(max_examples=3000)
@@ -63,7 +63,7 @@ def test_one_number_is_read_however_it_is_written(
     if "," in text and wrap[0] in ("[", "("):
         return  # [0,5] may be a range
     line = f"{lead}{label}{equals}{wrap[0]}{text}{wrap[1]}{tail}"
-    assert read_score(without_thinking(f"{before}{line}{after}")) == pytest.approx(value), line
+    assert parse_score(strip_thinking(f"{before}{line}{after}")) == pytest.approx(value), line
 
 
 @MANY
@@ -73,22 +73,22 @@ def test_one_number_is_read_however_it_is_written(
 def test_two_numbers_are_none(
     first: tuple[float, str], second: tuple[float, str], label: str, equals: str, between: str
 ) -> None:
-    assert read_score(f"{label}{equals}{first[1]}{between}{second[1]}") is None
+    assert parse_score(f"{label}{equals}{first[1]}{between}{second[1]}") is None
 
 
 @MANY
 @given(number(), label, equals, st.sampled_from(["%", " %", " percent", "/10", "x", " points", "e3", " out of ten"]))
 def test_a_number_of_something_else_is_none(number: tuple[float, str], label: str, equals: str, unit: str) -> None:
-    assert read_score(f"{label}{equals}{number[1]}{unit}") is None
+    assert parse_score(f"{label}{equals}{number[1]}{unit}") is None
 
 
 @given(number(), number(), label, equals)
 def test_a_score_may_be_said_again_but_not_otherwise(
     first: tuple[float, str], second: tuple[float, str], label: str, equals: str
 ) -> None:
-    same = read_score(f"{label}{equals}{first[1]}\nIn short:\n**SCORE = {first[1]}**")
+    same = parse_score(f"{label}{equals}{first[1]}\nIn short:\n**SCORE = {first[1]}**")
     assert same == pytest.approx(first[0])
-    other = read_score(f"{label}{equals}{first[1]}\nSCORE = {second[1]}")
+    other = parse_score(f"{label}{equals}{first[1]}\nSCORE = {second[1]}")
     assert other == (pytest.approx(first[0]) if first[0] == second[0] else None)
 
 
@@ -96,13 +96,13 @@ def test_a_score_may_be_said_again_but_not_otherwise(
 @given(st.text(max_size=200))
 def test_whatever_is_written_a_score_is_in_range_or_none(text: str) -> None:
     for said in (text, f"SCORE = {text}", f"Score: {text}"):
-        score = read_score(said)
+        score = parse_score(said)
         assert score is None or -1 <= score <= 1
 
 
 @given(st.integers(101, 10**6), st.sampled_from(["", "-"]))
 def test_a_number_outside_the_scale_is_none(hundredths: int, sign: str) -> None:
-    assert read_score(f"SCORE = {sign}{hundredths / 100:.2f}") is None
+    assert parse_score(f"SCORE = {sign}{hundredths / 100:.2f}") is None
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_number_outside_the_scale_is_none(hundredths: int, sign: str) -> None:
     ],
 )
 def test_forms_that_were_met(text: str, score: float | None) -> None:
-    assert read_score(without_thinking(text)) == score
+    assert parse_score(strip_thinking(text)) == score
 
 
 # --- cut off ------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_forms_that_were_met(text: str, score: float | None) -> None:
     ],
 )
 def test_a_text_that_was_cut_off_is_read_up_to_its_last_whole_line(text: str, score: float | None) -> None:
-    trace = read_trace(Answer("k", Outcome.TRUNCATED, text), "m", CELL, 0, "text")
+    trace = parse_trace(Answer("k", Outcome.TRUNCATED, text), "m", CELL, 0, "text")
     assert trace.score == score
     assert trace.outcome is (Outcome.TRUNCATED if score is None else Outcome.OK)
 
@@ -162,13 +162,13 @@ REFUSALS = {
 @pytest.mark.parametrize(("language", "text"), [(code, t) for code, texts in REFUSALS.items() for t in texts])
 @pytest.mark.parametrize("mode", ["structured", "text"])
 def test_a_refusal_is_known_in_every_language_of_the_prompts(language: str, text: str, mode: str) -> None:
-    trace = read_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, mode, language)
+    trace = parse_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, mode, language)
     assert (trace.outcome, trace.score) == (Outcome.REFUSED, None)
 
 
 def test_every_language_has_its_patterns() -> None:
     assert set(REFUSALS) == set(LANGUAGES)
-    assert all(load_refusals(code).refuses for code in LANGUAGES)
+    assert all(load_refusal_patterns(code).refuses for code in LANGUAGES)
 
 
 @pytest.mark.parametrize(
@@ -187,22 +187,22 @@ def test_speaking_of_what_people_cannot_do_is_no_refusal(text: str) -> None:
 
 def test_a_readable_score_is_taken_though_its_words_sound_like_a_refusal() -> None:
     text = "I don't have personal opinions, but people there would say:\nSCORE = -0.4"
-    assert read_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text").score == -0.4
+    assert parse_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text").score == -0.4
 
 
 # --- the second attempt -------------------------------------------------------------------------------------------
 
 
 def test_a_repaired_trace_keeps_its_reasoning_and_names_both_calls() -> None:
-    first = read_trace(Answer("k1", Outcome.OK, "Norms are strict. It leans to never."), "m", CELL, 0, "text")
+    first = parse_trace(Answer("k1", Outcome.OK, "Norms are strict. It leans to never."), "m", CELL, 0, "text")
     assert first.outcome is Outcome.UNPARSED
-    found = repaired(first, Answer("k2", Outcome.OK, "SCORE = -0.7"), "text")
+    found = apply_repair_answer(first, Answer("k2", Outcome.OK, "SCORE = -0.7"), "text")
     assert (found.outcome, found.score, found.text) == (Outcome.OK, -0.7, "Norms are strict. It leans to never.")
     assert (found.key, found.repair_key) == ("k1", "k2")
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
 def test_a_repair_that_fails_changes_no_outcome(outcome: Outcome) -> None:
-    first = read_trace(Answer("k1", Outcome.OK, "It leans to never."), "m", CELL, 0, "text")
-    found = repaired(first, Answer("k2", outcome), "text")
+    first = parse_trace(Answer("k1", Outcome.OK, "It leans to never."), "m", CELL, 0, "text")
+    found = apply_repair_answer(first, Answer("k2", outcome), "text")
     assert (found.outcome, found.score, found.repair_key) == (Outcome.UNPARSED, None, "k2")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from auditor.agents.cell_scoring import cell_score, self_consistencies
+from auditor.agents.cell_scoring import compute_cell_score, self_consistencies
 from auditor.domain import Cell, Outcome, Trace
 
 WORDS = {"yes": (1.0, 0.0), "no": (0.0, 1.0), "half": (0.6, 0.8)}
@@ -45,7 +45,7 @@ CELL = Cell("Egypt", "divorce")
 
 
 def test_each_language_counts_alike_however_much_of_it_was_lost() -> None:
-    found = cell_score("m", CELL, traces(en=[0.5] * 5, ar=[-0.5, None, None, None, None]), 10, None, "")
+    found = compute_cell_score("m", CELL, traces(en=[0.5] * 5, ar=[-0.5, None, None, None, None]), 10, None, "")
     assert (found.score, found.variance, found.n_ok, found.n_planned) == (0.0, 0.0, 6, 10)
     assert (found.sign_agreement, found.straddles) == (1.0, False)  # the languages differ, and not the samples of one
 
@@ -53,12 +53,14 @@ def test_each_language_counts_alike_however_much_of_it_was_lost() -> None:
 def test_the_variance_over_n_is_that_of_the_score() -> None:
     rng = np.random.default_rng(1)
     drawn = [
-        cell_score("m", CELL, traces(en=list(rng.normal(0.2, 0.1, 6)), ar=list(rng.normal(-0.4, 0.1, 2))), 8, None, "")
+        compute_cell_score(
+            "m", CELL, traces(en=list(rng.normal(0.2, 0.1, 6)), ar=list(rng.normal(-0.4, 0.1, 2))), 8, None, ""
+        )
         for _ in range(3000)
     ]
     claimed = np.mean([(d.variance or 0.0) / d.n_ok for d in drawn])
     assert claimed == pytest.approx(np.var([d.score or 0.0 for d in drawn]), rel=0.08)
-    one = cell_score("m", CELL, traces(en=[0.1, 0.3, 0.8]), 3, None, "")
+    one = compute_cell_score("m", CELL, traces(en=[0.1, 0.3, 0.8]), 3, None, "")
     assert (one.score, one.variance) == pytest.approx((0.4, np.var([0.1, 0.3, 0.8], ddof=1)))
-    assert cell_score("m", CELL, traces(en=[0.1], ar=[0.3]), 2, None, "").variance is None
-    assert cell_score("m", CELL, traces(en=[None]), 1, None, "").score is None
+    assert compute_cell_score("m", CELL, traces(en=[0.1], ar=[0.3]), 2, None, "").variance is None
+    assert compute_cell_score("m", CELL, traces(en=[None]), 1, None, "").score is None

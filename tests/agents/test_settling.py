@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.conflict_resolution import conflicts_of_methods, settled
+from auditor.agents.conflict_resolution import find_method_conflicts, resolve_conflicts
 from auditor.config import AuditConfig, PanelSection
 from auditor.domain import (
     Cell,
@@ -18,7 +18,7 @@ from auditor.domain import (
     Outcome,
     Ruling,
     Verdict,
-    model_of_side,
+    parse_method_side,
 )
 
 CELL = Cell("Japan", "divorce")
@@ -66,7 +66,7 @@ def test_the_two_rules(
 ) -> None:
     panel = {"vote": "weighted", "weights": dict(zip("pqr", weights, strict=True))}
     for config, winner in ((audit(), plain), (audit(**panel), weighted)):
-        (found,) = settled(config, [CONFLICT], verdicts(**votes))
+        (found,) = resolve_conflicts(config, [CONFLICT], verdicts(**votes))
         assert found.winner == winner
         assert found.state is (ConflictState.MAJORITY if winner else ConflictState.OPEN)
         said = list(votes.values())
@@ -75,14 +75,14 @@ def test_the_two_rules(
 
 def test_weights_without_weighted_voting_change_nothing() -> None:
     votes = verdicts(p="left", q="right", r="right")
-    (found,) = settled(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
+    (found,) = resolve_conflicts(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
     assert found.winner == "n"
 
 
 def test_a_pair_that_only_benched_judges_may_judge_stays_open() -> None:
     config = audit(vote="weighted", weights={"p": 1, "q": 0, "r": 0})
     config = config.model_copy(update={"judges": [*config.judge_models[1:], config.model("m")]})
-    (found,) = settled(config, [CONFLICT], verdicts(q="left", r="left"))
+    (found,) = resolve_conflicts(config, [CONFLICT], verdicts(q="left", r="left"))
     assert (found.winner, found.state, found.seats) == (None, ConflictState.OPEN, 2)
 
 
@@ -94,10 +94,10 @@ def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
         for method, values in by_method.items()
         for cell, value in zip(cells, values, strict=True)
     ]
-    [found] = conflicts_of_methods([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
+    [found] = find_method_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
     assert (found.cell, found.left, found.right) == (cells[0], "alder (direct)", "alder (logprob)")
     assert (found.kind, found.seats, found.state) == (ConflictKind.METHODS, 0, ConflictState.OPEN)
-    assert model_of_side(found.left) == ("alder", "direct")
+    assert parse_method_side(found.left) == ("alder", "direct")
 
 
 def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
@@ -127,16 +127,16 @@ def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
         for model in "mn":
             valid = (model == "m") == name.startswith("knows")
             found.append(Verdict(name, model, CELL, 0, Outcome.OK, Ruling.VALID if valid else Ruling.INVALID))
-    [by_model] = settled(config, [CONFLICT], found)
+    [by_model] = resolve_conflicts(config, [CONFLICT], found)
     assert (by_model.winner, by_model.votes_left, by_model.votes_right) == ("m", 2, 3)
     plain = config.model_copy(update={"panel": PanelSection()})
-    [by_majority] = settled(plain, [CONFLICT], found)
+    [by_majority] = resolve_conflicts(plain, [CONFLICT], found)
     assert by_majority.winner == "n"
 
 
 def test_dawid_and_skene_settle_nothing_where_no_model_fits() -> None:
     config = audit(vote="dawid_skene")
-    [found] = settled(config, [CONFLICT], verdicts(p="mn", q="mn"))
+    [found] = resolve_conflicts(config, [CONFLICT], verdicts(p="mn", q="mn"))
     assert found.state is ConflictState.OPEN
 
 
@@ -169,7 +169,7 @@ def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
         Verdict("a", "b", CELL, 0, Outcome.OK, Ruling.INVALID),
     ]
     conflict = Conflict(CELL, "a", "b", 0.5, -0.5, ConflictKind.BINARY)
-    [alone] = settled(config, [conflict], known + rivals)
+    [alone] = resolve_conflicts(config, [conflict], known + rivals)
     assert (alone.winner, alone.votes_left, alone.votes_right) == (None, 0, 0)
 
     seats = [
@@ -177,5 +177,5 @@ def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
         for judge in "cd"
         for model in "ab"
     ]
-    [heard] = settled(config, [conflict], known + rivals + seats)
+    [heard] = resolve_conflicts(config, [conflict], known + rivals + seats)
     assert (heard.winner, heard.votes_left, heard.votes_right) == ("b", 0, 2)

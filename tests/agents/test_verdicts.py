@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.verdict_parsing import read_verdict, shorter_call
+from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
 from auditor.models.structured import TraceReview, response_format
 
@@ -28,17 +28,17 @@ def answer(key: str = "first", **changes: Any) -> Answer:
 
 @pytest.mark.parametrize(("said", "read"), [(80, 0.8), (80.0, 0.8), (0.8, 0.8), (1.0, 1.0), (1, 0.01), (0, 0.0)])
 def test_confidence_is_read_as_a_share(said: float, read: float) -> None:
-    assert read_verdict(answer(confidence=said), "j", TRACE, 60).confidence == read
+    assert parse_verdict(answer(confidence=said), "j", TRACE, 60).confidence == read
 
 
 @pytest.mark.parametrize("said", [101, -1, "high", True])
 def test_an_impossible_confidence_is_no_verdict(said: object) -> None:
-    assert read_verdict(answer(confidence=said), "j", TRACE, 60).outcome is Outcome.UNPARSED
+    assert parse_verdict(answer(confidence=said), "j", TRACE, 60).outcome is Outcome.UNPARSED
 
 
 def test_a_judge_may_be_silent_on_its_confidence_though_the_schema_asks_for_it() -> None:
     silent = {k: v for k, v in REVIEW.items() if k != "confidence"}
-    verdict = read_verdict(Answer("k", Outcome.OK, text=json.dumps(silent)), "j", TRACE, 60)
+    verdict = parse_verdict(Answer("k", Outcome.OK, text=json.dumps(silent)), "j", TRACE, 60)
     assert (verdict.ruling, verdict.confidence) == (Ruling.INVALID, None)
     schema = response_format(TraceReview, 60)["json_schema"]["schema"]
     assert set(schema["required"]) == set(REVIEW)
@@ -46,10 +46,10 @@ def test_a_judge_may_be_silent_on_its_confidence_though_the_schema_asks_for_it()
 
 
 def test_only_a_long_justification_is_asked_for_again() -> None:
-    assert shorter_call(CALL, answer(), 60, 20_000) is None
-    assert shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60, 20_000) is None
-    assert shorter_call(CALL, Answer("k", Outcome.REFUSED), 60, 20_000) is None
-    again = shorter_call(CALL, answer(justification=LONG), 60, 20_000)
+    assert build_shorter_call(CALL, answer(), 60, 20_000) is None
+    assert build_shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60, 20_000) is None
+    assert build_shorter_call(CALL, Answer("k", Outcome.REFUSED), 60, 20_000) is None
+    again = build_shorter_call(CALL, answer(justification=LONG), 60, 20_000)
     assert again is not None
     assert again.key != CALL.key
     assert [m.role for m in again.messages] == ["system", "user", "assistant", "user"]
@@ -57,7 +57,7 @@ def test_only_a_long_justification_is_asked_for_again() -> None:
 
 
 def test_a_shorter_second_justification_stands() -> None:
-    verdict = read_verdict(answer(justification=LONG), "j", TRACE, 60, answer("second", justification="Short."))
+    verdict = parse_verdict(answer(justification=LONG), "j", TRACE, 60, answer("second", justification="Short."))
     assert (verdict.justification, verdict.shortened, verdict.again_key) == ("Short.", False, "second")
 
 
@@ -72,7 +72,7 @@ def test_a_shorter_second_justification_stands() -> None:
     ],
 )
 def test_else_the_first_is_cut_and_marked_and_its_ruling_stands(second: Answer | None) -> None:
-    verdict = read_verdict(answer(justification=LONG), "j", TRACE, 60, second)
+    verdict = parse_verdict(answer(justification=LONG), "j", TRACE, 60, second)
     assert verdict.ruling is Ruling.INVALID
     assert verdict.justification == LONG.removesuffix(" w60") + " …"
     assert verdict.shortened

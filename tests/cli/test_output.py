@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from auditor.cli.output import command, put, put_json, put_json_text, table
+from auditor.cli.output import format_command, print_data, print_json, print_json_text, print_table
 
 
 def test_right_to_left_cells_keep_their_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    table(["country", "topic", "score"], [["مصر", "الطلاق", "-0.35"], ["Japan", "divorce", None]])
+    print_table(["country", "topic", "score"], [["مصر", "الطلاق", "-0.35"], ["Japan", "divorce", None]])
     lines = capsys.readouterr().out.splitlines()
     arabic, plain = (next(line for line in lines if word in line) for word in ("مصر", "Japan"))
     assert "\u200eمصر\u200e" in arabic
@@ -21,10 +21,10 @@ def test_right_to_left_cells_keep_their_columns(capsys: pytest.CaptureFixture[st
 
 def test_a_command_to_give_next_names_a_storage_that_is_not_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AUDITOR_STORAGE", raising=False)
-    assert command("report", "a") == "auditor report a"
-    assert command("report", "a", storage="sqlite:///auditor.db") == "auditor report a"
-    assert command("report", "a", storage="sqlite:///x y.db") == "auditor report a --storage 'sqlite:///x y.db'"
-    assert "secret" not in command("report", "a", storage="postgresql+psycopg://u:secret@h/d")
+    assert format_command("report", "a") == "auditor report a"
+    assert format_command("report", "a", storage="sqlite:///auditor.db") == "auditor report a"
+    assert format_command("report", "a", storage="sqlite:///x y.db") == "auditor report a --storage 'sqlite:///x y.db'"
+    assert "secret" not in format_command("report", "a", storage="postgresql+psycopg://u:secret@h/d")
 
 
 class Stream(io.TextIOWrapper):
@@ -47,7 +47,7 @@ ODD = {"a\x9b31m": "\u202eevil\u2066\x7f\u061c", "plain": "é 日本 😀"}
 
 
 def test_json_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for write in (put_json, lambda value: put_json_text(json.dumps(value, ensure_ascii=False))):
+    for write in (print_json, lambda value: print_json_text(json.dumps(value, ensure_ascii=False))):
         screen = Stream(is_terminal=True)
         monkeypatch.setattr("sys.stdout", screen)
         write(ODD)
@@ -59,9 +59,9 @@ def test_json_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) ->
 def test_json_in_a_pipe_is_as_it_is_and_ascii_where_the_locale_is(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = Stream(is_terminal=False)
     monkeypatch.setattr("sys.stdout", pipe)
-    put_json(ODD)
+    print_json(ODD)
     assert "\x9b" in pipe.text
-    for write in (put_json, lambda value: put_json_text(json.dumps(value, ensure_ascii=False))):
+    for write in (print_json, lambda value: print_json_text(json.dumps(value, ensure_ascii=False))):
         ascii_only = Stream("ascii", is_terminal=False)
         monkeypatch.setattr("sys.stdout", ascii_only)
         write(ODD)
@@ -72,13 +72,13 @@ def test_other_data_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPat
     screen, pipe = Stream(is_terminal=True), Stream(is_terminal=False)
     for stream in (screen, pipe):
         monkeypatch.setattr("sys.stdout", stream)
-        put("a,\x1b]0;x\x07\n")
+        print_data("a,\x1b]0;x\x07\n")
     assert screen.text == "a,␛]0;x␇\n"
     assert pipe.text == "a,\x1b]0;x\x07\n"
 
 
 def test_names_of_columns_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    table(["[bold]x[/]", "[/nothing]", "\x1b[31m"], [["1", "2", "3"]])
+    print_table(["[bold]x[/]", "[/nothing]", "\x1b[31m"], [["1", "2", "3"]])
     out = capsys.readouterr().out
     assert "[bold]x[/]" in out
     assert "[/nothing]" in out

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
-from auditor.cli.surveys import WIDTH, plot
+from auditor.cli.surveys import PLOT_WIDTH, draw_score_plot
 from tests.commands import auditor
 from tests.surveys import official
 
@@ -73,10 +73,10 @@ def test_show_prints_a_table_and_a_plot(folder: Path) -> None:
 
 
 def test_the_plot_is_to_scale() -> None:
-    assert plot(-1.0).index("●") == 0
-    assert plot(1.0).index("●") == WIDTH - 1
-    assert plot(0.5, 0.4, 0.6)[20] == "│"
-    assert plot(0.0, -1.0, 1.0) == "─" * 20 + "●" + "─" * 20
+    assert draw_score_plot(-1.0).index("●") == 0
+    assert draw_score_plot(1.0).index("●") == PLOT_WIDTH - 1
+    assert draw_score_plot(0.5, 0.4, 0.6)[20] == "│"
+    assert draw_score_plot(0.0, -1.0, 1.0) == "─" * 20 + "●" + "─" * 20
 
 
 def test_check_tells_by_its_exit_code(folder: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config import AuditConfig, load_config, resolve_key
+from auditor.config import AuditConfig, load_config, resolve_secret
 from auditor.errors import ConfigError
 from tests.audits import config
 
@@ -138,9 +138,9 @@ def test_a_judge_that_shares_a_name_is_the_same_model(tmp_path: Path) -> None:
 
 def test_keys_are_resolved_when_needed_and_never_before(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=re.escape("export SOME_KEY=")):
-        resolve_key("os.environ/SOME_KEY")
+        resolve_secret("os.environ/SOME_KEY")
     monkeypatch.setenv("SOME_KEY", "s3cret")
-    assert resolve_key("os.environ/SOME_KEY") == "s3cret"
+    assert resolve_secret("os.environ/SOME_KEY") == "s3cret"
 
 
 def test_the_hash_follows_what_matters(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pydantic
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.config.type_descriptions import fields_of, inner
-from auditor.config.validation_messages import explain
+from auditor.config.type_descriptions import field_types, type_at_step
+from auditor.config.validation_messages import explain_validation_error
 
 Path = tuple[Any, ...]
 FOREIGN = re.compile(
@@ -44,7 +44,7 @@ FULL: dict[str, Any] = {
 
 def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ()) -> Iterator[Path]:
     """Every key of the schema, and every place in the lists and free tables of a full configuration."""
-    if fields := fields_of(annotation):
+    if fields := field_types(annotation):
         for name, kind in fields.items():
             yield (*path, name)
             if isinstance(value, dict) and isinstance(value.get(name), (dict, list)):
@@ -52,9 +52,9 @@ def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ())
     elif isinstance(value, (dict, list)):
         for part in value if isinstance(value, dict) else range(len(value)):
             yield (*path, part)
-            found, is_step = inner(annotation, part, ())
-            found = found if is_step else inner(annotation, "a branch", (part,))[0]
-            found = found if is_step else inner(found, part, ())[0]
+            found, is_step = type_at_step(annotation, part, ())
+            found = found if is_step else type_at_step(annotation, "a branch", (part,))[0]
+            found = found if is_step else type_at_step(found, part, ())[0]
             if isinstance(value[part], (dict, list)):
                 yield from every_key(found, value[part], (*path, part))
 
@@ -95,7 +95,7 @@ def test_no_wrong_value_is_explained_in_foreign_words(path: tuple[Any, ...]) -> 
         try:
             AuditConfig.model_validate(data)
         except pydantic.ValidationError as error:
-            for line in explain(error, data, AuditConfig).split("\n  also: "):
+            for line in explain_validation_error(error, data, AuditConfig).split("\n  also: "):
                 assert not FOREIGN.search(line), line
                 assert re.search(r"How to fix: \S", line), line
                 assert len(line) < 600, line
@@ -107,7 +107,7 @@ def test_no_unknown_key_is_explained_in_foreign_words(name: str) -> None:
         try:
             AuditConfig.model_validate(data)
         except pydantic.ValidationError as error:
-            message = explain(error, data, AuditConfig)
+            message = explain_validation_error(error, data, AuditConfig)
             assert not FOREIGN.search(message), message
             assert "How to fix: " in message
 
@@ -136,7 +136,7 @@ def test_the_key_what_it_must_be_and_what_it_is(change: dict[str, Any], message:
     data = {"name": "a", "survey": {"source": "wvs7-sample"}, "models": FULL["models"]} | change
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
-    text = explain(caught.value, data, AuditConfig)
+    text = explain_validation_error(caught.value, data, AuditConfig)
     assert message in text
     assert "hunter2" not in text
 
@@ -145,14 +145,14 @@ def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
     data = {"name": "a", "models": [1] * 10_000}
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
-    assert explain(caught.value, data, AuditConfig).endswith("also: 9990 more problems.")
+    assert explain_validation_error(caught.value, data, AuditConfig).endswith("also: 9990 more problems.")
 
 
 def told(**changes: Any) -> str:
     data = copy.deepcopy(FULL) | changes
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
-    return explain(caught.value, data, AuditConfig)
+    return explain_validation_error(caught.value, data, AuditConfig)
 
 
 def test_the_known_keys_are_listed_once() -> None:
@@ -173,4 +173,4 @@ def test_a_description_of_several_lines_is_shown_on_one() -> None:
 
     with pytest.raises(pydantic.ValidationError) as caught:
         Named.model_validate({"name": "b"})
-    assert "A name that begins with a." in explain(caught.value, {"name": "b"}, Named)
+    assert "A name that begins with a." in explain_validation_error(caught.value, {"name": "b"}, Named)

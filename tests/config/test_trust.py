@@ -14,17 +14,24 @@ from typing import Any
 import pytest
 
 from auditor import bootstrap, run_audit
-from auditor.cli.audit_checks import check_all
+from auditor.cli.audit_checks import run_doctor_checks
 from auditor.config import AuditConfig, Limits, ModelSection
-from auditor.config.credential_bindings import Binding, binding_to, parse_binding
-from auditor.config.trust import bindings_of, destinations, require_trust, trust, trust_file, trusted_bindings
+from auditor.config.credential_bindings import CredentialBinding, binding_for_url, parse_binding
+from auditor.config.trust import (
+    add_trusted_bindings,
+    describe_destinations,
+    load_trusted_bindings,
+    require_trust,
+    required_bindings,
+    trust_file_path,
+)
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
-from auditor.experiments.judge_tests import run_experiment
-from auditor.logic.ranking import RankingWanted, rank_items
+from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.models.gateway import Gateway
-from auditor.run import storage_url
-from auditor.storage.engine import named_servers
+from auditor.run import resolve_storage_url
+from auditor.storage.engine import remote_servers
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.commands import auditor
 from tests.fake_server import FakeServer
@@ -33,7 +40,7 @@ from tests.fake_server import FakeServer
 @pytest.fixture(autouse=True)
 def user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user with a home of their own, who trusts nothing yet."""
-    monkeypatch.setattr("auditor.config.trust.trust_file", lambda: tmp_path / "home" / "trust.txt")
+    monkeypatch.setattr("auditor.config.trust.trust_file_path", lambda: tmp_path / "home" / "trust.txt")
     monkeypatch.delenv("AUDITOR_TRUST")
     monkeypatch.setenv(KEY_VARIABLE, KEY)
 
@@ -53,22 +60,22 @@ def test_nothing_else_that_asks_models_sends_it_either(
     probes = {"direct": {"samples": 1}, "logic": {}}
     audit = config(server.url, models=3, probes=probes)
     with pytest.raises(ConfigError, match="which you have not allowed"):
-        rank_items(audit, RankingWanted(), storage=storage)
+        rank_items(audit, RankingOptions(), storage=storage)
     assert server.requests == []
     with monkeypatch.context() as patch:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         run_audit(config(server.url, models=3, probes={"direct": {"samples": 1}}), storage=storage)
     asked = len(server.requests)
     with pytest.raises(ConfigError, match="which you have not allowed"):
-        run_experiment("scripted", "planted", 1, storage=storage)
+        run_judge_experiment("scripted", "planted", 1, storage=storage)
     assert len(server.requests) == asked
 
 
 def test_what_is_trusted_once_stays_so(server: FakeServer) -> None:
     audit = config(server.url)
-    [binding] = bindings_of(audit)
-    assert trust([binding]) == [binding]
-    assert trust([binding]) == []
+    [binding] = required_bindings(audit)
+    assert add_trusted_bindings([binding]) == [binding]
+    assert add_trusted_bindings([binding]) == []
     require_trust(audit)
     with pytest.raises(ConfigError, match="would send"):
         require_trust(config("http://127.0.0.1:1/v1"))
@@ -94,7 +101,7 @@ def test_what_is_trusted_once_stays_so(server: FakeServer) -> None:
 def test_a_binding_is_of_one_key_and_one_host(said: str, host: str, expected: bool) -> None:
     known, scheme = parse_binding(said), host.rpartition("://")[0]
     assert known is not None
-    assert known.covers(binding_to("K", host) if scheme else Binding("K", host)) is expected
+    assert known.covers(binding_for_url("K", host) if scheme else CredentialBinding("K", host)) is expected
 
 
 @pytest.mark.parametrize(
@@ -112,7 +119,7 @@ def test_a_line_is_written_as_it_is_read(line: str) -> None:
     ],
 )  # fmt: skip
 def test_the_line_for_a_server_is_as_short_as_it_can_be(url: str, line: str) -> None:
-    assert str(binding_to("K", url)) == line
+    assert str(binding_for_url("K", url)) == line
 
 
 def test_an_old_line_for_a_server_without_encryption_is_not_enough_and_the_new_one_is_given(
@@ -125,7 +132,7 @@ def test_an_old_line_for_a_server_without_encryption_is_not_enough_and_the_new_o
     ) as refused:
         require_trust(audit)
     line = f"{KEY_VARIABLE}@http://models.example.org:8000"
-    assert (refused.value.mend or "").endswith(line)
+    assert (refused.value.how_to_fix or "").endswith(line)
     require_trust(config("https://models.example.org:8000/v1"))
     monkeypatch.setenv("AUDITOR_TRUST", line)
     require_trust(audit)
@@ -152,14 +159,14 @@ ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
     ],
 )  # fmt: skip
 def test_a_database_server_elsewhere_that_a_config_names_needs_a_line(url: str, lines: list[str]) -> None:
-    found = bindings_of(config("http://h:1", storage=url), named_servers(url))
+    found = required_bindings(config("http://h:1", storage=url), remote_servers(url))
     assert [str(binding) for binding in found if binding.key == "PGPASSWORD"] == lines
 
 
 @pytest.mark.parametrize("more", ["conninfo=host%3Devil.org", "dsn=x", "service=x", "passfile=x", "sslmode=disable"])
 def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more: str) -> None:
     with pytest.raises(ConfigError, match="storage: a config may not set"):
-        named_servers(f"{ELSEWHERE}?{more}")
+        remote_servers(f"{ELSEWHERE}?{more}")
 
 
 class Listening:
@@ -199,7 +206,7 @@ def _run(file: Path, audit: AuditConfig) -> object:
 
 
 def _rank(file: Path, audit: AuditConfig) -> object:
-    return rank_items(audit, RankingWanted())
+    return rank_items(audit, RankingOptions())
 
 
 def _estimate(file: Path, audit: AuditConfig) -> object:
@@ -208,7 +215,7 @@ def _estimate(file: Path, audit: AuditConfig) -> object:
 
 
 def _doctor(file: Path, audit: AuditConfig) -> object:
-    [failed] = [check for check in check_all(file, None) if check.name == "storage"]
+    [failed] = [check for check in run_doctor_checks(file, None) if check.name == "storage"]
     raise ConfigError(failed.found, failed.mend)
 
 
@@ -230,14 +237,14 @@ def test_no_command_opens_a_database_server_that_only_a_config_names(
 def test_a_database_that_the_user_names_needs_no_line(stranger: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     audit = config("http://h:1", storage=ELSEWHERE)
     own = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/a"
-    assert storage_url(own, audit) == own
+    assert resolve_storage_url(own, audit) == own
     with monkeypatch.context() as patch:
         patch.setenv("AUDITOR_STORAGE", own)
-        assert storage_url(None, audit) == own
+        assert resolve_storage_url(None, audit) == own
     with pytest.raises(ConfigError, match=r"to db\.example\.org:5433"):
-        storage_url(None, audit)
-    trust(bindings_of(audit, named_servers(ELSEWHERE)))
-    assert storage_url(None, audit) == ELSEWHERE
+        resolve_storage_url(None, audit)
+    add_trusted_bindings(required_bindings(audit, remote_servers(ELSEWHERE)))
+    assert resolve_storage_url(None, audit) == ELSEWHERE
 
 
 def test_a_cluster_that_only_a_config_names_needs_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +252,12 @@ def test_a_cluster_that_only_a_config_names_needs_a_line(monkeypatch: pytest.Mon
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     with pytest.raises(ConfigError, match=r"would send the audit's work to head\.example\.org:6379") as refused:
         require_trust(audit)
-    assert "RAY_ADDRESS@head.example.org:6379" in (refused.value.mend or "")
+    assert "RAY_ADDRESS@head.example.org:6379" in (refused.value.how_to_fix or "")
     require_trust(audit.with_run(engine="local"))
     with monkeypatch.context() as patch:
         patch.setenv("RAY_ADDRESS", "head.example.org:6379")
         require_trust(audit)
-    trust(bindings_of(audit))
+    add_trusted_bindings(required_bindings(audit))
     require_trust(audit)
 
 
@@ -262,7 +269,7 @@ def test_doctor_does_not_knock_at_a_cluster_that_is_not_allowed(
         audit = config(server.url).with_run(engine="ray", ray_address=f"127.0.0.1:{stranger.port}")
         file = tmp_path / "audit.yaml"
         file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
-        checks = {check.name: check for check in check_all(file, f"sqlite:///{tmp_path}/a.db")}
+        checks = {check.name: check for check in run_doctor_checks(file, f"sqlite:///{tmp_path}/a.db")}
         assert checks["keys and hosts"].state == "FAIL"
         assert not stranger.was_asked()
 
@@ -290,35 +297,38 @@ def test_a_name_before_the_host_fools_nobody() -> None:
 
 def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", "A@x.org, B@y.org:1")
-    assert trusted_bindings() == [Binding("A", "x.org"), Binding("B", "y.org:1")]
+    assert load_trusted_bindings() == [CredentialBinding("A", "x.org"), CredentialBinding("B", "y.org:1")]
     monkeypatch.setenv("AUDITOR_TRUST", "everybody")
     with pytest.raises(ConfigError, match=r"'everybody' .* is no KEY@HOST"):
-        trusted_bindings()
+        load_trusted_bindings()
 
 
 def test_a_base_url_of_the_environment_is_not_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://evil.org")
     monkeypatch.setenv("ANTHROPIC_API_BASE", "http://evil.org")
-    bootstrap.prepare()
+    bootstrap.prepare_environment()
     assert not [name for name in os.environ if name.endswith(("_BASE_URL", "_API_BASE"))]
 
 
 def test_where_requests_go_is_said() -> None:
-    assert destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
+    assert describe_destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
 
 
 def test_a_last_line_without_its_end_is_not_joined_to_the_new_one(tmp_path: Path) -> None:
     file = tmp_path / "home" / "trust.txt"
     file.parent.mkdir()
     file.write_text("OLD_KEY@api.example.org", encoding="utf-8")
-    trust([Binding("KEY", "other.example.org")])
-    assert trusted_bindings() == [Binding("OLD_KEY", "api.example.org"), Binding("KEY", "other.example.org")]
+    add_trusted_bindings([CredentialBinding("KEY", "other.example.org")])
+    assert load_trusted_bindings() == [
+        CredentialBinding("OLD_KEY", "api.example.org"),
+        CredentialBinding("KEY", "other.example.org"),
+    ]
 
 
 def test_the_file_is_the_users_alone(tmp_path: Path) -> None:
-    trust([Binding("K", "h")])
+    add_trusted_bindings([CredentialBinding("K", "h")])
     assert (tmp_path / "home" / "trust.txt").stat().st_mode & 0o077 == 0
-    assert trust_file().name == "trust.txt"
+    assert trust_file_path().name == "trust.txt"
 
 
 async def test_a_server_of_ones_own_without_a_key_is_not_sent_the_providers(
@@ -354,8 +364,8 @@ def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
     audit = signing(model)
     with pytest.raises(ConfigError, match=said) as refused:
         require_trust(audit)
-    assert refused.value.mend is not None
-    assert line in refused.value.mend
+    assert refused.value.how_to_fix is not None
+    assert line in refused.value.how_to_fix
     with pytest.raises(ConfigError, match=r"at evil\.org, which you have not allowed"):
         require_trust(signing(model, api_base="https://evil.org/v1"))
     monkeypatch.setenv("AUDITOR_TRUST", line)

@@ -31,7 +31,7 @@ def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:
 
 def _run(audit: AuditConfig, storage: str, point: str, environment: dict[str, str], count: Synchronized[int]) -> None:
     os.environ |= environment
-    os.environ[failpoints.VARIABLE] = point
-    bootstrap.prepare()
+    os.environ[failpoints.ENVIRONMENT_VARIABLE] = point
+    bootstrap.prepare_environment()
     run_audit(audit, storage=storage)
-    count.value = failpoints.hits()
+    count.value = failpoints.hit_count()

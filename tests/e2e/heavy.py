@@ -2,7 +2,7 @@
 
 from auditor import bootstrap
 
-bootstrap.prepare()
+bootstrap.prepare_environment()
 
 from instructor.processing import response  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
@@ -14,4 +14,4 @@ from auditor.reports import build  # noqa: E402, F401
 from auditor.reports.pages import run_summary  # noqa: E402, F401
 from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
 
-litellm_client.litellm()
+litellm_client.load_litellm()

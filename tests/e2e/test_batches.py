@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from auditor.agents.run_context import Silent
+from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig, Price
-from auditor.cost_estimation.audit_estimate import estimate
+from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ModelSetupError
-from auditor.reports.audit_status import status_of
-from auditor.run import open_audit, planned_cells, planned_survey, run_audit
+from auditor.reports.audit_status import load_audit_status
+from auditor.run import load_planned_survey, open_audit, planned_cells, run_audit
 from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -90,7 +90,7 @@ def test_killed_at_any_place_nothing_is_submitted_twice(
     assert all(row.ok == row.planned for row in report.coverage.total)
     assert (report.cost.total.calls, report.cost.total.attempts, report.cost.lost) == (18, 18, 0)
     with open_database(storage) as db:
-        assert batches.waiting(db, audits.get(db, "scripted").id) == []
+        assert batches.load_uncollected_batches(db, audits.get_audit(db, "scripted").id) == []
 
 
 def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_them(
@@ -228,8 +228,8 @@ def test_what_was_not_asked_is_not_taken(server: FakeServer, storage: str, tmp_p
     run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=told)
     assert any("4 lines of the batch batch_0 are of no call in it" in note for note in told.notes)
     with open_database(storage) as db:
-        assert not ledger.known_keys(db, ["f" * 64])
-        assert len(ledger.known_keys(db, server.batches.keys)) == 18
+        assert not ledger.find_answered_keys(db, ["f" * 64])
+        assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18
 
 
 def test_a_model_without_batches_is_asked_as_usual_beside_one_that_has_them(
@@ -330,8 +330,8 @@ def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
     for batch in (None, BATCH):
         audit = small(server, batch=batch)
         audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
-        survey = planned_survey(audit)
-        totals.append(estimate(audit, survey, planned_cells(survey)))
+        survey = load_planned_survey(audit)
+        totals.append(estimate_audit(audit, survey, planned_cells(survey)))
     usual, batched = (t.usd for t in totals)
     assert usual
     assert batched
@@ -340,13 +340,13 @@ def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
     assert all("in batches 0.5 of it" in row.price_source for row in totals[1].rows)
 
 
-class Notes(Silent):
+class Notes(SilentProgress):
     """Keeps what is noted."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def noted(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         self.notes.append(text)
 
 
@@ -359,7 +359,7 @@ class Elsewhere(FakeBatches):
 
 def status(storage: str) -> dict[str, Any]:
     with open_database(storage, create=False) as db:
-        return status_of(db, audits.get(db, "scripted"))
+        return load_audit_status(db, audits.get_audit(db, "scripted"))
 
 
 def wait_until(reached: Callable[[], bool], running: Running) -> None:

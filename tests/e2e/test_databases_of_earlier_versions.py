@@ -49,7 +49,7 @@ def run(storage: str) -> None:
 
 def stage(storage: str) -> str:
     with open_database(storage, create=False) as db:
-        return audits.get(db, NAME).stage
+        return audits.get_audit(db, NAME).stage
 
 
 def attempts(storage: str) -> tuple[set[str], Counter[str]]:

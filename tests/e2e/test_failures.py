@@ -15,9 +15,9 @@ from sqlalchemy import inspect
 
 from auditor.domain import Decision, Outcome, Rating
 from auditor.exports.tables import export_paper, export_tables
-from auditor.reports.pages.render import render
+from auditor.reports.pages.render import render_report
 from auditor.review.export import write_ratings
-from auditor.review.judge_weights import learnt_weights, weights_json
+from auditor.review.judge_weights import estimate_panel_weights, weights_to_dict
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -36,7 +36,7 @@ REFUSES = "I'm sorry, but I can't assign a score to that."
 
 def traces(storage: str) -> list[Any]:
     with open_database(storage, create=False) as db:
-        return results.traces(db, audits.get(db, "scripted").id)
+        return results.load_traces(db, audits.get_audit(db, "scripted").id)
 
 
 FAILING: dict[Outcome, Callable[[], Reply]] = {
@@ -148,8 +148,8 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     assert part.total.ci_high is not None
     assert part.total.ci_low < 1 / 9 < part.total.ci_high
     assert {(r.share.ci_low, r.share.reason) for r in part.countries} == {(None, "an interval needs 5 cells")}
-    assert "11.1% of 81 answers are refusals" in render(report, "markdown")
-    assert "Share refused by country" in render(report, "html")
+    assert "11.1% of 81 answers are refusals" in render_report(report, "markdown")
+    assert "Share refused by country" in render_report(report, "html")
     assert report.repairs == []  # a refusal is an answer, and is not asked for again
 
 
@@ -175,15 +175,17 @@ def test_what_failed_has_no_number_in_database_report_or_export(
     }
     run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}, survey=survey), storage=storage)
     with open_database(storage, create=False) as db:
-        audit = audits.get(db, "scripted")
-        lost = [t for t in results.traces(db, audit.id) if t.outcome is not Outcome.OK]
+        audit = audits.get_audit(db, "scripted")
+        lost = [t for t in results.load_traces(db, audit.id) if t.outcome is not Outcome.OK]
         assert {t.outcome for t in lost} >= set(FAILING) - {Outcome.TIMEOUT}
         assert all(t.score is None for t in lost)
-        assert all(c.difference is None for c in results.contrasts(db, audit.id) if c.outcome is not Outcome.OK)
-        unruled = [v for v in results.verdicts(db, audit.id) if v.outcome is not Outcome.OK]
+        assert all(
+            c.difference is None for c in results.load_sentence_pairs(db, audit.id) if c.outcome is not Outcome.OK
+        )
+        unruled = [v for v in results.load_verdicts(db, audit.id) if v.outcome is not Outcome.OK]
         assert unruled
         assert all(getattr(v, f) is None for v in unruled for f in UNRULED)
-        for s in results.scores(db, audit.id):
+        for s in results.load_scores(db, audit.id):
             assert (s.score is None) == (s.n_ok == 0 or (s.method == "logprob" and s.n_ok < s.n_planned))
         with db.read() as connection:
             for table in inspect(connection).get_table_names():
@@ -194,25 +196,25 @@ def test_what_failed_has_no_number_in_database_report_or_export(
     assert "0.8137" not in numbers
     assert not [side for c in report.conflicts.largest for side in (c.left, c.right) if side.score == SENTINEL]
     for form in ("markdown", "html", "json"):
-        assert "0.8137" not in render(report, form)  # nor does any text of it tell what a failed answer said
+        assert "0.8137" not in render_report(report, form)  # nor does any text of it tell what a failed answer said
     check_exports(storage, tmp_path)
 
 
 def check_exports(storage: str, folder: Path) -> None:
     """Every export of an audit in which all sorts of calls failed, with what people decided."""
     with open_database(storage, create=False) as db:
-        audit = audits.get(db, "scripted")
-        for c in results.scored_conflicts(db, audit.id):  # as the judges say, so that there are weights to learn
+        audit = audits.get_audit(db, "scripted")
+        for c in results.load_model_conflicts(db, audit.id):  # as the judges say, so that there are weights to learn
             side = Decision.RIGHT if c.winner == c.right else Decision.LEFT
             said = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", side, NOW)
             results.add_rating(db, audit.id, said)
         exported = io.StringIO()
         assert write_ratings(db, audit, exported) > 0
         export_tables(db, "scripted", folder / "tables", "jsonl")
-        learnt = learnt_weights(db, audit)
+        learnt = estimate_panel_weights(db, audit)
     paper = export_paper(open_audit("scripted", storage=storage).report(), folder / "paper")
     texts = [file.read_text(encoding="utf-8") for file in paper]
-    assert not [text for text in (*texts, exported.getvalue(), json.dumps(weights_json(learnt))) if "0.8137" in text]
+    assert not [text for text in (*texts, exported.getvalue(), json.dumps(weights_to_dict(learnt))) if "0.8137" in text]
     tables = {f.stem: [json.loads(line) for line in f.open()] for f in (folder / "tables").glob("*.jsonl")}
     lost = {name: [r for r in rows if r.get("outcome", "ok") != "ok"] for name, rows in tables.items()}
     for name, fields in {"trace": ("score",), "contrast": ("difference",), "verdict": UNRULED}.items():

@@ -17,7 +17,7 @@ import pytest
 from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
-from auditor.reports.verification import verify
+from auditor.reports.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.audits import config
@@ -52,7 +52,7 @@ def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path:
         run_audit(audit, storage=url(copy))
         assert stored(url(copy)) == whole
         with open_database(url(copy)) as db:
-            assert verify(db, "scripted").holds
+            assert verify_audit(db, "scripted").is_consistent
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
     server.script = answer
     run_audit(config(server.url), storage=storage)
     with open_database(storage) as db:
-        assert verify(db, "scripted").holds
+        assert verify_audit(db, "scripted").is_consistent
 
 
 def interrupted(running: Running) -> str:
@@ -126,19 +126,19 @@ async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkey
 class Raising:
     """A watcher with a fault of its own."""
 
-    def planned(self, stage: str, calls: int, recorded: int) -> None:
+    def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
         """Nothing."""
 
-    def entered(self, stage: str) -> None:
+    def on_stage_entered(self, stage: str) -> None:
         """Nothing."""
 
-    def worked(self, stage: str, n: int) -> None:
+    def on_steps_completed(self, stage: str, steps: int) -> None:
         """Nothing."""
 
-    def noted(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Nothing."""
 
-    def answered(self, stage: str, answer: Answer) -> None:
+    def on_answer(self, stage: str, answer: Answer) -> None:
         """Fails."""
         raise RuntimeError("the watcher is broken")
 

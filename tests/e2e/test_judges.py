@@ -8,9 +8,15 @@ import pytest
 from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
-from auditor.experiments.judge_tests import run_experiment
+from auditor.experiments.judge_tests import run_judge_experiment
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.panel.schema import FaultRow, GuessRow, JudgeRow, PositionRow, ShiftRow
+from auditor.reports.panel.schema import (
+    BlindingCheckRow,
+    FaultDetectionRow,
+    JudgeRow,
+    PositionBiasRow,
+    RestatementShiftRow,
+)
 from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from tests.audits import KEY, KEY_VARIABLE
@@ -43,10 +49,10 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-        patch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+        patch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        run_experiment("scripted", "planted", 40, storage=url)
-        run_experiment("scripted", "bias", 30, storage=url)
+        run_judge_experiment("scripted", "planted", 40, storage=url)
+        run_judge_experiment("scripted", "bias", 30, storage=url)
     return open_audit("scripted", storage=url).report()
 
 
@@ -104,7 +110,7 @@ def test_order_effects(ten: Report, name: str) -> None:
     assert holds(judge(ten, name).order, drift if name == "tired" else -drift / 9)
 
 
-def position(report: Report, name: str) -> PositionRow:
+def position(report: Report, name: str) -> PositionBiasRow:
     return next(row for row in report.panel.positions if row.judge == name)
 
 
@@ -115,7 +121,7 @@ def test_position(ten: Report, name: str) -> None:
     assert holds(row.stable, 0.0 if name == "first" else 0.5)
 
 
-def fault(report: Report, name: str, kind: str) -> FaultRow:
+def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
     return next(row for row in report.panel.faults if (row.judge, row.fault) == (name, kind))
 
 
@@ -175,7 +181,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 @pytest.mark.parametrize("name", ["long", "coin", "honest1", "honest2"])
 @pytest.mark.parametrize(("what", "options"), [("country", 4), ("topic", 5), ("author", 5)])
 def test_guesses_against_chance(probed: Report, name: str, what: str, options: int) -> None:
-    row: GuessRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, what))
+    row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, what))
     assert row.chance == pytest.approx(1 / options)
     assert holds(row.hits, 1.0 if (name, what) == ("honest1", "country") else 1 / options)
     assert "Blinding leaks: beyond chance guess honest1 the country" in " ".join(probed.panel.certificate)
@@ -183,7 +189,7 @@ def test_guesses_against_chance(probed: Report, name: str, what: str, options: i
 
 @pytest.mark.parametrize(("name", "planted"), [("long", LONG[1] - sum(LONG) / 2), ("coin", 0.0), ("honest1", 0.0)])
 def test_the_shift_that_restating_causes(probed: Report, name: str, planted: float) -> None:
-    row: ShiftRow = next(r for r in probed.panel.rewriting if r.judge == name)
+    row: RestatementShiftRow = next(r for r in probed.panel.rewriting if r.judge == name)
     assert row.valid.n == TRACES
     assert holds(row.shift, planted)
 

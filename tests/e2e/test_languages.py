@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.agents.call_builders import blinded
+from auditor.agents.call_builders import blind_trace
 from auditor.agents.localization import check_languages
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
@@ -17,12 +17,12 @@ from auditor.errors import ConfigError
 from auditor.reports.build import build_report
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.run import planned_survey, run_audit
+from auditor.run import load_planned_survey, run_audit
 from auditor.storage import results
-from auditor.storage.audits import get
+from auditor.storage.audits import get_audit
 from auditor.storage.database import open_database
-from auditor.storage.overview import overviews
-from auditor.surveys.countries import DATA
+from auditor.storage.overview import load_overviews
+from auditor.surveys.countries import DATA_FOLDER
 from tests.audits import config
 from tests.fake_server import FakeServer
 
@@ -37,9 +37,9 @@ def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: F
     chosen = asking(server.url, ["en", "native"], countries=["Japan", "Nigeria"])
     run_audit(chosen, storage=storage)
     with open_database(storage, create=False) as db:
-        audit = get(db, chosen.name)
-        traces, scores = results.traces(db, audit.id), results.scores(db, audit.id)
-        (overview,) = overviews(db)
+        audit = get_audit(db, chosen.name)
+        traces, scores = results.load_traces(db, audit.id), results.load_scores(db, audit.id)
+        (overview,) = load_overviews(db)
         report = build_report(db, chosen.name)
     k, models = chosen.direct.samples, len(chosen.models)
     planned = {s.cell.country: s.n_planned for s in scores}
@@ -47,7 +47,7 @@ def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: F
     languages = {(t.cell.country, t.sample // k, t.language) for t in traces}
     assert languages == {("Japan", 0, "en"), ("Japan", 1, "ja"), ("Nigeria", 0, "en")}
     asked = [json.dumps(r.body["messages"], ensure_ascii=False) for r in server.requests]
-    assert len(asked) == len(traces) == overview.planned == 3 * k * models
+    assert len(asked) == len(traces) == overview.planned_samples == 3 * k * models
     assert [r.planned for r in report.coverage.total] == [r.ok for r in report.coverage.total] == [3 * k * models]
     japanese = [text for text in asked if "国：" in text]
     assert len(japanese) == len(asked) / 3
@@ -62,7 +62,7 @@ def test_the_report_says_what_the_language_changes(server: FakeServer, storage: 
     chosen = asking(server.url, ["en", "native"], countries=places, topics=["divorce", "suicide"])
     run_audit(chosen, storage=storage)
     with open_database(storage, create=False) as db:
-        traces = results.traces(db, get(db, chosen.name).id)
+        traces = results.load_traces(db, get_audit(db, chosen.name).id)
         report = build_report(db, chosen.name)
     part = report.languages
     assert part is not None
@@ -85,7 +85,7 @@ def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, sto
     chosen = asking(server.url, ["en", "native"], countries=["Canada", "Germany"], source=str(own(Path(storage[10:]))))
     run_audit(chosen, storage=storage)
     with open_database(storage, create=False) as db:
-        traces = results.traces(db, get(db, chosen.name).id)
+        traces = results.load_traces(db, get_audit(db, chosen.name).id)
         part = build_report(db, chosen.name).languages
     k = chosen.direct.samples
     assert {(t.cell.country, t.sample // k, t.language) for t in traces} == {
@@ -108,7 +108,7 @@ def own(storage: Path) -> Path:
     """A survey with Canada in it, in the words of a built-in one."""
     path = storage.with_name("own.csv")
     path.write_text("country,topic,score\nCanada,divorce,0.2\nGermany,divorce,0.3\n")
-    built_in = (DATA / "wvs7-sample.survey.toml").read_text(encoding="utf-8")
+    built_in = (DATA_FOLDER / "wvs7-sample.survey.toml").read_text(encoding="utf-8")
     path.with_name("own.survey.toml").write_text(built_in, encoding="utf-8")
     return path
 
@@ -139,7 +139,7 @@ def test_what_is_no_language_is_refused(language: object, message: str) -> None:
 
 def test_what_a_language_lacks_is_refused_before_the_first_call() -> None:
     chosen = asking("http://x", "ja", countries="all", topics="all")
-    survey = planned_survey(chosen)
+    survey = load_planned_survey(chosen)
     check_languages(chosen, survey)
     strange = dataclasses.replace(survey.cells[0], cell=Cell("Japan", "chewing gum"))
     with pytest.raises(ConfigError, match="'chewing gum' has no wording in the language 'ja'"):
@@ -162,4 +162,4 @@ def test_judges_see_neither_country_nor_topic_in_any_language(
 ) -> None:
     chosen = asking("http://x", "native", countries="all")
     trace = Trace("m", Cell(country, "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
-    assert blinded(chosen, planned_survey(chosen), trace) == expected
+    assert blind_trace(chosen, load_planned_survey(chosen), trace) == expected

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.domain import Choice, Comparison, Outcome, Relation
+from auditor.domain import Comparison, ComparisonChoice, Outcome, Relation
 from auditor.errors import ConfigError
-from auditor.reports.logic.schema import LogicPart, LogicRow
-from auditor.reports.pages.render import render
+from auditor.reports.logic.schema import LogicReport, LogicRow
+from auditor.reports.pages.render import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
@@ -31,10 +31,10 @@ def comparing(url: str, models: int = 1, language: str = "en", **probe: Any) -> 
 
 def stored(storage: str) -> list[Comparison]:
     with open_database(storage, create=False) as db:
-        return comparisons.comparisons(db, audits.get(db, "scripted").id)
+        return comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
 
 
-def section(storage: str) -> LogicPart:
+def section(storage: str) -> LogicReport:
     found = open_audit("scripted", storage=storage).report().logic
     assert found is not None
     return found
@@ -53,7 +53,10 @@ def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storag
     assert {c.context for c in found} == {"Germany"}
     for c in found:
         names_first = (TOPICS.index(c.item_a) > TOPICS.index(c.item_b)) == (c.relation is Relation.STANDARD)
-        assert (c.outcome, c.decision) == (Outcome.OK, Choice.FIRST if names_first else Choice.SECOND)
+        assert (c.outcome, c.decision) == (
+            Outcome.OK,
+            ComparisonChoice.FIRST if names_first else ComparisonChoice.SECOND,
+        )
     row = judged(storage)
     assert {t.share.value for t in row.transitivity} == {1.0}
     assert row.commutativity.value == row.negation.value == 1.0
@@ -64,7 +67,7 @@ def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storag
     report = open_audit("scripted", storage=storage).report()
     assert report.cost.rows[0].purpose == "logic"
     for format_ in ("html", "markdown", "json"):
-        assert "Germany" in render(report, format_)
+        assert "Germany" in render_report(report, format_)
 
 
 def test_a_second_run_asks_nothing_and_only_the_probe_is_run(server: FakeServer, storage: str) -> None:
@@ -201,7 +204,7 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     assert voting is not None
     assert voting.weights == {name: row.weight for name, row in ledger.items()}
     assert voting.by_weight != voting.by_majority
-    assert "Benched: model-d (its consistency is below 0.8)." in render(report, "markdown")
+    assert "Benched: model-d (its consistency is below 0.8)." in render_report(report, "markdown")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor.domain import Measure, Outcome
-from auditor.reports.pages.render import render
+from auditor.domain import LogprobMeasure, Outcome
+from auditor.reports.pages.render import render_report
 from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
@@ -32,7 +32,7 @@ BOTH: dict[str, Any] = {
 
 def contrasts(storage: str) -> list[Any]:
     with open_database(storage, create=False) as db:
-        return results.contrasts(db, audits.get(db, "scripted").id)
+        return results.load_sentence_pairs(db, audits.get_audit(db, "scripted").id)
 
 
 def with_echo(request: Request) -> Reply:
@@ -82,17 +82,17 @@ def test_both_columns_their_difference_and_their_coverage(server: FakeServer, st
         assert len(mine) == 500 / planned
     assert {(row.purpose, row.calls) for row in report.cost.rows} == {("direct", 25), ("logprob", 50)}
     scores = [s for s in _scores(storage) if s.method == "logprob"]
-    assert {s.measure for s in scores} == {Measure.ECHO}
+    assert {s.measure for s in scores} == {LogprobMeasure.ECHO}
     for model in ("model-a", "model-b"):
         scaled = sorted((s.raw, s.score) for s in scores if s.model == model)
         assert (scaled[0][1], scaled[-1][1]) == (-1.0, 1.0)
-    assert "Δr = " in render(report, "markdown")
-    assert 'id="methods"' in render(report, "html")
+    assert "Δr = " in render_report(report, "markdown")
+    assert 'id="methods"' in render_report(report, "html")
 
 
 def _scores(storage: str) -> list[Any]:
     with open_database(storage, create=False) as db:
-        return results.scores(db, audits.get(db, "scripted").id)
+        return results.load_scores(db, audits.get_audit(db, "scripted").id)
 
 
 def test_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
@@ -121,12 +121,12 @@ def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, 
     server.script = script
     report = run(server, storage)
     assert [row.measures for row in report.methods] == [["prompt_logprobs"], ["prompt_logprobs"]]
-    assert {s.measure for s in _scores(storage) if s.method == "logprob"} == {Measure.PROMPT}
+    assert {s.measure for s in _scores(storage) if s.method == "logprob"} == {LogprobMeasure.PROMPT}
     by_field = {(s.model, s.cell): s.raw for s in _scores(storage) if s.method == "logprob"}
     server.script = with_echo
     run(server, storage, name="echoed")
     with open_database(storage, create=False) as db:
-        echoed = results.scores(db, audits.get(db, "echoed").id)
+        echoed = results.load_scores(db, audits.get_audit(db, "echoed").id)
     assert {(s.model, s.cell): s.raw for s in echoed if s.method == "logprob"} == pytest.approx(by_field)
 
 
@@ -145,7 +145,7 @@ def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: 
     assert len(asked) == 3 * MODELS
     for form in ("markdown", "html"):
         assert "cannot be compared: the model’s log-probabilities cannot be measured" in re.sub(
-            "&#39;|'", "’", render(report, form)
+            "&#39;|'", "’", render_report(report, form)
         )
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from auditor.errors import SurveyError
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit
-from auditor.surveys import load_facts
+from auditor.surveys import load_survey_facts
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.commands import auditor
 from tests.fake_server import FakeServer
@@ -40,7 +40,7 @@ def run(server: FakeServer, nonresponse: str) -> None:
 def test_an_audit_runs_on_a_survey_of_ones_own(server: FakeServer, folder: Path) -> None:
     run(server, "bounds")
     report = open_audit("own", storage="sqlite:///auditor.db").report()
-    facts = load_facts("my_wvs.csv")
+    facts = load_survey_facts("my_wvs.csv")
     assert facts is not None
     assert (report.audit.survey.name, report.audit.survey.asked) == ("my_wvs", 16)
     assert report.ceiling[0].reliability.value == facts.reliability.reliability
@@ -64,7 +64,7 @@ def test_the_experiment_recomputes_every_figure(server: FakeServer, folder: Path
     part = json.loads(done.stdout)
     assert [t["treatment"] for t in part["treatments"]] == ["as audited", "drop", "neutral", "low", "high", "impute"]
     assert part["not_possible"] == {}
-    facts = load_facts("my_wvs.csv")
+    facts = load_survey_facts("my_wvs.csv")
     assert facts is not None
     scores = open_audit("own", storage="sqlite:///auditor.db").scores()
     for treatment, name in (("neutral", "neutral"), ("low", "low"), ("high", "high"), ("impute", "imputed")):

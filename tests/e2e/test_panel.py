@@ -12,8 +12,8 @@ import pytest
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
-from auditor.experiments.judge_tests import run_experiment
-from auditor.reports.audit_status import status_of
+from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.reports.audit_status import load_audit_status
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit
@@ -25,8 +25,8 @@ from tests.fake_server import FakeServer, Reply, Request, answer, completion, er
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
     with open_database(storage, create=False) as db:
-        audit = audits.get(db, "scripted")
-        return results.verdicts(db, audit.id), results.conflicts(db, audit.id)
+        audit = audits.get_audit(db, "scripted")
+        return results.load_verdicts(db, audit.id), results.load_conflicts(db, audit.id)
 
 
 def majorities(verdicts: list[Verdict], seats: int) -> dict[object, Ruling | None]:
@@ -66,7 +66,7 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
     outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
     assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
     with open_database(lean, create=False) as db:
-        status = status_of(db, audits.get(db, "scripted"))
+        status = load_audit_status(db, audits.get_audit(db, "scripted"))
     [reviews] = [r for r in open_audit("scripted", storage=lean).report().coverage.total if r.stage == "review"]
     assert status["verdicts_planned"] == reviews.planned == len(few_verdicts)
     before = len(server.requests)
@@ -135,7 +135,7 @@ def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: F
     review = {"max_trace_chars": 2_000, "guess": True, "rewrite": "neutral", "rewriter": "model-c"}
     audit = config(server.url, probes={"direct": {"samples": 1}, "review": review})
     run_audit(audit, storage=storage)
-    run_experiment("scripted", "bias", 5, storage=storage)
+    run_judge_experiment("scripted", "bias", 5, storage=storage)
     asked = [r for r in server.requests if r.schema != "MoralJudgement"]
     assert {r.schema for r in asked} >= {"TraceReview", "BlindGuess", "Restated", "SidePreference"}
     for request in asked:

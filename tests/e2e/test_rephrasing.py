@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.call_builders import blinded
+from auditor.agents.call_builders import blind_trace
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.run import open_audit, planned_survey, run_audit
+from auditor.run import load_planned_survey, open_audit, run_audit
 from tests.audits import config
 from tests.fake_server import FakeServer
 
@@ -83,7 +83,7 @@ def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> Non
     topics = {"divorce": {"en": "ending a marriage", "de": "Eine Ehe aufzulösen"}}
     chosen = asking("http://x", {"topics": topics}, ["en", "de"])
     trace = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
-    shown = blinded(chosen, planned_survey(chosen), trace)
+    shown = blind_trace(chosen, load_planned_survey(chosen), trace)
     assert shown.startswith("[practice] is")
 
 
@@ -101,7 +101,7 @@ def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> Non
 )
 def test_what_is_reworded_in_part_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        planned_survey(asking("http://x", rephrase, ["en", "native"]))
+        load_planned_survey(asking("http://x", rephrase, ["en", "native"]))
     assert message in str(caught.value)
 
 
@@ -139,4 +139,4 @@ def test_a_wording_that_cannot_be_used_is_an_error_at_load(tmp_path: Path, rephr
 def test_the_new_words_are_part_of_what_an_audit_is(storage: str) -> None:
     one, other = asking("http://x", {}), asking("http://x", {"topics": {"divorce": "parting"}})
     assert one.hash != other.hash
-    assert planned_survey(one).phrasings == {}
+    assert load_planned_survey(one).phrasings == {}

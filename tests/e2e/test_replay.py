@@ -56,14 +56,14 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     assert (row.planned, row.ok, row.losses) == (18, 16, {"refused": 1, "client_error": 1})
     assert report.conflicts.total > 0
     with open_database(storage, create=False) as db:
-        traces = results.traces(db, audits.get(db, "scripted").id)
+        traces = results.load_traces(db, audits.get_audit(db, "scripted").id)
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
 
 
 def test_others_judge_a_record_and_it_judges_nobody(server: FakeServer, storage: str, tmp_path: Path) -> None:
     run_audit(replayed(server, log(tmp_path), others=2, judges="peers"), storage=storage)
     with open_database(storage, create=False) as db:
-        verdicts = results.verdicts(db, audits.get(db, "scripted").id)
+        verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
     assert {v.judge for v in verdicts} == {"model-a", "model-b"}
     assert {v.model for v in verdicts} == {"old", "older", "model-a", "model-b"}
 

@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.domain import Measure, Purpose
-from auditor.models.structured import SCHEMAS
+from auditor.domain import LogprobMeasure, Purpose
+from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow
 from tests.every_call import AUDITS, numbered_reply
@@ -101,5 +101,5 @@ def test_every_purpose_measure_and_schema_is_on_record() -> None:
     assert {file.stem for file in FOLDER.glob("*.json")} == set(AUDITS)
     calls = [call for file in FOLDER.glob("*.json") for call in json.loads(file.read_text(encoding="utf-8"))["first"]]
     assert {call["purpose"] for call in calls} == {purpose.value for purpose in Purpose}
-    assert {call["measure"] for call in calls} == {None, *(measure.value for measure in Measure)}
-    assert {call["schema"] for call in calls} - {None} == set(SCHEMAS) - WITHOUT_EXAMPLE
+    assert {call["measure"] for call in calls} == {None, *(measure.value for measure in LogprobMeasure)}
+    assert {call["schema"] for call in calls} - {None} == set(SCHEMA_BY_NAME) - WITHOUT_EXAMPLE

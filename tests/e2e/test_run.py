@@ -36,13 +36,13 @@ CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
 def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
     """Everything an audit came to, without times."""
     with open_database(storage, create=False) as db:
-        audit = audits.get(db, name)
+        audit = audits.get_audit(db, name)
         return {
             "stage": audit.stage,
-            "traces": results.traces(db, audit.id),
-            "scores": results.scores(db, audit.id),
-            "verdicts": results.verdicts(db, audit.id),
-            "conflicts": results.conflicts(db, audit.id),
+            "traces": results.load_traces(db, audit.id),
+            "scores": results.load_scores(db, audit.id),
+            "verdicts": results.load_verdicts(db, audit.id),
+            "conflicts": results.load_conflicts(db, audit.id),
         }
 
 
@@ -352,7 +352,7 @@ def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
             decision=decision,
             decided_at=datetime.now(UTC),
         )
-        results.add_rating(db, audits.get(db, "scripted").id, rating)
+        results.add_rating(db, audits.get_audit(db, "scripted").id, rating)
 
 
 @pytest.mark.parametrize("memory_is_lost", [False, True])

@@ -14,14 +14,14 @@ from auditor.config.semantic import SemanticProbe
 from auditor.errors import ConfigError, ImportFileError, UsageError
 from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
-from auditor.reports.audit_status import status_of
-from auditor.reports.pages.render import render
+from auditor.reports.audit_status import load_audit_status
+from auditor.reports.pages.render import render_report
 from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
-from auditor.storage.overview import overviews
-from auditor.tui.home import card
+from auditor.storage.overview import load_overviews
+from auditor.tui.home import render_audit_card
 from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 
@@ -35,7 +35,7 @@ RULES = ("You should not harm those who are innocent.", "It is fine for people t
 
 @pytest.fixture(autouse=True, scope="module")
 def encoder() -> Path:
-    return weights.pull("all-MiniLM-L6-v2")
+    return weights.pull_weights("all-MiniLM-L6-v2")
 
 
 def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
@@ -101,14 +101,14 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
         for method in ("answers", "rules")
         for model in ("model-a", "model-b")
     ]
-    assert [(r.what, r.ok) for r in report.coverage.total] == [("moral answers", 80), ("rules of thumb", 80)]
+    assert [(r.counted_label, r.ok) for r in report.coverage.total] == [("moral answers", 80), ("rules of thumb", 80)]
     assert report.coverage.countries == report.coverage.topics == []
     with open_database(storage, create=False) as db:
-        status, [overview] = status_of(db, audits.get(db, "moral")), overviews(db)
+        status, [overview] = load_audit_status(db, audits.get_audit(db, "moral")), load_overviews(db)
     assert (status["moral_answers"], status["moral_answers_ok"]) == (80, 80)
-    assert (overview.answers, overview.answers_ok, overview.coverage, overview.progress) == (80, 80, 1.0, None)
-    assert "80 moral answers · 100% usable" in card(overview, 80).plain
-    assert "0 samples" not in card(overview, 80).plain
+    assert (overview.answers, overview.answers_ok, overview.usable_share, overview.progress) == (80, 80, 1.0, None)
+    assert "80 moral answers · 100% usable" in render_audit_card(overview, 80).plain
+    assert "0 samples" not in render_audit_card(overview, 80).plain
 
 
 def test_no_form_of_the_report_speaks_of_a_survey_that_is_not_there(server: FakeServer, storage: str) -> None:
@@ -116,12 +116,12 @@ def test_no_form_of_the_report_speaks_of_a_survey_that_is_not_there(server: Fake
     run_audit(config(server.url, limit=2), storage=storage)
     report = report_of(storage)
     for form in ("markdown", "html", "json"):
-        text = render(report, form)
+        text = render_report(report, form)
         assert "SaGE" in text or form == "json"
         for nonsense in ("0 cells", "0 countries", "cells asked", "Measured against", "agreement with people"):
             assert nonsense not in text, (form, nonsense)
     with open_database(storage, create=False) as db:
-        assert status_of(db, audits.get(db, "moral"))["stage"] == "done"
+        assert load_audit_status(db, audits.get_audit(db, "moral"))["stage"] == "done"
 
 
 def test_a_second_run_asks_and_computes_nothing(
@@ -154,7 +154,7 @@ def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str
         assert row.ok + row.losses["refused"] == row.planned == 40
         assert row.rules_planned == row.ok
     with open_database(storage, create=False) as db:
-        answers = semantic_results.answers(db, audits.get(db, "moral").id)
+        answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
     assert all((a.text is None) == (a.outcome != "ok") for a in answers)
 
 
@@ -182,12 +182,12 @@ def test_imported_answers_score_as_those_that_were_asked(server: FakeServer, sto
     server.script = script
     run_audit(config(server.url), storage=storage)
     with open_database(storage, create=False) as db:
-        answers = semantic_results.answers(db, audits.get(db, "moral").id)
+        answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
     before = len(server.requests)
     made = import_answers(file, audit="published", storage=storage)
-    assert (made.rows, made.models, made.questions, made.empty, made.alone) == (80, 2, 8, 0, 0)
+    assert (made.rows, made.models, made.questions, made.empty, made.unscorable) == (80, 2, 8, 0, 0)
     assert len(server.requests) == before
     asked, given = report_of(storage).semantic, report_of(storage, "published").semantic
     assert asked is not None
@@ -308,7 +308,7 @@ def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
     run_audit(config(server.url, **probe), storage=storage)
     assert len(attempts) == 3  # asked again until there were enough, and no longer
     with open_database(storage, create=False) as db:
-        wordings = semantic_results.wordings(db, audits.get(db, "moral").id)["book"]
+        wordings = semantic_results.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
     assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == good
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
@@ -353,7 +353,7 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
         "consistency",
         "contradiction",
     }
-    page = render(open_audit("moral", storage=storage).report(), "html")
+    page = render_report(open_audit("moral", storage=storage).report(), "html")
     assert "Consistency score" in page
 
 
@@ -399,4 +399,4 @@ def test_answers_are_compared_across_languages(server: FakeServer, storage: str,
     across = found["de", "en"]
     assert across.n == 6
     assert (across.value or 0) < 0.9
-    assert "within de" in render(report_of(storage), "html")
+    assert "within de" in render_report(report_of(storage), "html")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cost_estimation.audit_estimate import estimate
+from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ImportFileError, UsageError
-from auditor.experiments.consistency import accuracy_trial, rule_trial, temperature_trial
-from auditor.experiments.human_judgements import people_trial
+from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
+from auditor.experiments.human_judgements import compare_with_human_judgements
 from auditor.models import weights
 from auditor.reports.measurement_schema import Estimate
-from auditor.run import NO_SURVEY, open_audit, run_audit
+from auditor.run import EMPTY_SURVEY, open_audit, run_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
@@ -22,7 +22,7 @@ from tests.fake_server import FakeServer, Reply, Request, completion
 
 @pytest.fixture(autouse=True, scope="module")
 def encoder() -> Path:
-    return weights.pull("all-MiniLM-L6-v2")
+    return weights.pull_weights("all-MiniLM-L6-v2")
 
 
 def value(e: Estimate) -> float:
@@ -45,7 +45,7 @@ def test_other_words_are_compared_with_the_same_words(server: FakeServer, storag
     server.script = script
     run_audit(config(server.url, models=1, limit=6), storage=storage)
     before = len(server.requests)
-    [cold, warm] = temperature_trial("moral", [0.0, 1.0], storage=storage)
+    [cold, warm] = run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
     assert cold.same_words.n == cold.other_words.n == 6
     part = open_audit("moral", storage=storage).report().semantic
@@ -55,14 +55,14 @@ def test_other_words_are_compared_with_the_same_words(server: FakeServer, storag
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
     asked = len(server.requests) - before
     assert asked <= 6 * 5 * 3 * 2
-    temperature_trial("moral", [0.0, 1.0], storage=storage)
+    run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
     assert len(server.requests) - before == asked
 
 
 def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=8), storage=storage)
-    [row] = rule_trial("moral", storage=storage)
+    [row] = run_rule_experiment("moral", storage=storage)
     assert value(row.after) == pytest.approx(1.0, abs=1e-6)
     assert value(row.before) < 0.9
     assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
@@ -86,24 +86,24 @@ def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tm
         for i in range(16)
         for j in range(4)
     ]
-    [row] = accuracy_trial("moral", write(tmp_path / "facts.csv", columns, rows), storage=storage)
+    [row] = run_accuracy_experiment("moral", write(tmp_path / "facts.csv", columns, rows), storage=storage)
     assert row.n == row.accuracy.n == row.consistency.n == 16
     assert 0.5 < value(row.accuracy) < 1
     assert row.r is not None
     assert row.r > 0.5
     broken = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
     with pytest.raises(ImportFileError, match="'maybe' is none of the choices"):
-        accuracy_trial("moral", broken, storage=storage)
+        run_accuracy_experiment("moral", broken, storage=storage)
     alone = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
     with pytest.raises(ImportFileError, match="has no paraphrase"):
-        accuracy_trial("moral", alone, storage=storage)
+        run_accuracy_experiment("moral", alone, storage=storage)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = script
     run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
     with open_database(storage, create=False) as db:
-        answers = semantic_results.answers(db, audits.get(db, "moral").id)
+        answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
     said = {(a.model, a.question, a.wording): a.text for a in answers}
     rows: list[list[object]] = [
         [rater, model, question, i, i + 1, "Y" if said[model, question, i] == said[model, question, i + 1] else "N"]
@@ -113,7 +113,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     ]
     rows[0][-1] = "NA"
     file = write(tmp_path / "people.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
-    part = people_trial("moral", file, storage=storage)
+    part = compare_with_human_judgements("moral", file, storage=storage)
     assert (part.questions, part.judgements) == (24, len(rows))
     assert part.alpha.value == pytest.approx(1.0)
     found = {(c.text, c.metric): c for c in part.correlations}
@@ -141,7 +141,7 @@ def test_judgements_that_cannot_be_used_say_where(
 ) -> None:
     file = write(tmp_path / "p.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
     with pytest.raises(ImportFileError, match=message):
-        people_trial("x", file, storage=storage)
+        compare_with_human_judgements("x", file, storage=storage)
 
 
 def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -150,11 +150,11 @@ def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, s
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     import_answers(file, audit="given", storage=storage)
     with pytest.raises(UsageError, match="has asked no moral questions"):
-        rule_trial("given", storage=storage)
+        run_rule_experiment("given", storage=storage)
 
 
 def test_the_estimate_counts_answers_and_rules(server: FakeServer) -> None:
-    forecast = estimate(config(server.url, limit=8), NO_SURVEY, [])
+    forecast = estimate_audit(config(server.url, limit=8), EMPTY_SURVEY, [])
     by_stage = {(r.name, r.stage): r.calls.expected for r in forecast.rows}
     assert by_stage["model-a", "moral"] == by_stage["model-b", "moral"] == 40
     assert by_stage["model-a", "rule"] == pytest.approx(0.95 * 40)

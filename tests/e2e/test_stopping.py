@@ -10,21 +10,21 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Trace, Verdict
-from auditor.reports.audit_status import status_of
+from auditor.reports.audit_status import load_audit_status
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.run import AuditHandle, planned_survey, run_audit
+from auditor.run import AuditHandle, load_planned_survey, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from auditor.storage.overview import overviews
+from auditor.storage.overview import load_overviews
 from tests.audits import config
 from tests.fake_server import FakeServer, Reply, Request, answer, error
 
 
 def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:
     with open_database(handle.storage, create=False) as db:
-        audit = audits.get(db, handle.name)
-        assert overviews(db)[0].progress == 1
-        return results.traces(db, audit.id), results.verdicts(db, audit.id), status_of(db, audit)
+        audit = audits.get_audit(db, handle.name)
+        assert load_overviews(db)[0].progress == 1
+        return results.load_traces(db, audit.id), results.load_verdicts(db, audit.id), load_audit_status(db, audit)
 
 
 def slower(audit: AuditConfig) -> AuditConfig:
@@ -85,7 +85,7 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
 def test_no_more_cells_are_asked_once_r_is_known_closely(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.metrics.stopping.FIRST_LOOK", 12)
+    monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 12)
     survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
     direct = {"samples": 1, "target_width": 1.2}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": direct})
@@ -93,7 +93,7 @@ def test_no_more_cells_are_asked_once_r_is_known_closely(
     traces, _, status = stored(handle)
     report = handle.report()
     cells = {t.cell for t in traces}
-    assert 12 <= len(cells) < (of_all := len(planned_survey(audit).scores))
+    assert 12 <= len(cells) < (of_all := len(load_planned_survey(audit).scores))
     assert report.audit.survey.asked == len(cells) == len([c for c in report.audit.cells if c.survey is not None])
     [saved] = report.savings
     assert (saved.stage, saved.made, saved.full) == ("direct", len(traces), 2 * of_all)
@@ -119,7 +119,7 @@ def test_no_more_cells_are_asked_once_r_is_known_closely(
 def test_what_failed_once_leaves_nothing_behind_when_it_succeeds(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.metrics.stopping.FIRST_LOOK", 6)
+    monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 6)
     survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
     probe = {"samples": 3, "min_samples": 2, "tolerance": 0.05, "target_width": 1.6}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": probe})

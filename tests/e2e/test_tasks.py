@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.domain import ConflictKind, Decision, Outcome
 from auditor.errors import UsageError
-from auditor.reports.pages.number_format import count, interval, number
-from auditor.reports.pages.render import render
-from auditor.review.session import Desk
+from auditor.reports.pages.number_format import format_count, format_interval, format_number
+from auditor.reports.pages.render import render_report
+from auditor.review.session import ReviewSession
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -36,9 +36,9 @@ def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Pat
     run_audit(audit(server.url, tmp_path, kind, probes=PROBES), storage=storage)
     assert len(server.requests) == before
     with open_database(storage, create=False) as db:
-        stored = audits.get(db, "sums")
-        traces, scores = results.traces(db, stored.id), results.scores(db, stored.id)
-        conflicts, verdicts = results.conflicts(db, stored.id), results.verdicts(db, stored.id)
+        stored = audits.get_audit(db, "sums")
+        traces, scores = results.load_traces(db, stored.id), results.load_scores(db, stored.id)
+        conflicts, verdicts = results.load_conflicts(db, stored.id), results.load_verdicts(db, stored.id)
     assert Counter(t.outcome for t in traces) == {Outcome.OK: ITEMS * MODELS * SAMPLES}
     assert len(verdicts) == ITEMS * MODELS * SAMPLES * (MODELS - 1)
     assert {v.cultural_accuracy for v in verdicts} == {None}
@@ -78,7 +78,7 @@ def test_what_needs_people_s_answers_is_held_back_from_a_task(finished: str, wor
     told = CliRunner().invoke(app, [*words.split(), "--storage", finished])
     assert isinstance(told.exception, UsageError)
     assert "'sums' is of a task" in told.exception.message
-    assert told.exception.mend
+    assert told.exception.how_to_fix
     assert told.stdout == ""
 
 
@@ -114,7 +114,12 @@ def test_a_handle_shows_in_a_notebook_how_often_answers_are_right(finished: str)
     assert part is not None
     for row in part.models:
         found = row.accuracy
-        told = [row.model, count(found.n), number(found.value), interval(found.ci_low, found.ci_high)]
+        told = [
+            row.model,
+            format_count(found.n),
+            format_number(found.value),
+            format_interval(found.ci_low, found.ci_high),
+        ]
         assert "".join(f"<td>{text}</td>" for text in told) in handle._repr_html_()
 
 
@@ -124,12 +129,12 @@ def test_every_form_of_the_report_leaves_countries_out(finished: str) -> None:
     assert (report.audit.cells, report.coverage.countries, report.languages) == ([], [], None)
     assert len(report.coverage.topics) == 2 * ITEMS
     for form in ("html", "markdown"):
-        text = render(report, form)
+        text = render_report(report, form)
         for word in ("Countr", "countr", "Region", "moral", "Cultural", " nan", ">None<", "| None |"):
             assert word not in text, (form, word)
         assert "Does peer agreement tell anything about being right?" in text
         assert "sums.jsonl" in text
-    assert json.loads(render(report, "json"))["task"]["kind"] == "choice"
+    assert json.loads(render_report(report, "json"))["task"]["kind"] == "choice"
 
 
 def test_judges_see_the_question_and_never_truth_or_author(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -171,9 +176,9 @@ def test_failures_are_counted_and_none_has_an_answer(server: FakeServer, storage
     probes = {"direct": {"samples": SAMPLES, "repair": False}}
     run_audit(audit(server.url, tmp_path, probes=probes), storage=storage)
     with open_database(storage, create=False) as db:
-        stored = audits.get(db, "sums")
-        traces = results.traces(db, stored.id)
-        judged = {(v.model, v.cell, v.sample) for v in results.verdicts(db, stored.id)}
+        stored = audits.get_audit(db, "sums")
+        traces = results.load_traces(db, stored.id)
+        judged = {(v.model, v.cell, v.sample) for v in results.load_verdicts(db, stored.id)}
     assert {t.outcome for t in traces} == {Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED}
     for trace in traces:
         assert (trace.answer is not None) == (trace.outcome is Outcome.OK)
@@ -213,8 +218,8 @@ def test_without_truth_there_is_no_accuracy_and_all_else(server: FakeServer, sto
     assert report.task.telling is None
     assert report.conflicts.total
     assert all(row.sample_agreement.value for row in report.task.models)
-    assert "No right answer is known" in render(report, "markdown")
-    assert render(report, "html")
+    assert "No right answer is known" in render_report(report, "markdown")
+    assert render_report(report, "html")
 
 
 def test_a_person_settles_what_the_judges_cannot(finished: str, tmp_path: Path) -> None:
@@ -222,26 +227,26 @@ def test_a_person_settles_what_the_judges_cannot(finished: str, tmp_path: Path) 
     for part in Path(finished.removeprefix("sqlite:///")).parent.glob("audits.db*"):
         shutil.copy(part, tmp_path)
     with open_database(storage, create=False) as db:
-        desk, left = Desk(db, audits.get(db, "sums"), "ada"), 0
-        while (key := desk.next_key()) is not None and desk.is_anything_open():
-            item = desk.item(key)
-            assert item.truth is None
+        desk, left = ReviewSession(db, audits.get_audit(db, "sums"), "ada"), 0
+        while (key := desk.next_conflict_key()) is not None and desk.has_open_conflicts():
+            item = desk.load_item(key)
+            assert item.correct_answer is None
             assert item.question.startswith("What is ")
             assert "A) " in item.question
             assert {item.left.answer, item.right.answer} == {item.row.answer_left, item.row.answer_right}
             with pytest.raises(ValueError, match="no scores"):
                 desk.decide(item, Decision.SCORE, score=0.5)
             desk.decide(item, Decision.LEFT)
-            shown = desk.item(key)
-            assert shown.truth is not None
+            shown = desk.load_item(key)
+            assert shown.correct_answer is not None
             assert shown.decision is Decision.LEFT
             left += 1
         assert left
     assert resume_after_review("sums", storage=storage) == 0
     with open_database(storage, create=False) as db:
-        stored = audits.get(db, "sums")
+        stored = audits.get_audit(db, "sums")
         assert stored.stage == "done"
-        ratings = results.ratings(db, stored.id)
+        ratings = results.load_ratings(db, stored.id)
     assert {(r.score_left, r.score_right) for r in ratings} == {(None, None)}
     assert all(r.answer_left and r.answer_right for r in ratings)
     report = open_audit("sums", storage=storage).report()

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import insert, select, text
 from sqlmodel import SQLModel
 
-from auditor.domain import Act, canonical_json
+from auditor.domain import RatingAction, canonical_json
 from auditor.errors import StorageError
 from auditor.exports.tables import export_tables
-from auditor.reports.verification import verify
+from auditor.reports.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, review_queue
@@ -91,8 +91,10 @@ def test_a_run_dies_and_goes_on_while_others_review(
     assert stored(url) == stored(file)
     assert report(url) == report(file)
     with open_database(url) as db:
-        assert verify(db, "scripted").holds
-        decided = {rater: rating_log.entries(db, audits.get(db, "moral").id, rater=rater) for rater in RATERS}
+        assert verify_audit(db, "scripted").is_consistent
+        decided = {
+            rater: rating_log.load_entries(db, audits.get_audit(db, "moral").id, rater=rater) for rater in RATERS
+        }
         assert {rater: len(rows) for rater, rows in decided.items()} == dict.fromkeys(RATERS, DECISIONS)
         with db.read() as connection:  # the graph waits for a person, and remembers so
             waiting = text(f"SELECT count(DISTINCT thread_id) FROM {GRAPH_SCHEMA}.checkpoints")
@@ -119,18 +121,23 @@ def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Pos
     hashes, heads = [], []
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
         audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
-        keys = [key for key, _ in review_queue.Queue(old, audit.id, "ada").keys(QueueFilter())]
+        keys = [key for key, _ in review_queue.ConflictQueue(old, audit.id, "ada").keys(QueueFilter())]
         for key in keys[:5]:
-            rating_log.append(old, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, note="ß 😀"))
+            rating_log.append_rating(
+                old, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, note="ß 😀")
+            )
         copied(old, new)
         for number, db in enumerate((old, new)):
             found = export_tables(db, audit.name, tmp_path / str(number), form)
-            assert found.rows["rating"] == 5
+            assert found.row_counts["rating"] == 5
             files = sorted((tmp_path / str(number)).iterdir())
             hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
             heads.append(
-                (hash_chain.check(db), [k for k, _ in review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())])
+                (
+                    hash_chain.verify_chain(db),
+                    [k for k, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())],
+                )
             )
     assert hashes[0] == hashes[1]
     assert heads[0] == heads[1]
-    assert heads[0][0].links == 5
+    assert heads[0][0].n_links == 5

@@ -10,9 +10,9 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import ConflictState, Decision
 from auditor.metrics.conflict import settle
-from auditor.reports.pages.render import render
-from auditor.review.judge_weights import learnt_weights, weights_toml
-from auditor.review.session import Desk
+from auditor.reports.pages.render import render_report
+from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml
+from auditor.review.session import ReviewSession
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -28,21 +28,21 @@ def test_learnt_weights_settle_again_and_ask_nothing(
     run_audit(first, storage=storage)
     asked = len(server.requests)
     with open_database(storage, create=False) as db:
-        audit = audits.get(db, "scripted")
-        desk = Desk(db, audit, "ada")
-        for key in list(desk.keys()):
-            desk.decide(desk.item(key), Decision.LEFT)
-        panel = tomllib.loads(weights_toml(learnt_weights(db, audit)))["panel"]
-        ratings = len(results.ratings(db, audit.id))
+        audit = audits.get_audit(db, "scripted")
+        desk = ReviewSession(db, audit, "ada")
+        for key in list(desk.conflict_keys()):
+            desk.decide(desk.load_item(key), Decision.LEFT)
+        panel = tomllib.loads(format_weights_toml(estimate_panel_weights(db, audit)))["panel"]
+        ratings = len(results.load_ratings(db, audit.id))
 
     second = AuditConfig.model_validate(json.loads(first.model_dump_json()) | {"panel": panel})
     run_audit(second, storage=storage)
 
     assert len(server.requests) == asked
     with open_database(storage, create=False) as db:
-        audit = audits.get(db, "scripted")
-        found = results.conflicts(db, audit.id)
-        assert len(results.ratings(db, audit.id)) == ratings
+        audit = audits.get_audit(db, "scripted")
+        found = results.load_conflicts(db, audit.id)
+        assert len(results.load_ratings(db, audit.id)) == ratings
     voting = open_audit("scripted", storage=storage).report().conflicts.voting
     assert voting is not None
     assert (voting.rule, voting.weights) == ("weighted", panel["weights"])
@@ -58,7 +58,7 @@ def test_learnt_weights_settle_again_and_ask_nothing(
     assert (voting.same_side, voting.other_side) == (same, 0)
     report = open_audit("scripted", storage=storage).report()
     for form in ("html", "markdown"):
-        text = " ".join(render(report, form).split())
+        text = " ".join(render_report(report, form).split())
         assert f"settled {voting.by_weight} of {len(found)} conflicts" in text
         assert f"One vote each would have settled {voting.by_majority};" in text
 
@@ -72,7 +72,7 @@ def test_one_vote_each_has_no_figures_of_weights(
     assert voting is not None
     assert (voting.rule, voting.weights, voting.by_weight, voting.same_side) == ("majority", {}, None, None)
     assert voting.by_majority == report.conflicts.states["majority"]
-    assert "weighed" not in render(report, "markdown")
+    assert "weighed" not in render_report(report, "markdown")
 
 
 def test_what_an_adaptive_panel_did_not_ask_is_no_figure(
@@ -86,5 +86,5 @@ def test_what_an_adaptive_panel_did_not_ask_is_no_figure(
     assert voting is not None
     assert voting.by_weight == report.conflicts.states["majority"] > 0
     assert (voting.by_majority, voting.same_side, voting.other_side) == (None, None, None)
-    assert "One vote each would have settled" not in render(report, "markdown")
-    assert "is not known: no more judges were asked than needed" in render(report, "markdown")
+    assert "One vote each would have settled" not in render_report(report, "markdown")
+    assert "is not known: no more judges were asked than needed" in render_report(report, "markdown")

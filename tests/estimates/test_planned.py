@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.cost_estimation.audit_estimate import estimate, estimate_of_audit
-from auditor.reports.cost.forecast import Forecast, headline, page_of
-from auditor.run import planned_cells, planned_survey, run_audit
+from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
+from auditor.reports.cost.forecast import CostForecast, build_forecast_page, describe_forecast
+from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer
@@ -25,9 +25,9 @@ def priced(url: str, models: int = 3, **changes: Any) -> AuditConfig:
     return AuditConfig.model_validate(data)
 
 
-def made(own: AuditConfig) -> Forecast:
-    survey = planned_survey(own)
-    return estimate(own, survey, planned_cells(survey))
+def made(own: AuditConfig) -> CostForecast:
+    survey = load_planned_survey(own)
+    return estimate_audit(own, survey, planned_cells(survey))
 
 
 def test_calls_and_money_by_hand() -> None:
@@ -48,8 +48,8 @@ def test_an_unknown_price_is_said_and_left_out_of_the_sum() -> None:
     assert found.unknown_prices == ["model-c"]
     assert found.usd is not None
     assert found.usd.expected == pytest.approx(sum(r.usd.expected for r in found.rows if r.usd is not None))
-    assert "whose price is known" in headline(found)
-    assert any("model-c" in warning for warning in page_of(found).warnings)
+    assert "whose price is known" in describe_forecast(found)
+    assert any("model-c" in warning for warning in build_forecast_page(found).warnings)
     assert made(config(URL)).usd is None
 
 
@@ -138,7 +138,7 @@ def test_whom_the_probe_of_moral_questions_asks_beside_the_models(tmp_path: Path
 
 def test_the_budget_that_may_end_the_run_is_said() -> None:
     found = made(priced(URL, 2, limits={"budget_usd": 0.0001}))
-    assert any("will end the run" in w or "is expected to" in w for w in page_of(found).warnings)
+    assert any("will end the run" in w or "is expected to" in w for w in build_forecast_page(found).warnings)
 
 
 def test_beside_what_a_run_did_cost(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +146,9 @@ def test_beside_what_a_run_did_cost(server: FakeServer, storage: str, monkeypatc
     own = priced(server.url, 2)
     run_audit(own, storage=storage)
     with open_database(storage, create=False) as db:
-        found = estimate_of_audit(db, own.name)
-        survey = planned_survey(own)
-        again = estimate(own, survey, planned_cells(survey), db)
+        found = estimate_past_audit(db, own.name)
+        survey = load_planned_survey(own)
+        again = estimate_audit(own, survey, planned_cells(survey), db)
     asked = {(r.name, r.stage): r for r in found.rows}
     direct, review = asked["model-a", "direct"], asked["model-a", "review"]
     assert direct.actual is not None
@@ -158,7 +158,7 @@ def test_beside_what_a_run_did_cost(server: FakeServer, storage: str, monkeypatc
     assert direct.actual.usd == pytest.approx(27 * (100 * 2e-6 + 20 * 10e-6))
     assert asked["model-b", "direct"].actual is not None
     assert asked["model-b", "direct"].actual.unpriced == 27
-    assert "Estimate and outcome" in page_of(found).kicker
+    assert "Estimate and outcome" in build_forecast_page(found).kicker
     # the storage knows them now: nothing direct is asked again, and answers have a known length
     assert again.recorded == 54
     assert again.rows[0].basis == "27 recorded answers"

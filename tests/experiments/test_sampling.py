@@ -10,10 +10,10 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import canonical_json
 from auditor.errors import UsageError
-from auditor.experiments.sampling import experiment_samples, experiment_temperature, variant
-from auditor.reports.pages.report_page import page_html
-from auditor.reports.sampling.page import page_of, round_steps
-from auditor.reports.sampling.section import _means, _subsampled
+from auditor.experiments.sampling import build_variant, load_sample_size_experiment, load_temperature_experiment
+from auditor.reports.pages.report_page import render_page_html
+from auditor.reports.sampling.page import axis_ticks, build_sampling_page
+from auditor.reports.sampling.section import _build_subsample_row, _draw_subset_means
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -25,10 +25,10 @@ from tests.population import populate
 def test_a_mean_of_all_samples_is_the_score_and_failures_stay_out() -> None:
     rng = np.random.default_rng(0)
     values = np.array([[0.1, 0.3, np.nan], [np.nan, np.nan, np.nan]])
-    whole = _means(values, 3, rng)
+    whole = _draw_subset_means(values, 3, rng)
     assert whole[0] == pytest.approx(0.2)
     assert np.isnan(whole[1])
-    ones = np.stack([_means(values, 1, rng) for _ in range(600)])[:, 0]
+    ones = np.stack([_draw_subset_means(values, 1, rng) for _ in range(600)])[:, 0]
     assert set(np.round(ones[~np.isnan(ones)], 6)) == {0.1, 0.3}
     assert np.isnan(ones).mean() == pytest.approx(1 / 3, abs=0.07)  # a failed sample may be the one that is drawn
 
@@ -44,7 +44,7 @@ def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
     for k in (1, 4):
         anew = [float(np.corrcoef(answers(k).mean(axis=1), truth)[0, 1]) for _ in range(2000)]
         true = float(np.diff(np.quantile(anew, (0.025, 0.975)))[0])
-        shown = [_subsampled(i, "m", answers(5), truth, k, None).r for i in range(8)]
+        shown = [_build_subsample_row(i, "m", answers(5), truth, k, None).r for i in range(8)]
         widths = [(e.ci_high or 0.0) - (e.ci_low or 0.0) for e in shown]
         assert np.mean(widths) == pytest.approx(true, rel=0.15)
 
@@ -52,7 +52,7 @@ def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
 def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, models=3, countries=12, topics=8, samples=5, judges=1)
-        found = experiment_samples(db, audit.name, [1, 3, 5, 10])
+        found = load_sample_size_experiment(db, audit.name, [1, 3, 5, 10])
     first = [row for row in found.rows if row.model == "alder"]
     assert [row.setting for row in first] == [1, 3, 5]
     spreads = [row.spread for row in first]
@@ -68,7 +68,7 @@ def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     assert first[2].usd == pytest.approx(5 * first[0].usd)
     assert all(row.usd is None for row in found.rows if row.model == "cedar")  # no known price
     assert found.missing == {"10": 5 * found.cells * 3}
-    assert "10" in page_html(page_of(found))
+    assert "10" in render_page_html(build_sampling_page(found))
 
 
 def test_a_variant_asks_only_what_is_not_recorded(
@@ -78,21 +78,21 @@ def test_a_variant_asks_only_what_is_not_recorded(
     own = config(server.url, 2)
     run_audit(own, storage=storage)
     before = len(server.requests)
-    more = variant(own, samples=5)
+    more = build_variant(own, samples=5)
     run_audit(more, storage=storage)
     assert len(server.requests) - before == 9 * 2 * 2  # two more samples a cell, no review
     with open_database(storage, create=False) as db:
-        found = experiment_samples(db, own.name, [3, 5])
+        found = load_sample_size_experiment(db, own.name, [3, 5])
         assert {row.setting for row in found.rows} == {3, 5}
         assert found.missing == {}
-        cold = experiment_temperature(db, own.name, [0.2, own.direct.temperature])
+        cold = load_temperature_experiment(db, own.name, [0.2, own.direct.temperature])
         assert cold.missing == {"0.2": 9 * 3 * 2}
         assert {row.setting for row in cold.rows} == {own.direct.temperature}
     before = len(server.requests)
-    run_audit(variant(own, temperature=0.2), storage=storage)
+    run_audit(build_variant(own, temperature=0.2), storage=storage)
     assert len(server.requests) - before == 9 * 3 * 2
     with open_database(storage, create=False) as db:
-        warm = experiment_temperature(db, own.name, [0.2, own.direct.temperature])
+        warm = load_temperature_experiment(db, own.name, [0.2, own.direct.temperature])
     assert warm.missing == {}
     assert {row.setting for row in warm.rows} == {0.2, own.direct.temperature}
 
@@ -101,20 +101,20 @@ def test_a_variant_asks_only_what_is_not_recorded(
 def test_a_variant_that_is_not_whole_or_not_the_same_replaces_nothing(tmp_path: Path, spoilt: str) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, models=2, countries=6, topics=5, samples=3)
-        before = experiment_samples(db, audit.name, [3, 5])
+        before = load_sample_size_experiment(db, audit.name, [3, 5])
         assert audit.config is not None
-        more = variant(AuditConfig.model_validate_json(audit.config), samples=5)
+        more = build_variant(AuditConfig.model_validate_json(audit.config), samples=5)
         other = more if spoilt == "half run" else more.model_copy(update={"seed": 99})
-        saved = audits.save(
+        saved = audits.save_audit(
             db,
             name=more.name,
             config=canonical_json(other.model_dump(mode="json")),
             config_hash=other.hash,
-            survey=audits.survey_of(db, audit),
+            survey=audits.load_audit_survey(db, audit),
             environment={"auditor": "0.1.0"},
         )
-        audits.set_stage(db, saved.id, "elicit" if spoilt == "half run" else audits.DONE)
-        assert experiment_samples(db, audit.name, [3, 5]) == before
+        audits.set_stage(db, saved.id, "elicit" if spoilt == "half run" else audits.FINISHED)
+        assert load_sample_size_experiment(db, audit.name, [3, 5]) == before
         assert {row.setting for row in before.rows} == {3}
         assert before.missing == {"5": 2 * before.cells * 2}
 
@@ -124,15 +124,15 @@ def test_several_languages_are_refused(server: FakeServer, storage: str, monkeyp
     both = config(server.url, 2, language=["en", "de"], judges=[])
     run_audit(both, storage=storage)
     with open_database(storage, create=False) as db, pytest.raises(UsageError, match="several languages"):
-        experiment_samples(db, both.name, [3])
+        load_sample_size_experiment(db, both.name, [3])
 
 
 def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     own = config("http://127.0.0.1:1", 2)
-    other = variant(own, samples=7, temperature=0.5)
+    other = build_variant(own, samples=7, temperature=0.5)
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
-    assert len(variant(own.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
+    assert len(build_variant(own.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     ],
 )
 def test_an_axis_has_round_numbers(low: float, high: float, steps: list[float]) -> None:
-    assert round_steps(low, high) == pytest.approx(steps)
+    assert axis_ticks(low, high) == pytest.approx(steps)

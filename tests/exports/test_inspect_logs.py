@@ -20,10 +20,10 @@ import pytest
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.inspect_logs import export_inspect
-from auditor.exports.inspect_samples import Record, sample_of
+from auditor.exports.inspect_samples import TraceRecord, build_sample
 from auditor.run import open_audit
 from auditor.storage import audits, results
-from auditor.storage.transcripts import Exchange
+from auditor.storage.transcripts import CallTranscript
 from tests.made_logs import Made
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
@@ -35,8 +35,8 @@ def alder(inspect_logs: Path) -> Any:
 
 
 def test_every_trace_is_a_sample_with_its_own_score_or_none(alder: Any, made_audit: Made) -> None:
-    audit = audits.get(made_audit.db, "population")
-    traces = {(t.cell, t.sample): t for t in results.traces(made_audit.db, audit.id, model="alder")}
+    audit = audits.get_audit(made_audit.db, "population")
+    traces = {(t.cell, t.sample): t for t in results.load_traces(made_audit.db, audit.id, model="alder")}
     assert len(alder.samples) == len(traces) > 100
     seen = set()
     for sample in alder.samples:
@@ -46,7 +46,7 @@ def test_every_trace_is_a_sample_with_its_own_score_or_none(alder: Any, made_aud
         score = (sample.scores or {}).get("score")
         assert (None if score is None else score.value) == trace.score
         assert (sample.error is None) == trace.outcome.is_answer
-        assert sample.target == f"{audits.survey_of(made_audit.db, audit).scores[trace.cell]:g}"
+        assert sample.target == f"{audits.load_audit_survey(made_audit.db, audit).scores[trace.cell]:g}"
     assert seen == set(Outcome)
 
 
@@ -61,8 +61,8 @@ def test_no_failure_has_a_number(alder: Any) -> None:
 
 
 def test_verdicts_are_scores_of_their_judges(alder: Any, made_audit: Made) -> None:
-    audit = audits.get(made_audit.db, "population")
-    for verdict in results.verdicts(made_audit.db, audit.id, model="alder"):
+    audit = audits.get_audit(made_audit.db, "population")
+    for verdict in results.load_verdicts(made_audit.db, audit.id, model="alder"):
         sample = next(s for s in alder.samples if s.id == " | ".join(verdict.cell) and s.epoch == verdict.sample + 1)
         score = (sample.scores or {}).get(f"judge:{verdict.judge}")
         assert (None if score is None else score.value) == verdict.ruling
@@ -157,6 +157,6 @@ def fetch(url: str) -> str:
 )  # fmt: skip
 def test_native_finish_reasons_become_inspects_own(reason: str | None, stop: str) -> None:
     trace = Trace("alder", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, "So.", "k")
-    first = Exchange(text="So.", finish_reason=reason, attempts=1)
-    sample = sample_of(Record(trace, None, (), (), first, None), "openai/alder-1")
+    first = CallTranscript(text="So.", finish_reason=reason, attempts=1)
+    sample = build_sample(TraceRecord(trace, None, (), (), first, None), "openai/alder-1")
     assert sample.output.choices[0].stop_reason == stop

@@ -38,7 +38,7 @@ def test_parquet_is_typed_and_says_whose_it_is(two: tuple[Database, Audit], tmp_
     db, audit = two
     found = export_tables(db, audit.name, tmp_path / "out")
     traces = pq.read_table(tmp_path / "out" / "trace.parquet")
-    assert traces.num_rows == found.rows["trace"] == counted(db, TraceRow, audit)
+    assert traces.num_rows == found.row_counts["trace"] == counted(db, TraceRow, audit)
     types = {f.name: str(f.type) for f in traces.schema}
     assert (types["score"], types["sample"], types["text"]) == ("double", "int64", "string")
     told = traces.schema.metadata
@@ -70,7 +70,7 @@ def test_both_forms_hold_the_same(two: tuple[Database, Audit], tmp_path: Path) -
     db, audit = two
     export_tables(db, audit.name, tmp_path / "p")
     export_tables(db, audit.name, tmp_path / "j", "jsonl")
-    for table in table_dump.dumps():
+    for table in table_dump.list_tables():
         rows = [json.loads(line) for line in (tmp_path / "j" / f"{table.name}.jsonl").read_text().splitlines()]
         assert pq.read_table(tmp_path / "p" / f"{table.name}.parquet").to_pylist() == rows
 
@@ -104,7 +104,7 @@ def test_the_manifest_tells_a_changed_file(two: tuple[Database, Audit], tmp_path
 def test_raters_are_numbered_unless_names_are_asked_for(two: tuple[Database, Audit], tmp_path: Path) -> None:
     db, audit = two
     export_tables(db, audit.name, tmp_path / "hidden")
-    export_tables(db, audit.name, tmp_path / "named", names=True)
+    export_tables(db, audit.name, tmp_path / "named", keep_rater_names=True)
     raters = [
         set(pq.read_table(tmp_path / f / "rating.parquet").column("rater").to_pylist()) for f in ("hidden", "named")
     ]
@@ -143,7 +143,7 @@ def test_a_failure_leaves_the_old_export_as_it_was(
     out = tmp_path / "out"
     export_tables(db, audit.name, out)
     before = {p.name: p.read_bytes() for p in out.iterdir()}
-    monkeypatch.setattr("auditor.exports.tables._card", lambda *_: 1 / 0)
+    monkeypatch.setattr("auditor.exports.tables._build_card", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         export_tables(db, audit.name, out)
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import UsageError
-from auditor.exports.tracker_runs import runs_of
+from auditor.exports.tracker_runs import build_runs
 from auditor.reports.build import build_report
 from auditor.reports.report_schema import Report
 from tests.made_logs import Made
@@ -24,7 +24,7 @@ def report(made_audit: Made) -> Report:
 
 
 def test_every_figure_has_its_interval_and_n_and_nothing_is_made_up(report: Report) -> None:
-    whole, models = runs_of(report)
+    whole, models = build_runs(report)
     assert [run.name for run in models] == ["alder", "birch", "cedar"]
     for run, row in zip(models, report.alignment, strict=True):
         for name in ("pearson_r", "mae", "self_consistency", "peer_agreement"):
@@ -43,7 +43,7 @@ def test_what_could_not_be_measured_is_no_metric(report: Report) -> None:
     update = {"pearson_r": None, "ci_low": None, "ci_high": None, "reason": "none"}
     none = blank.crossed.pearson_r.model_copy(update={"value": None, "ci_low": None, "ci_high": None, "reason": "none"})
     row = blank.model_copy(update={**update, "crossed": blank.crossed.model_copy(update={"pearson_r": none})})
-    _, models = runs_of(report.model_copy(update={"alignment": [row, *rest]}))
+    _, models = build_runs(report.model_copy(update={"alignment": [row, *rest]}))
     assert not [name for name in models[0].metrics if name.startswith("pearson_r")]
 
 
@@ -60,7 +60,7 @@ def test_mlflow_has_a_run_a_model_under_one_of_the_whole(report: Report, tmp_pat
     number = client.get_experiment_by_name("moral").experiment_id
     runs = {run.info.run_name: run for run in client.search_runs([number])}
     assert runs.keys() == {"population", "alder", "birch", "cedar"}
-    _, models = runs_of(report)
+    _, models = build_runs(report)
     assert dict(runs["alder"].data.metrics) == pytest.approx(models[0].metrics)
     assert runs["alder"].data.params["model"] == "openai/alder-1"
     assert runs["alder"].data.tags["mlflow.parentRunId"] == made.run_id
@@ -107,7 +107,7 @@ def test_wandb_keeps_runs_on_this_machine(report: Report, tmp_path: Path, quiet_
 
     made = export_wandb(report, tmp_path / "runs")
     assert (len(made.runs), made.online) == (4, False)
-    _, models = runs_of(report)
+    _, models = build_runs(report)
     [log] = Path(made.runs[1]).glob("*.wandb")
     summary: dict[str, float] = {}
     started = None

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from auditor.agents.answer_parsing import read_trace
-from auditor.agents.recording import Book, Recording
+from auditor.agents.answer_parsing import parse_trace
+from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
-from auditor.domain import Answer, Call, Cell, Measure, Message, Purpose
+from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Purpose
 from auditor.errors import AuditorError
 from auditor.models.gateway import Gateway
-from auditor.models.logprobs import params_of
-from auditor.run import planned_survey
-from auditor.run.batches import batching
+from auditor.models.logprobs import measure_params
+from auditor.run import load_planned_survey
+from auditor.run.batches import create_batching_client
 from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AttemptRow
@@ -106,7 +106,8 @@ def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
     if case.protocol == ECHO:
         return Call(
             section.name, section.model, (Message("user", beginning_of(case)),), Purpose.LOGPROB, sample,
-            params_of(Measure.ECHO), server=section.api_base, measure=Measure.ECHO, continuations=ENDS, cell=CELL,
+            measure_params(LogprobMeasure.ECHO), server=section.api_base, measure=LogprobMeasure.ECHO,
+            continuations=ENDS, cell=CELL,
         )  # fmt: skip
     return Call(
         section.name, section.model, (Message("user", question_of(case)),), Purpose.DIRECT, sample, params,
@@ -201,10 +202,10 @@ def _template(path: Path, sections: list[ModelSection]) -> tuple[Path, AuditConf
     settings = settings.model_copy(
         update={"models": sections, "batch": BatchSection(poll_s=0.02, quiet_s=0.01, least=1)}
     )
-    survey = planned_survey(settings)
+    survey = load_planned_survey(settings)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_database(f"sqlite:///{path}") as db:
-        audits.save(db, name=settings.name, config=None, config_hash=None, survey=survey, environment={})
+        audits.save_audit(db, name=settings.name, config=None, config_hash=None, survey=survey, environment={})
     return path, settings
 
 
@@ -241,16 +242,16 @@ def _look_for_the_key(result: Result, folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _asker(case: Case, gateway: Gateway, settings: AuditConfig, db: Database) -> AsyncIterator[Recording]:
+async def _asker(case: Case, gateway: Gateway, settings: AuditConfig, db: Database) -> AsyncIterator[RecordingClient]:
     """Who asks a case's question, and records it."""
-    book = Book(db, audits.get(db, settings.name).id, "run")
+    book = CallRecorder(db, audits.get_audit(db, settings.name).id, "run")
     if case.protocol not in BATCHES:
-        yield Recording(gateway, book)
+        yield RecordingClient(gateway, book)
         return
-    batches = batching(gateway, settings, book, threading.Event(), lambda _: None)
+    batches = create_batching_client(gateway, settings, book, threading.Event(), lambda _: None)
     assert batches is not None
     try:
-        yield Recording(batches, book)
+        yield RecordingClient(batches, book)
     finally:
         await batches.close()
 
@@ -263,7 +264,7 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
     if answer is not None:
         outcome = answer.outcome.value
         if case.protocol != ECHO:
-            trace = read_trace(answer, case.id, CELL, 0, "structured")
+            trace = parse_trace(answer, case.id, CELL, 0, "structured")
             outcome, score = trace.outcome.value, trace.score
     shown = (
         [answer.text, answer.error, answer.served_model, answer.finish_reason] if answer else ["".join(_told(error))]
@@ -278,7 +279,7 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
         text="\n".join(str(text) for text in [*shown, *(row["error"] for row in rows)] if text is not None),
         answer=answer,
         score=score,
-        broken=hash_chain.check(db).broken,
+        broken=hash_chain.verify_chain(db).breaks,
     )
 
 

@@ -138,5 +138,5 @@ def check(audit: Audit, server: FakeServer, told: list[Done], folder: Path) -> N
 def usable(storage: str) -> int:
     """How many of the odd model's answers have a score."""
     with open_database(storage, create=False) as db:
-        traces = results.traces(db, audits.get(db, "scripted").id)
+        traces = results.load_traces(db, audits.get_audit(db, "scripted").id)
     return sum(trace.model == "odd" and trace.outcome is Outcome.OK for trace in traces)

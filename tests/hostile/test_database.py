@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from auditor.domain import Act, Decision
+from auditor.domain import Decision, RatingAction
 from auditor.errors import StorageError
-from auditor.reports.verification import verify
+from auditor.reports.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage import audits, rating_log, review_queue
 from auditor.storage.backup import copy_database
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
-from auditor.storage.rating_log import Saying
+from auditor.storage.rating_log import RatingChange
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.commands import Done, auditor
 from tests.e2e.test_run import CALLS, config_file, stored
@@ -98,7 +98,7 @@ def test_a_moved_database_stops_the_run_which_says_where_it_is_and_goes_on_there
     assert run(server, tmp_path).returncode == 0
     assert len(server.requests) == before + CALLS - answers
     with open_database(url(path)) as db:
-        assert verify(db, "scripted").holds
+        assert verify_audit(db, "scripted").is_consistent
 
 
 def test_a_replaced_database_is_left_alone(server: FakeServer, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_replaced_database_is_left_alone(server: FakeServer, tmp_path: Path) -
     assert f"was replaced by another file while it was in use: its data were at {path}." in line
     assert stored(url(path)) == before
     with open_database(url(path)) as db:
-        assert verify(db, "scripted").holds
+        assert verify_audit(db, "scripted").is_consistent
 
 
 def test_a_folder_that_is_moved_is_noticed(server: FakeServer, tmp_path: Path) -> None:
@@ -139,11 +139,13 @@ def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeSer
     path = tmp_path / "audits.db"
     run_audit(config(server.url), storage=url(path))
     with open_database(url(path)) as db:
-        audit = audits.get(db, "scripted")
-        key, _ = next(iter(review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())))
+        audit = audits.get_audit(db, "scripted")
+        key, _ = next(iter(review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())))
         shutil.move(path, tmp_path / "elsewhere.db")
         with pytest.raises(StorageError, match=r"not saved: the database audits\.db was deleted or moved"):
-            rating_log.append(db, audit.id, key, "ada", Saying(Act.DECIDE, decision=Decision.LEFT))
+            rating_log.append_rating(
+                db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
+            )
 
 
 # --- a database that may only be read ---------------------------------------------------------------------------
@@ -279,7 +281,7 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
     with db:
         (mounted / f"{finished.name}-wal").write_bytes(b"x")
         with pytest.raises(StorageError, match="holds writes that are not in it yet"):
-            audits.all_audits(db)
+            audits.load_audits(db)
 
 
 # --- who may read a database --------------------------------------------------------------------------------------
@@ -364,7 +366,7 @@ def test_a_full_disk_leaves_what_was_there_and_says_so_in_a_line(finished: Path,
     words = [word.format(disk) for word in EXPORTS[name]]
     if name == "ratings":
         with open_database(url(finished)) as db:
-            audit = audits.get(db, "scripted")
+            audit = audits.get_audit(db, "scripted")
             rate(db, audit)
     with full_disk(disk, 2**24):
         done = auditor(*words, *storage)
@@ -393,8 +395,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def rate(db: Database, audit: audits.Audit) -> None:
     """Enough ratings that they need room."""
-    key, _ = next(iter(review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())))
-    rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="long " * 2**12))
+    key, _ = next(iter(review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())))
+    rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="long " * 2**12))
 
 
 @pytest.mark.parametrize("words", [("report", "scripted", "--format", "json"), ("status",)])
@@ -433,6 +435,6 @@ def test_an_answer_that_no_database_can_hold_ends_nothing(
     assert done.returncode == 0, done.stderr
     assert len(server.requests) >= CALLS - 2  # a call that failed is no trace for its judges
     with open_database(url(tmp_path / "audits.db")) as db:
-        assert verify(db, "scripted").holds
+        assert verify_audit(db, "scripted").is_consistent
     again = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))
     assert again.returncode == 0, again.stderr

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.__main__ import UNEXPECTED
+from auditor.__main__ import UNEXPECTED_ERROR_PREFIX
 from tests.commands import Done, auditor
 
 FOREIGN = re.compile(
     r"Traceback|pydantic|Input should be|NoneType|valid string|Value error|type=|_type\b|validation error"
     r"|RecursionError|recursion depth|ValueError|KeyError|UnicodeDecodeError|codec can't|codec|set_int_max_str_digits"
-    r"|<unicode string>|\bdict\b|\bNone\b|<class|auditor\.[a-z_]+\.[A-Z]|" + UNEXPECTED
+    r"|<unicode string>|\bdict\b|\bNone\b|<class|auditor\.[a-z_]+\.[A-Z]|" + UNEXPECTED_ERROR_PREFIX
 )
 """Words of Python, pydantic and other libraries, which no message may have."""
 ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

@@ -39,9 +39,9 @@ def imported(tmp_path: Path, storage: str) -> str:
 
 def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     with open_database(imported, create=False) as db:
-        audit = audits.get(db, "old")
-        found = {(t.model, *t.cell, t.sample): (t.outcome, t.score) for t in results.traces(db, audit.id)}
-        scores = {(s.model, *s.cell): (s.score, s.n_ok, s.n_planned) for s in results.scores(db, audit.id)}
+        audit = audits.get_audit(db, "old")
+        found = {(t.model, *t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(db, audit.id)}
+        scores = {(s.model, *s.cell): (s.score, s.n_ok, s.n_planned) for s in results.load_scores(db, audit.id)}
     assert found == {
         ("a", "Germany", "divorce", 0): (Outcome.OK, 0.5),
         ("a", "Germany", "divorce", 1): (Outcome.OK, 0.7),
@@ -66,7 +66,10 @@ def test_verdicts_join_the_traces(imported: str, tmp_path: Path) -> None:
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
     assert (counts.rows, counts.judges, counts.empty) == (3, 2, 1)
     with open_database(imported, create=False) as db:
-        found = {(v.judge, v.sample): (v.outcome, v.ruling) for v in results.verdicts(db, audits.get(db, "old").id)}
+        found = {
+            (v.judge, v.sample): (v.outcome, v.ruling)
+            for v in results.load_verdicts(db, audits.get_audit(db, "old").id)
+        }
     assert found == {
         ("j", 0): (Outcome.OK, Ruling.VALID),
         ("j", 1): (Outcome.OK, Ruling.INVALID),
@@ -94,16 +97,16 @@ def test_a_row_that_cannot_be_used_is_named_and_nothing_is_stored(
     with pytest.raises(ImportFileError, match=message):
         import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
     with open_database(imported, create=False) as db:
-        assert results.verdicts(db, audits.get(db, "old").id) == []
+        assert results.load_verdicts(db, audits.get_audit(db, "old").id) == []
 
 
 def test_the_same_name_again_replaces(imported: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,country,topic,sample,text\nz,Japan,divorce,0,SCORE = 1\n")
     assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=imported).replaced
     with open_database(imported, create=False) as db:
-        audit = audits.get(db, "old")
-        assert [t.model for t in results.traces(db, audit.id)] == ["z"]
-        assert [s.model for s in results.scores(db, audit.id)] == ["z"]
+        audit = audits.get_audit(db, "old")
+        assert [t.model for t in results.load_traces(db, audit.id)] == ["z"]
+        assert [s.model for s in results.load_scores(db, audit.id)] == ["z"]
 
 
 def test_verdicts_of_an_audit_that_was_run_are_its_own(storage: str, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.comparisons import import_comparisons
-from auditor.reports.logic.schema import LogicPart
-from auditor.reports.pages.render import render
+from auditor.reports.logic.schema import LogicReport
+from auditor.reports.pages.render import render_report
 from auditor.run import open_audit
 
 HEAD = "judge,context,item_a,item_b,relation,decision"
@@ -21,7 +21,7 @@ def written(path: Path, *rows: str, head: str = HEAD) -> Path:
     return path
 
 
-def section(storage: str) -> LogicPart:
+def section(storage: str) -> LogicReport:
     found = open_audit("judged", storage=storage).report().logic
     assert found is not None
     return found
@@ -50,7 +50,7 @@ def test_four_items_whose_only_circle_has_all_four(storage: str, tmp_path: Path)
     knot = section(storage).contradictions[0]
     assert (knot.reversals, knot.exact, knot.decided) == (1, True, 4)
     assert [cycle.items for cycle in knot.cycles] == [["a", "b", "c", "d"]]
-    assert "a › b › c › d" in render(open_audit("judged", storage=storage).report(), "markdown")
+    assert "a › b › c › d" in render_report(open_audit("judged", storage=storage).report(), "markdown")
 
 
 def test_ties_agree_and_an_empty_decision_is_not_measured(storage: str, tmp_path: Path) -> None:

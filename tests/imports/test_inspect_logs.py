@@ -9,8 +9,8 @@ import pytest
 
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.inspect_logs import inspect_answers
-from auditor.imports.recorded_answers import Keys
+from auditor.imports.inspect_logs import read_inspect_log
+from auditor.imports.recorded_answers import LogKeys
 from auditor.imports.recorded_audits import import_traces
 from auditor.run import open_audit
 from auditor.storage import audits, results
@@ -25,14 +25,14 @@ def test_what_was_exported_comes_back_as_it_was(
     inspect_logs: Path, made_audit: Made, tmp_path: Path, storage: str
 ) -> None:
     survey = tmp_path / "truth.csv"
-    audit = audits.get(made_audit.db, "population")
-    cells = audits.survey_of(made_audit.db, audit).cells
+    audit = audits.get_audit(made_audit.db, "population")
+    cells = audits.load_audit_survey(made_audit.db, audit).cells
     rows = [f"{c.cell.country},{c.cell.topic},{'' if c.score is None else c.score}" for c in cells]
     survey.write_text("\n".join(["country,topic,score", *rows]), encoding="utf-8")
     counts = import_traces(inspect_logs, survey=str(survey), audit="back", storage=storage)
-    before = {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in results.traces(made_audit.db, audit.id)}
+    before = {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(made_audit.db, audit.id)}
     with open_database(storage, create=False) as db:
-        traces = results.traces(db, audits.get(db, "back").id)
+        traces = results.load_traces(db, audits.get_audit(db, "back").id)
     assert {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in traces} == before
     assert (counts.models, counts.not_in_survey) == (3, 0)
     here, there = (
@@ -84,7 +84,7 @@ def test_anothers_answers_are_read_off_the_text_and_its_grades_are_not(tmp_path:
             {"error": error},
         ],
     )
-    found = list(inspect_answers(log, Keys()))
+    found = list(read_inspect_log(log, LogKeys()))
     assert [(f.model, f.country, f.topic, f.score, f.sample) for f in found] == [
         ("x/y", "Germany", "divorce", None, None)
     ] * 3
@@ -100,7 +100,7 @@ def test_a_score_that_is_named_is_taken_and_where_it_is_missing_the_text_is_not_
             {"text": "SCORE = 0.5"},
         ],
     )
-    found = list(inspect_answers(log, Keys(score="moral")))
+    found = list(read_inspect_log(log, LogKeys(score="moral")))
     assert [(f.score, f.outcome) for f in found] == [
         (-0.25, Outcome.OK),
         (None, Outcome.UNPARSED),
@@ -111,24 +111,24 @@ def test_a_score_that_is_named_is_taken_and_where_it_is_missing_the_text_is_not_
 @pytest.mark.parametrize(
     ("sample", "keys", "message"),
     [
-        ({"text": "a", "metadata": {"nation": "Chile"}}, Keys(), r"its country; its keys are: nation.*--country"),
-        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, Keys(), "no name"),
-        ({"text": "a", "scores": {"match": "C"}}, Keys(score="match"), r"'C' is no number in \[-1, 1\]"),
-        ({"text": "a", "scores": {"match": 70}}, Keys(score="match"), r"70(\.0)? is no number"),
+        ({"text": "a", "metadata": {"nation": "Chile"}}, LogKeys(), r"its country; its keys are: nation.*--country"),
+        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, LogKeys(), "no name"),
+        ({"text": "a", "scores": {"match": "C"}}, LogKeys(score="match"), r"'C' is no number in \[-1, 1\]"),
+        ({"text": "a", "scores": {"match": 70}}, LogKeys(score="match"), r"70(\.0)? is no number"),
     ],
 )
 def test_a_sample_that_cannot_be_used_is_named(
-    tmp_path: Path, sample: dict[str, Any], keys: Keys, message: str
+    tmp_path: Path, sample: dict[str, Any], keys: LogKeys, message: str
 ) -> None:
     with pytest.raises(ImportFileError, match=message):
-        list(inspect_answers(foreign(tmp_path / "log.eval", [sample]), keys))
+        list(read_inspect_log(foreign(tmp_path / "log.eval", [sample]), keys))
 
 
 def test_keys_may_have_other_names_and_ids_may_say_the_cell(tmp_path: Path) -> None:
     one = {"text": "a", "metadata": {"Nation": "Chile", "topic": "divorce"}}
     two = {"text": "a", "metadata": {}, "id": "Chile | divorce"}
-    [other] = inspect_answers(foreign(tmp_path / "a.eval", [one]), Keys(country="nation"))
-    [told] = inspect_answers(foreign(tmp_path / "b.eval", [two]), Keys())
+    [other] = read_inspect_log(foreign(tmp_path / "a.eval", [one]), LogKeys(country="nation"))
+    [told] = read_inspect_log(foreign(tmp_path / "b.eval", [two]), LogKeys())
     assert (other.country, other.topic) == (told.country, told.topic) == ("Chile", "divorce")
 
 
@@ -143,7 +143,7 @@ def test_without_inspect_the_extra_is_named(inspect_logs: Path, monkeypatch: pyt
 
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(UsageError, match=r"auditor\[inspect\]"):
-        list(inspect_answers(inspect_logs / "population_alder.eval", Keys()))
+        list(read_inspect_log(inspect_logs / "population_alder.eval", LogKeys()))
 
 
 SAID = {"text": "SCORE = 0.5"}
@@ -197,7 +197,7 @@ def test_a_sample_that_ended_with_an_error_has_no_score_even_if_one_was_given(tm
 
     error = EvalError(message="429", traceback="", traceback_ansi="")
     log = foreign(tmp_path / "log.eval", [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, "error": error}])
-    [one] = inspect_answers(log, Keys(score="moral"))
+    [one] = read_inspect_log(log, LogKeys(score="moral"))
     assert (one.outcome, one.score) == (Outcome.CLIENT_ERROR, None)
 
 

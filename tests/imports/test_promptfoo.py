@@ -10,8 +10,8 @@ import pytest
 
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.promptfoo import promptfoo_answers
-from auditor.imports.recorded_answers import Form, Keys, recognise
+from auditor.imports.promptfoo import read_promptfoo
+from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, detect_format
 from auditor.imports.recorded_audits import import_traces
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -46,11 +46,11 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
         result(2, success=False, score=0, failureReason=2, error="API error: 429 Too Many Requests"),
         result(3, "I'm sorry, but I can't help with that."),
     )
-    assert recognise(file) is Form.PROMPTFOO
+    assert detect_format(file) is AnswerFileFormat.PROMPTFOO
     counts = import_traces(file, survey="wvs7-sample", audit="foo", storage=storage)
     assert (counts.rows, counts.models, counts.scores, counts.empty) == (4, 1, 1, 2)
     with open_database(storage, create=False) as db:
-        traces = results.traces(db, audits.get(db, "foo").id)
+        traces = results.load_traces(db, audits.get_audit(db, "foo").id)
     assert [(t.model, t.sample, t.outcome, t.score) for t in traces] == [
         ("openai:gpt-4o", 0, Outcome.OK, 0.5),
         ("openai:gpt-4o", 1, Outcome.OK, -1.0),
@@ -76,7 +76,7 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
     ],
 )
 def test_failures_keep_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
-    [found] = promptfoo_answers(written(tmp_path / "r.json", result(0, **changes)), Keys())
+    [found] = read_promptfoo(written(tmp_path / "r.json", result(0, **changes)), LogKeys())
     assert (found.outcome, found.score) == (outcome, None)
 
 
@@ -87,8 +87,8 @@ def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(
         result(1, "SCORE = 0.5"),
         result(2, failureReason=2, error="boom", namedScores={"moral": 0}),
     )
-    assert [f.score for f in promptfoo_answers(file, Keys())] == [None, None, None]
-    assert [(f.score, f.outcome) for f in promptfoo_answers(file, Keys(score="moral"))] == [
+    assert [f.score for f in read_promptfoo(file, LogKeys())] == [None, None, None]
+    assert [(f.score, f.outcome) for f in read_promptfoo(file, LogKeys(score="moral"))] == [
         (-0.75, Outcome.OK),
         (None, Outcome.UNPARSED),
         (None, Outcome.CLIENT_ERROR),
@@ -98,8 +98,8 @@ def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(
 def test_prompts_are_told_apart_and_labels_name_providers(tmp_path: Path) -> None:
     one = result(0, "a", provider={"id": "openai:gpt-4o", "label": "gpt"})
     two = result(0, "b", provider="openai:gpt-4o", prompt={"raw": "?", "label": "short"})
-    assert [f.model for f in promptfoo_answers(written(tmp_path / "a.json", one), Keys())] == ["gpt"]
-    assert [f.model for f in promptfoo_answers(written(tmp_path / "b.json", one, two), Keys())] == [
+    assert [f.model for f in read_promptfoo(written(tmp_path / "a.json", one), LogKeys())] == ["gpt"]
+    assert [f.model for f in read_promptfoo(written(tmp_path / "b.json", one, two), LogKeys())] == [
         "gpt ({{topic}} in {{country}})",
         "openai:gpt-4o (short)",
     ]
@@ -110,7 +110,7 @@ def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
     del old["response"], old["vars"]
     path = tmp_path / "old.json"
     path.write_text(json.dumps({"evalId": "e", "data": {"results": {"version": 2, "results": [old]}}}))
-    [found] = promptfoo_answers(path, Keys())
+    [found] = read_promptfoo(path, LogKeys())
     assert (found.country, found.text) == ("Germany", "SCORE = 1")
 
 
@@ -132,9 +132,9 @@ def test_what_cannot_be_used_is_named_and_nothing_is_stored(
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(ImportFileError, match=message) as caught:
         import_traces(tmp_path / "r.json", survey="wvs7-sample", audit="a", storage=storage)
-    assert caught.value.mend
+    assert caught.value.how_to_fix
     with open_database(storage) as db:
-        assert audits.find(db, "a") is None
+        assert audits.find_audit(db, "a") is None
 
 
 def test_a_folder_without_logs_is_refused(tmp_path: Path, storage: str) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.logic.item_sets import items_of
+from auditor.agents.logic.item_sets import load_item_sets
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.comparisons import import_comparisons
-from auditor.imports.published_datasets import ItemRow, PeopleRow, read_published, write_published
+from auditor.imports.published_datasets import PublishedDecision, PublishedItem, read_dataset, write_dataset
 from auditor.run import open_audit
 
 
@@ -33,29 +33,29 @@ def test_summeval(tmp_path: Path) -> None:
         for m in ("M0", "M1")
     ]
     file = jsonl(tmp_path / "x.jsonl", *records)
-    assert read_published("summeval", file).items[0] == ItemRow("dm-1", "M0", "summary of M0", 2.0)
-    assert read_published("summeval", file, "fluency").items[1].human == 4.0
-    assert write_published(read_published("summeval", file), tmp_path / "items.jsonl", "items") == 2
-    [one] = items_of(tmp_path / "items.jsonl", "preference")
+    assert read_dataset("summeval", file).items[0] == PublishedItem("dm-1", "M0", "summary of M0", 2.0)
+    assert read_dataset("summeval", file, "fluency").items[1].human == 4.0
+    assert write_dataset(read_dataset("summeval", file), tmp_path / "items.jsonl", "items") == 2
+    [one] = load_item_sets(tmp_path / "items.jsonl", "preference")
     assert [(i.id, i.text, i.human) for i in one.items] == [("M0", "summary of M0", 2.0), ("M1", "summary of M1", 2.0)]
     with pytest.raises(UsageError, match="no aspect 'beauty'"):
-        read_published("summeval", file, "beauty")
+        read_dataset("summeval", file, "beauty")
     with pytest.raises(UsageError, match="no comparisons"):
-        write_published(read_published("summeval", file), tmp_path / "c.jsonl", "comparisons")
+        write_dataset(read_dataset("summeval", file), tmp_path / "c.jsonl", "comparisons")
 
 
 def test_novel_eval(tmp_path: Path) -> None:
     (tmp_path / "corpus.tsv").write_text("0-0\tA film won.\n0-1\tIt rained.\n", encoding="utf-8")
     (tmp_path / "queries.tsv").write_text("0\tWhich film won?\n", encoding="utf-8")
     (tmp_path / "qrels.txt").write_text("0 Q0 0-0 2\n0 Q0 0-1 0\n", encoding="utf-8")
-    found = read_published("novel-eval", tmp_path).items
+    found = read_dataset("novel-eval", tmp_path).items
     assert found == [
-        ItemRow("Which film won?", "0-0", "A film won.", 2.0),
-        ItemRow("Which film won?", "0-1", "It rained.", 0.0),
+        PublishedItem("Which film won?", "0-0", "A film won.", 2.0),
+        PublishedItem("Which film won?", "0-1", "It rained.", 0.0),
     ]
     (tmp_path / "qrels.txt").write_text("7 Q0 0-0 2\n", encoding="utf-8")
     with pytest.raises(ImportFileError, match="not as novel-eval is published"):
-        read_published("novel-eval", tmp_path)
+        read_dataset("novel-eval", tmp_path)
 
 
 @pytest.mark.parametrize("columns", [False, True])
@@ -67,7 +67,10 @@ def test_ms_marco(tmp_path: Path, columns: bool) -> None:
     if columns:
         passages = {key: [p[key] for p in passages] for key in passages[0]}
     file = jsonl(tmp_path / "x.jsonl", {"query": "q?", "query_id": 9, "passages": passages, "answers": ["yes"]})
-    assert read_published("ms-marco", file).items == [ItemRow("q?", "9-0", "yes", 1.0), ItemRow("q?", "9-1", "no", 0.0)]
+    assert read_dataset("ms-marco", file).items == [
+        PublishedItem("q?", "9-0", "yes", 1.0),
+        PublishedItem("q?", "9-1", "no", 0.0),
+    ]
 
 
 def test_caters(tmp_path: Path) -> None:
@@ -76,11 +79,11 @@ def test_caters(tmp_path: Path) -> None:
     lines += ["R1\tCAUSE_BEFORE Arg1:T1 Arg2:T2", "R2\tBEFORE Arg1:T2 Arg2:T3", "R3\tOVERLAPS Arg1:T1 Arg2:T3"]
     (tmp_path / "s.ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
     story = "Tom fell. He cried. He left."
-    found = read_published("caters", tmp_path)
+    found = read_dataset("caters", tmp_path)
     assert [row.text for row in found.items] == ["fell (T1)", "cried (T2)", "left (T3)"]
-    first = PeopleRow(story, "fell (T1)", "cried (T2)", "A")
-    assert found.comparisons == [first, PeopleRow(story, "cried (T2)", "left (T3)", "A")]
-    assert read_published("caters", tmp_path, "causal").comparisons == [first]
+    first = PublishedDecision(story, "fell (T1)", "cried (T2)", "A")
+    assert found.comparisons == [first, PublishedDecision(story, "cried (T2)", "left (T3)", "A")]
+    assert read_dataset("caters", tmp_path, "causal").comparisons == [first]
 
 
 def test_summarize_from_feedback(tmp_path: Path, storage: str) -> None:
@@ -92,9 +95,9 @@ def test_summarize_from_feedback(tmp_path: Path, storage: str) -> None:
         return {"info": info, "summaries": summaries, "choice": choice, "worker": "w", "batch": "b", "split": "train"}
 
     file = jsonl(tmp_path / "x.jsonl", record("x", "y", 0), record("y", "x", 1), record("x", "y", 1))
-    found = read_published("summarize-from-feedback", file)
-    assert found.comparisons == [PeopleRow("A long post.", "bad", "good", "B")]
-    write_published(found, tmp_path / "c.jsonl", "comparisons")
+    found = read_dataset("summarize-from-feedback", file)
+    assert found.comparisons == [PublishedDecision("A long post.", "bad", "good", "B")]
+    write_dataset(found, tmp_path / "c.jsonl", "comparisons")
     import_comparisons(tmp_path / "c.jsonl", audit="feedback", storage=storage, people="people")
     logic = open_audit("feedback", storage=storage).report().logic
     assert logic is not None
@@ -103,8 +106,8 @@ def test_summarize_from_feedback(tmp_path: Path, storage: str) -> None:
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Known are summeval"):
-        read_published("sumeval", tmp_path)
+        read_dataset("sumeval", tmp_path)
     with pytest.raises(ImportFileError, match="no such file"):
-        read_published("summeval", tmp_path / "none.jsonl")
+        read_dataset("summeval", tmp_path / "none.jsonl")
     with pytest.raises(ImportFileError, match="not as summeval is published"):
-        read_published("summeval", jsonl(tmp_path / "x.jsonl", {"a": 1}))
+        read_dataset("summeval", jsonl(tmp_path / "x.jsonl", {"a": 1}))

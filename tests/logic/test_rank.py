@@ -12,7 +12,7 @@ import pytest
 
 from auditor.config import AuditConfig, load_config
 from auditor.errors import UsageError
-from auditor.logic.ranking import RankingWanted, rank_items
+from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from auditor.storage import audits, costs
 from auditor.storage.database import open_database
@@ -28,16 +28,16 @@ N = len(TOPICS)
 
 def test_a_judge_without_faults_is_ranked_right_and_asked_little(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    [one] = rank_items(comparing(server.url), RankingWanted(), storage=storage)
-    assert [one.items.items[i].id for i in one.ranking.order] == TOPICS[::-1]
+    [one] = rank_items(comparing(server.url), RankingOptions(), storage=storage)
+    assert [one.item_set.items[i].id for i in one.ranking.order] == TOPICS[::-1]
     assert one.ranking.asked == len(server.requests) <= 1.1 * N * math.log2(N)
     assert one.ranking.complete
-    assert one.people.n == N
-    rank_items(comparing(server.url), RankingWanted(), storage=storage)
+    assert one.human_correlation.n == N
+    rank_items(comparing(server.url), RankingOptions(), storage=storage)
     assert len(server.requests) == one.ranking.asked
     run_audit(comparing(server.url), storage=storage)
     assert len(server.requests) == 4 * N * (N - 1) // 2  # the probe asks only what the ranking had not asked
-    rank_items(comparing(server.url), RankingWanted(beam=3, calibrated=True), storage=storage)
+    rank_items(comparing(server.url), RankingOptions(beam=3, calibrated=True), storage=storage)
     assert len(server.requests) == 4 * N * (N - 1) // 2
 
 
@@ -49,11 +49,11 @@ def test_it_goes_on_where_it_was_stopped(server: FakeServer, storage: str) -> No
 
     server.script = failing
     chosen = comparing(server.url, models=1)
-    [one] = rank_items(chosen, RankingWanted(), storage=storage)
+    [one] = rank_items(chosen, RankingOptions(), storage=storage)
     assert one.ranking.failed > 0
     server.script, before = good, len(server.requests)
-    [again] = rank_items(chosen, RankingWanted(), storage=storage)
-    assert [again.items.items[i].id for i in again.ranking.order] == TOPICS[::-1]
+    [again] = rank_items(chosen, RankingOptions(), storage=storage)
+    assert [again.item_set.items[i].id for i in again.ranking.order] == TOPICS[::-1]
     assert len(server.requests) - before == again.ranking.asked - 10
 
 
@@ -70,14 +70,14 @@ def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storag
     assert (running.returncode, "Give the same command again." in talk) == (130, True), talk
     before = len(server.requests)
     server.script = good
-    [one] = rank_items(load_config(file), RankingWanted(), storage=storage)
+    [one] = rank_items(load_config(file), RankingOptions(), storage=storage)
     assert one.ranking.complete
     assert len(server.requests) - before == one.ranking.asked - before
 
 
 def test_a_budget_holds(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    [one] = rank_items(comparing(server.url), RankingWanted(budget=5), storage=storage)
+    [one] = rank_items(comparing(server.url), RankingOptions(budget=5), storage=storage)
     assert one.ranking.asked == len(server.requests) == 5
     assert not one.ranking.complete
     assert sorted(one.ranking.order) == list(range(N))
@@ -87,21 +87,21 @@ def test_the_audits_money_is_one_and_what_ranking_costs_is_its_own(server: FakeS
     server.script = scripted(TOPICS.index)
     own = comparing(server.url).model_dump(mode="json")
     own["models"][0]["price"] = {"input": 10.0, "output": 10.0}
-    rank_items(AuditConfig.model_validate(own), RankingWanted(), storage=storage)
+    rank_items(AuditConfig.model_validate(own), RankingOptions(), storage=storage)
     asked = len(server.requests)
     with open_database(storage, create=False) as db:
-        spent = costs.cost(db, audits.get(db, "scripted").id)
+        spent = costs.sum_audit_cost(db, audits.get_audit(db, "scripted").id)
     assert spent.usd == pytest.approx(asked * 120 * 10e-6)
     assert spent.unpriced == 0
     assert spent.usd is not None
     poor = AuditConfig.model_validate(own | {"limits": {"budget_usd": spent.usd + 0.001}})
-    [one] = rank_items(poor, RankingWanted(beam=3, calibrated=True), storage=storage)
+    [one] = rank_items(poor, RankingOptions(beam=3, calibrated=True), storage=storage)
     assert one.ranking.failed > 0
     assert len(server.requests) == asked
 
 
 def test_what_cannot_be_ranked_is_said(server: FakeServer, storage: str) -> None:
     with pytest.raises(UsageError, match="no probe 'logic'"):
-        rank_items(config(server.url), RankingWanted(), storage=storage)
+        rank_items(config(server.url), RankingOptions(), storage=storage)
     with pytest.raises(UsageError, match="It has: model-a"):
-        rank_items(comparing(server.url), RankingWanted(), judge="nobody", storage=storage)
+        rank_items(comparing(server.url), RankingOptions(), judge="nobody", storage=storage)

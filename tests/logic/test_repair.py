@@ -14,15 +14,22 @@ import pytest
 from auditor.domain import Relation
 from auditor.errors import UsageError
 from auditor.imports.comparisons import import_comparisons
-from auditor.logic.repair import flips, mend, outcomes, ratings, send_to_review, training_rows
-from auditor.logic.training_data import data_card, write_training
+from auditor.logic.repair import (
+    build_training_rows,
+    list_flips,
+    rate_items,
+    repair_comparisons,
+    send_to_review,
+    summarize_repairs,
+)
+from auditor.logic.training_data import build_data_card, write_training_rows
 from auditor.metrics.preference import commutativity, negation_invariance, transitivity
 from auditor.run import open_audit
 from auditor.storage import audits, evidence, results
-from auditor.storage.conflict_status import ConflictKey, Standing
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database, open_database
-from auditor.storage.review_queue import Queue
-from auditor.tui.plain_text_app import run_plain
+from auditor.storage.review_queue import ConflictQueue
+from auditor.tui.plain_text_app import run_plain_text_review
 from tests.imports.test_comparisons import written
 
 NAMES = list("abcdefghijkl")
@@ -49,26 +56,26 @@ def db(storage: str, tmp_path: Path) -> Database:
 
 def test_a_ranking_with_a_tenth_flipped_is_repaired(db: Database) -> None:
     with db:
-        mended = mend(db, "judged")
+        mended = repair_comparisons(db, "judged")
     [m] = mended
     fixed = m.repair.preferences
     assert transitivity(fixed, k=3).value == transitivity(fixed, k=len(NAMES)).value == 1.0
     assert commutativity(fixed).value == negation_invariance(fixed, m.repair.negated).value == 1.0
-    [o] = outcomes(mended)
+    [o] = summarize_repairs(mended)
     assert o.people[0] is not None
     assert o.people[1] is not None
     assert o.people[1] > o.people[0]
-    assert o.flipped == len(flips(mended)) > 5
-    for flip in flips(mended):
-        assert flip.said is not flip.follows
+    assert o.flipped == len(list_flips(mended)) > 5
+    for flip in list_flips(mended):
+        assert flip.original_choice is not flip.repaired_choice
 
 
 def test_noise_can_be_put_in_and_is_taken_out(storage: str, tmp_path: Path) -> None:
     recorded(storage, tmp_path, 0.0)
     with open_database(storage, create=False) as db:
-        assert flips(mend(db, "judged")) == []
-        mended = mend(db, "judged", noise=0.1)
-    [o] = outcomes(mended)
+        assert list_flips(repair_comparisons(db, "judged")) == []
+        mended = repair_comparisons(db, "judged", noise=0.1)
+    [o] = summarize_repairs(mended)
     assert o.flipped >= 10
     assert o.people[1] is not None
     assert o.people[1] > 0.95
@@ -79,12 +86,12 @@ def test_noise_can_be_put_in_and_is_taken_out(storage: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suffix: str) -> None:
     with db:
-        mended = mend(db, "judged")
-    rows = training_rows(mended)
+        mended = repair_comparisons(db, "judged")
+    rows = build_training_rows(mended)
     known = int((~np.isnan(mended[0].repair.preferences)).sum())
     assert len(rows) == 2 * known
-    assert sum(row.flipped for row in rows) == len(flips(mended))
-    write_training(rows, tmp_path / f"rows{suffix}", form)  # type: ignore[arg-type]
+    assert sum(row.flipped for row in rows) == len(list_flips(mended))
+    write_training_rows(rows, tmp_path / f"rows{suffix}", form)  # type: ignore[arg-type]
     file = tmp_path / f"rows{suffix}"
     read = (
         pq.read_table(file).to_pylist() if suffix == ".parquet" else list(map(json.loads, file.open(encoding="utf-8")))
@@ -96,48 +103,48 @@ def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suf
         assert f"A: {row.item_a}\nB: {row.item_b}\n" in text
         assert ("worse" in text) == (row.relation is Relation.NEGATED)
         assert chosen == row.chosen != row.rejected
-    card = data_card("judged", rows, outcomes(mended), form)  # type: ignore[arg-type]
+    card = build_data_card("judged", rows, summarize_repairs(mended), form)  # type: ignore[arg-type]
     assert f"{len(rows)} rows" in card
     assert "1.00" in card
 
 
 def test_exactly_the_flipped_go_to_people(db: Database) -> None:
     with db:
-        mended = mend(db, "judged")
-        found = flips(mended)
+        mended = repair_comparisons(db, "judged")
+        found = list_flips(mended)
         pairs = {frozenset((f.first, f.second)) for f in found}
-        audit = audits.get(db, "judged")
+        audit = audits.get_audit(db, "judged")
         for _ in range(2):  # sending twice is sending once
             assert send_to_review(db, "judged", found) == len(pairs)
-        conflicts = results.conflicts(db, audit.id)
+        conflicts = results.load_conflicts(db, audit.id)
         assert {c.cell.topic for c in conflicts} == {" / ".join(sorted(NAMES[i] for i in p)) for p in pairs}
-        assert sum(Queue(db, audit.id, rater="ann").counts().values()) == len(pairs)
+        assert sum(ConflictQueue(db, audit.id, rater="ann").count_by_status().values()) == len(pairs)
         one = conflicts[0]
-        left, right = evidence.sides(db, audit.id, ConflictKey(*one.cell, one.left, one.right))
+        left, right = evidence.load_sides(db, audit.id, ConflictKey(*one.cell, one.left, one.right))
         said = [side[0].text for side in (left, right)]
         assert said[0] != said[1]
         assert all(text and text.startswith("Which of the two is better?") for text in said)
         results.replace_conflicts(db, audit.id, [])  # a run that finds conflicts anew leaves these alone
-        assert len(results.conflicts(db, audit.id)) == len(pairs)
+        assert len(results.load_conflicts(db, audit.id)) == len(pairs)
         assert send_to_review(db, "judged", []) == 0
-        assert results.conflicts(db, audit.id) == []
+        assert results.load_conflicts(db, audit.id) == []
 
 
 def test_the_report_lists_what_was_sent(db: Database, storage: str) -> None:
     with db:
-        n = send_to_review(db, "judged", flips(mend(db, "judged")))
+        n = send_to_review(db, "judged", list_flips(repair_comparisons(db, "judged")))
     part = open_audit("judged", storage=storage).report().conflicts
     assert (part.total, part.kinds[-1].kind, part.kinds[-1].total, part.pairs) == (n, "logic", n, [])
 
 
 def test_what_is_not_there_is_said(db: Database) -> None:
     with db, pytest.raises(UsageError, match="It has: j"):
-        mend(db, "judged", "k")
+        repair_comparisons(db, "judged", "k")
 
 
 def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) -> None:
     with db:
-        rows, notes = ratings(mend(db, "judged"))
+        rows, notes = rate_items(repair_comparisons(db, "judged"))
     assert all("some items won or lost all" in note for note in notes)
     assert [r.win_loss for r in rows] == sorted((r.win_loss for r in rows), reverse=True)
     assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
@@ -151,15 +158,15 @@ def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) 
     )
     import_comparisons(apart, audit="apart", storage=storage)
     with open_database(storage, create=False) as again:
-        assert "not compared with each other" in ratings(mend(again, "apart"))[1][0]
+        assert "not compared with each other" in rate_items(repair_comparisons(again, "apart"))[1][0]
 
 
 def test_a_person_can_settle_what_was_sent(db: Database, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with db:
-        n = send_to_review(db, "judged", flips(mend(db, "judged")))
+        n = send_to_review(db, "judged", list_flips(repair_comparisons(db, "judged")))
     said = io.StringIO()
-    run_plain(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=said)
+    run_plain_text_review(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=said)
     assert "Which of the two is better?" in said.getvalue()
     with open_database(storage, create=False) as again:
-        counts = Queue(again, audits.get(again, "judged").id, rater="ann").counts()
-    assert (counts[Standing.PERSON], sum(counts.values())) == (1, n)
+        counts = ConflictQueue(again, audits.get_audit(again, "judged").id, rater="ann").count_by_status()
+    assert (counts[ConflictStatus.PERSON], sum(counts.values())) == (1, n)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from statsmodels.stats import inter_rater
 
 from auditor.metrics.agreement import (
-    Level,
+    MeasurementLevel,
     count_ratings,
     fleiss_kappa,
     gwet_ac1,
@@ -44,7 +44,7 @@ def test_kappa_is_statsmodels(seed: int) -> None:
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 @pytest.mark.parametrize("missing", [0.0, 0.5])
-def test_alpha_is_the_packages(level: Level, missing: float) -> None:
+def test_alpha_is_the_packages(level: MeasurementLevel, missing: float) -> None:
     for seed in range(3):
         ratings = _panel(seed, missing=missing) ** 1.5 - 2
         want = krippendorff.alpha(reliability_data=ratings, level_of_measurement=level)
@@ -52,7 +52,7 @@ def test_alpha_is_the_packages(level: Level, missing: float) -> None:
 
 
 @pytest.mark.parametrize(("level", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
-def test_alpha_published(level: Level, value: float) -> None:
+def test_alpha_published(level: MeasurementLevel, value: float) -> None:
     got = krippendorff_alpha(PUBLISHED, level)
     assert got.value == pytest.approx(value, abs=5e-4)
     assert (got.n_items, got.n_ratings, got.n_dropped) == (11, 40, 1)
@@ -162,10 +162,10 @@ def test_malformed_input_raises() -> None:
 @pytest.mark.parametrize("width", [2, 40])
 def test_equal_rows_are_found_as_numpy_finds_them(width: int) -> None:
     """As numbers of a base where they fit into 63 bits, and otherwise."""
-    from auditor.metrics.agreement import _patterns
+    from auditor.metrics.agreement import _unique_rows
 
     counts = np.random.default_rng(width).integers(0, 4, (300, width)).astype(float)
     rows, times = np.unique(counts, axis=0, return_counts=True)
-    found, often = _patterns(counts)
+    found, often = _unique_rows(counts)
     assert (found == rows).all()
     assert (often == times).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.attenuation import Corrected, corrected_pearson, crossed_corrected
+from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson, crossed_corrected
 from auditor.metrics.correlation import pearson
 from tests.crossed import World
 
@@ -21,7 +21,7 @@ def world(rng: np.random.Generator, cells: int, k: int, noise: float = 0.5) -> t
     return truth, leaning[:, None] + spread * rng.normal(size=(cells, k))
 
 
-def corrected(truth: np.ndarray, samples: np.ndarray) -> Corrected:
+def corrected(truth: np.ndarray, samples: np.ndarray) -> CorrectedCorrelation:
     n = np.full(len(samples), samples.shape[1])
     return corrected_pearson(samples.mean(axis=1), truth, samples.var(axis=1, ddof=1), n)
 

@@ -11,8 +11,8 @@ from auditor.metrics.bootstrap import (
     MAE,
     PEARSON,
     RMSE,
-    Interval,
     Statistic,
+    TwoWayEstimate,
     crossed_interval,
     gap_interval,
     holm,
@@ -39,7 +39,7 @@ def _table(seed: int, countries: int = 10, topics: int = 8) -> tuple[Floats, Flo
     return truth, truth + effects(), names, subjects
 
 
-def _bounds(interval: Interval) -> tuple[float, float]:
+def _bounds(interval: TwoWayEstimate) -> tuple[float, float]:
     assert interval.low is not None
     assert interval.high is not None
     return interval.low, interval.high

@@ -8,12 +8,12 @@ from scipy import stats
 from scipy.special import expit
 
 from auditor.metrics.clustered import (
-    Clustered,
+    ClusteredEstimate,
     area_under_curve,
-    area_within_items,
+    area_under_curve_within_items,
     clustered_difference,
+    clustered_rank_correlation,
     clustered_share,
-    rank_correlation,
 )
 from auditor.metrics.proportion import proportion
 
@@ -68,7 +68,7 @@ def test_the_area_is_mann_and_whitneys() -> None:
     u = stats.mannwhitneyu(up, down).statistic / (len(up) * len(down))
     assert area_under_curve(support, right, item).value == pytest.approx(u)
     pairs = [(a, b) for i in range(30) for a in support[right & (item == i)] for b in support[~right & (item == i)]]
-    within = area_within_items(support, right, item)
+    within = area_under_curve_within_items(support, right, item)
     assert within.value == pytest.approx(np.mean([(np.sign(int(a) - int(b)) + 1) / 2 for a, b in pairs]))
     assert within.n == len(pairs)
 
@@ -86,7 +86,7 @@ def test_the_rank_correlation_is_spearmans() -> None:
     rng = np.random.default_rng(6)
     x, item = rng.standard_normal(60), np.repeat(np.arange(12), 5)
     y = x + rng.standard_normal(60)
-    found = rank_correlation(x, y, item)
+    found = clustered_rank_correlation(x, y, item)
     assert found.value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert (found.ci_low or 1) < (found.value or 0) < (found.ci_high or -1)
 
@@ -103,11 +103,11 @@ def test_the_rank_correlation_is_spearmans() -> None:
         (area_under_curve([1, 2], [True, True], [0, 1]), None, "all answers are right"),
         (area_under_curve([1, 2], [False, False], [0, 1]), None, "all answers are wrong"),
         (area_under_curve([2, 1] * 6, [True, False] * 6, range(12)), 1.0, "at its end"),
-        (area_within_items([2, 1], [True, False], [0, 1]), None, "no item has both"),
-        (rank_correlation([1, 1, 1], [1, 2, 3], [0, 1, 2]), None, "the same for all"),
+        (area_under_curve_within_items([2, 1], [True, False], [0, 1]), None, "no item has both"),
+        (clustered_rank_correlation([1, 1, 1], [1, 2, 3], [0, 1, 2]), None, "the same for all"),
     ],
 )
-def test_what_cannot_be_said_has_a_reason(found: Clustered, value: float | None, reason: str) -> None:
+def test_what_cannot_be_said_has_a_reason(found: ClusteredEstimate, value: float | None, reason: str) -> None:
     assert found.value == value
     assert found.ci_low is None
     assert reason in (found.reason or "")

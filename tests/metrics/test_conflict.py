@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from auditor.metrics.conflict import (
-    Pair,
+    ConflictingPair,
     auto_threshold,
     find_conflicts,
+    is_within_noise,
     judge_vote,
     settle,
     third_quartile,
-    within_noise,
 )
 
 NAN = float("nan")
@@ -55,25 +55,28 @@ def test_conflicts_are_those_of_the_definition(scores: list[int | None], thresho
 @pytest.mark.parametrize(
     ("scores", "want"),
     [
-        ([0.5, -0.5], [Pair(0, 1, "binary")]),
-        ([0.9, 0.1], [Pair(0, 1, "gradient")]),
-        ([0.9, 0.1, 0.0], [Pair(0, 1, "outlier"), Pair(0, 2, "outlier")]),
-        ([0.9, 0.1, NAN], [Pair(0, 1, "gradient")]),
-        ([0.0, -0.9], [Pair(0, 1, "gradient")]),  # zero is on neither side
-        ([float(np.mean([0.1, 0.2, -0.3])), -0.5], [Pair(0, 1, "gradient")]),  # nor is 2e-17
-        ([0.9, 0.5, 0.1], [Pair(0, 1, "gradient"), Pair(0, 2, "gradient"), Pair(1, 2, "gradient")]),
+        ([0.5, -0.5], [ConflictingPair(0, 1, "binary")]),
+        ([0.9, 0.1], [ConflictingPair(0, 1, "gradient")]),
+        ([0.9, 0.1, 0.0], [ConflictingPair(0, 1, "outlier"), ConflictingPair(0, 2, "outlier")]),
+        ([0.9, 0.1, NAN], [ConflictingPair(0, 1, "gradient")]),
+        ([0.0, -0.9], [ConflictingPair(0, 1, "gradient")]),  # zero is on neither side
+        ([float(np.mean([0.1, 0.2, -0.3])), -0.5], [ConflictingPair(0, 1, "gradient")]),  # nor is 2e-17
+        (
+            [0.9, 0.5, 0.1],
+            [ConflictingPair(0, 1, "gradient"), ConflictingPair(0, 2, "gradient"), ConflictingPair(1, 2, "gradient")],
+        ),
         ([0.4, 0.6], []),
         ([NAN, NAN], []),
         ([], []),
     ],
 )
-def test_kinds(scores: list[float], want: list[Pair]) -> None:
+def test_kinds(scores: list[float], want: list[ConflictingPair]) -> None:
     assert find_conflicts(scores, 0.38) == want
 
 
 def test_a_difference_of_exactly_the_threshold_conflicts() -> None:
     assert abs(0.7 - 0.32) < 0.38  # in floating point
-    assert find_conflicts([0.7, 0.32], 0.38) == [Pair(0, 1, "gradient")]
+    assert find_conflicts([0.7, 0.32], 0.38) == [ConflictingPair(0, 1, "gradient")]
     assert find_conflicts([0.7, 0.33], 0.38) == []
 
 
@@ -169,11 +172,11 @@ def test_noise_is_welchs_test(shift: float) -> None:
     rng = np.random.default_rng(4)
     a, b = rng.normal(0, 0.2, 5), rng.normal(shift, 0.3, 6)
     expected = stats.ttest_ind(a, b, equal_var=False).pvalue >= 0.05
-    found = within_noise(float(a.mean() - b.mean()), (float(a.var(ddof=1)), float(b.var(ddof=1))), (5, 6))
+    found = is_within_noise(float(a.mean() - b.mean()), (float(a.var(ddof=1)), float(b.var(ddof=1))), (5, 6))
     assert found == expected
 
 
 def test_noise_that_is_not_known_is_not_called_none() -> None:
-    assert within_noise(0.5, (None, 0.1), (1, 5)) is None
-    assert within_noise(0.5, (0.0, 0.0), (5, 5)) is None
-    assert within_noise(0.5, (0.0, 0.1), (5, 5)) is False
+    assert is_within_noise(0.5, (None, 0.1), (1, 5)) is None
+    assert is_within_noise(0.5, (0.0, 0.0), (5, 5)) is None
+    assert is_within_noise(0.5, (0.0, 0.1), (5, 5)) is False

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.metrics.proportion import proportion
-from auditor.metrics.two_way_means import CELLS, CROSSED, crossed_mean, crossed_share
+from auditor.metrics.two_way_means import CELLS_LABEL, TWO_WAY_LABEL, two_way_mean, two_way_share
 from tests.crossed import World
 
 
@@ -17,10 +17,10 @@ def test_a_share_counts_cases_and_cells_may_come_in_parts() -> None:
     country, topic = (i.ravel() for i in np.indices((8, 6)))
     total = rng.integers(0, 5, 48)
     hits = rng.binomial(total, 0.7)
-    found = crossed_share(hits, total, country, topic)
-    assert (found.value, found.n, found.over) == (hits.sum() / total.sum(), total.sum(), CROSSED)
+    found = two_way_share(hits, total, country, topic)
+    assert (found.value, found.n, found.over) == (hits.sum() / total.sum(), total.sum(), TWO_WAY_LABEL)
     halves = (np.concatenate([hits, total * 0]), np.concatenate([total * 0 + hits, total - hits]))
-    again = crossed_share(*halves, np.tile(country, 2), np.tile(topic, 2))
+    again = two_way_share(*halves, np.tile(country, 2), np.tile(topic, 2))
     assert (again.ci_low, again.ci_high) == pytest.approx((found.ci_low, found.ci_high))
 
 
@@ -30,8 +30,8 @@ def test_traces_one_by_one_have_the_interval_of_their_cells() -> None:
     country, topic = (i.ravel() for i in np.indices((6, 5)))
     lean = 0.1 + 0.08 * country + 0.09 * topic
     valid = rng.random((12, 30)) < lean
-    whole = crossed_share(valid.sum(axis=0), np.full(30, 12), country, topic)
-    single = crossed_share(valid.ravel(), np.ones(valid.size), np.tile(country, 12), np.tile(topic, 12))
+    whole = two_way_share(valid.sum(axis=0), np.full(30, 12), country, topic)
+    single = two_way_share(valid.ravel(), np.ones(valid.size), np.tile(country, 12), np.tile(topic, 12))
     assert (single.value, single.n) == (whole.value, whole.n)
     assert (single.ci_low, single.ci_high) == pytest.approx((whole.ci_low, whole.ci_high), abs=1e-12)
 
@@ -44,11 +44,11 @@ def test_nominal_intervals_of_a_share_hold_the_truth_where_wilson_s_do_not(count
         world, rng = World(seed, countries, topics), np.random.default_rng(seed)
         lean = world.first - world.truth if topics > 4 and countries > 4 else 0.5 * rng.normal(size=countries * topics)
         valid = 3 * rng.binomial(5, np.clip(0.7 + 0.5 * lean, 0.0, 1.0))
-        found = crossed_share(valid, np.full(valid.size, 15), world.countries, world.topics)
+        found = two_way_share(valid, np.full(valid.size, 15), world.countries, world.topics)
         truth = _truth(countries, topics)
         assert found.ci_low is not None
         assert found.ci_high is not None
-        assert found.over == (CROSSED if min(countries, topics) >= 5 else CELLS)
+        assert found.over == (TWO_WAY_LABEL if min(countries, topics) >= 5 else CELLS_LABEL)
         held.append(found.ci_low <= truth <= found.ci_high)
         plain = proportion(int(valid.sum()), 15 * valid.size)
         wilson.append((plain.ci_low or 0) <= truth <= (plain.ci_high or 0))
@@ -67,22 +67,22 @@ def _truth(countries: int, topics: int) -> float:
 @pytest.mark.parametrize("hits", [0, 3])
 def test_all_or_none_has_the_width_of_the_fewer_margin(hits: int) -> None:
     country, topic = (i.ravel() for i in np.indices((20, 10)))
-    found = crossed_share(np.full(200, hits), np.full(200, 3), country, topic)
+    found = two_way_share(np.full(200, hits), np.full(200, 3), country, topic)
     expected = proportion(10 if hits else 0, 10)
     assert (found.ci_low, found.ci_high) == pytest.approx((expected.ci_low, expected.ci_high))
 
 
 def test_what_cannot_be_told_says_why() -> None:
-    assert crossed_share([], [], [], []).reason == "nothing to count"
-    assert crossed_share([1], [3], ["a"], ["t"]).reason == "an interval needs 5 cells"
-    assert crossed_mean([np.nan], ["a"], ["t"]).reason == "no cell has a value"
-    assert crossed_mean([0.5, 0.7], ["a", "b"], ["t", "t"]).reason == "an interval needs 5 cells"
+    assert two_way_share([], [], [], []).reason == "nothing to count"
+    assert two_way_share([1], [3], ["a"], ["t"]).reason == "an interval needs 5 cells"
+    assert two_way_mean([np.nan], ["a"], ["t"]).reason == "no cell has a value"
+    assert two_way_mean([0.5, 0.7], ["a", "b"], ["t", "t"]).reason == "an interval needs 5 cells"
     country, topic = (i.ravel() for i in np.indices((6, 6)))
-    same = crossed_mean(np.full(36, 0.5), country, topic)
+    same = two_way_mean(np.full(36, 0.5), country, topic)
     assert (same.value, same.ci_low, same.over) == (0.5, None, "")
     assert same.reason
     with pytest.raises(ValueError, match="at most"):
-        crossed_share([3], [2], ["a"], ["t"])
+        two_way_share([3], [2], ["a"], ["t"])
 
 
 @pytest.mark.parametrize(("countries", "topics"), [(20, 10), (40, 3)])
@@ -92,10 +92,10 @@ def test_nominal_intervals_of_a_mean_hold_the_truth(countries: int, topics: int)
         world, rng = World(seed, countries, topics), np.random.default_rng(seed)
         crossed = min(countries, topics) >= 5
         values = 0.5 + (world.first - world.truth if crossed else rng.normal(size=countries * topics))
-        found = crossed_mean(values, world.countries, world.topics)
+        found = two_way_mean(values, world.countries, world.topics)
         assert found.ci_low is not None
         assert found.ci_high is not None
-        assert found.over == (CROSSED if crossed else CELLS)
+        assert found.over == (TWO_WAY_LABEL if crossed else CELLS_LABEL)
         held.append(found.ci_low <= 0.5 <= found.ci_high)
     assert 0.91 <= np.mean(held) <= 0.99
 
@@ -103,5 +103,5 @@ def test_nominal_intervals_of_a_mean_hold_the_truth(countries: int, topics: int)
 def test_ends_are_cut_at_what_a_value_can_be() -> None:
     country, topic = (i.ravel() for i in np.indices((5, 5)))
     values = np.where(country == 0, 0.0, 1.0)
-    assert crossed_mean(values, country, topic, (-1.0, 1.0)).ci_high == 1.0
-    assert (crossed_mean(values, country, topic).ci_high or 0) > 1.0
+    assert two_way_mean(values, country, topic, (-1.0, 1.0)).ci_high == 1.0
+    assert (two_way_mean(values, country, topic).ci_high or 0) > 1.0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.holdout import holdout
+from auditor.metrics.holdout import cross_validate_peer_agreement
 
 
 def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 100):  # type: ignore[no-untyped-def]
@@ -19,7 +19,7 @@ def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 1
 
 def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:
     rng = np.random.default_rng(1)
-    found = holdout(*made_up(rng, 30, 1.0), splits=100)
+    found = cross_validate_peer_agreement(*made_up(rng, 30, 1.0), n_splits=100)
     assert found.models == 30
     assert found.unseen_cells.ci_low is not None
     assert found.unseen_cells.ci_low > 0
@@ -27,7 +27,7 @@ def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:
     assert found.gain.ci_low > 0
     misled = 0
     for _ in range(40):
-        nothing = holdout(*made_up(rng, 15, 0.0), splits=30).unseen_cells
+        nothing = cross_validate_peer_agreement(*made_up(rng, 15, 0.0), n_splits=30).unseen_cells
         assert nothing.ci_low is not None
         assert nothing.ci_high is not None
         misled += not nothing.ci_low <= 0 <= nothing.ci_high
@@ -36,15 +36,19 @@ def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:
 
 def test_it_is_the_same_every_time_and_follows_the_seed() -> None:
     data = made_up(np.random.default_rng(2), 8, 1.0)
-    assert holdout(*data, splits=20, seed=3) == holdout(*data, splits=20, seed=3)
-    assert holdout(*data, splits=20, seed=3) != holdout(*data, splits=20, seed=4)
+    assert cross_validate_peer_agreement(*data, n_splits=20, seed=3) == cross_validate_peer_agreement(
+        *data, n_splits=20, seed=3
+    )
+    assert cross_validate_peer_agreement(*data, n_splits=20, seed=3) != cross_validate_peer_agreement(
+        *data, n_splits=20, seed=4
+    )
 
 
 def test_too_little_says_why() -> None:
     data = made_up(np.random.default_rng(2), 3, 1.0)
-    assert "fewer than 4 models" in str(holdout(*data).unseen_cells.reason)
-    few = holdout(*made_up(np.random.default_rng(2), 8, 1.0, cells=3))
+    assert "fewer than 4 models" in str(cross_validate_peer_agreement(*data).unseen_cells.reason)
+    few = cross_validate_peer_agreement(*made_up(np.random.default_rng(2), 8, 1.0, cells=3))
     assert few.unseen_cells.value is None
     assert "too few splits" in str(few.unseen_cells.reason)
     with pytest.raises(ValueError, match="alike"):
-        holdout(np.ones((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2))
+        cross_validate_peer_agreement(np.ones((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2))

@@ -9,11 +9,11 @@ from scipy import stats
 from auditor.metrics.judge_bias import (
     difference_of_paired_shares,
     difference_of_shares,
-    drift,
     leniency,
     order_effect,
-    preference,
-    verbosity,
+    self_preference,
+    verbosity_bias,
+    verdict_drift,
 )
 
 NAN = float("nan")
@@ -76,7 +76,7 @@ def test_preference_is_welchs_difference_beside_judges_of_other_kinds() -> None:
     table = (rng.random((3, 60)) < 0.6).astype(float)
     own = np.zeros((3, 60), dtype=bool)
     own[0, :20] = own[1, :20] = True  # the first two judges are of the first author's kind
-    found = preference(table, own)[0]
+    found = self_preference(table, own)[0]
     mine = table[0, :20] - table[2, :20]
     rest = table[0, 20:] - table[1:, 20:].mean(axis=0)
     t = stats.ttest_ind(mine, rest, equal_var=False).confidence_interval()
@@ -102,9 +102,9 @@ def test_intervals_hold_a_planted_effect_about_as_often_as_they_say(effect: floa
         own[0] = exposed
         times = np.tile(np.where(exposed, 1.0, 0.0), (5, 1))
         for name, found in (
-            ("preference", preference(table, own)[0]),
+            ("preference", self_preference(table, own)[0]),
             ("order", order_effect(table, times)[0]),
-            ("verbosity", verbosity(table, exposed)[0]),
+            ("verbosity", verbosity_bias(table, exposed)[0]),
         ):
             assert found.ci_low is not None
             assert found.ci_high is not None
@@ -115,7 +115,7 @@ def test_intervals_hold_a_planted_effect_about_as_often_as_they_say(effect: floa
 def test_drift_is_paired() -> None:
     before = np.array([1, 1, 0, 0, 1, 0, NAN, 1.0])
     after = np.array([1, 0, 0, 1, 1, 1, 1, NAN])
-    found = drift(before, after)
+    found = verdict_drift(before, after)
     assert found.value == pytest.approx(1 / 6)
     assert found.n == 6
 
@@ -123,9 +123,9 @@ def test_drift_is_paired() -> None:
 def test_what_cannot_be_measured_says_why() -> None:
     assert leniency([[1.0, 1.0]])[0].value is None
     assert leniency([[1.0] * 9, [0.0] * 9])[0].reason == "the same on every trace: no interval"
-    assert preference([[1.0, 0.0], [1.0, 1.0]], np.zeros((2, 2)))[0].value is None
-    assert verbosity([[1.0, 0.0]], [1, NAN])[0].reason == "one side has no verdict"
-    assert drift([NAN], [1.0]).value is None
+    assert self_preference([[1.0, 0.0], [1.0, 1.0]], np.zeros((2, 2)))[0].value is None
+    assert verbosity_bias([[1.0, 0.0]], [1, NAN])[0].reason == "one side has no verdict"
+    assert verdict_drift([NAN], [1.0]).value is None
     with pytest.raises(ValueError, match="table"):
         leniency([1.0, 0.0])
     values = [difference_of_shares(k, 10, 5, 10).value for k in range(11)]
@@ -146,7 +146,7 @@ def test_intervals_over_cells_hold_where_traces_of_a_cell_hang_together() -> Non
         own = np.tile(cell < cells // 2, (4, 1)) & (np.arange(4) == 0)[:, None]
         moments = np.tile(cell.astype(float), (4, 1))
         for counted, of in ((held, cell), (apart, None)):
-            found = (leniency(table, of)[0], preference(table, own, of)[0], order_effect(table, moments, of)[0])
+            found = (leniency(table, of)[0], self_preference(table, own, of)[0], order_effect(table, moments, of)[0])
             for name, leaning in zip(names, found, strict=True):
                 assert leaning.ci_low is not None
                 assert leaning.ci_high is not None
@@ -161,9 +161,9 @@ def test_one_trace_a_cell_is_students_interval_and_verbosity_is_over_cells_too()
     one, other = leniency(table, np.arange(40))[0], leniency(table)[0]
     assert (one.value, one.ci_low, one.ci_high) == pytest.approx((other.value, other.ci_low, other.ci_high))
     longer = np.tile([1.0, 0.0], 20)
-    wordy = verbosity(table, longer, np.arange(40) // 4)[0]
-    assert wordy.value == pytest.approx(verbosity(table, longer)[0].value)
+    wordy = verbosity_bias(table, longer, np.arange(40) // 4)[0]
+    assert wordy.value == pytest.approx(verbosity_bias(table, longer)[0].value)
     assert wordy.ci_low is not None
-    few = verbosity(table, longer, np.arange(40) // 20)[0]
+    few = verbosity_bias(table, longer, np.arange(40) // 20)[0]
     assert (few.ci_low, few.reason) == (None, "fewer than 5 cells on one side")
     assert leniency([[1.0] * 9, [0.0] * 9], np.arange(9))[0].reason == "the same in every cell: no interval"

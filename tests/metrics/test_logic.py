@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from auditor.metrics.logic import (
-    Answered,
-    commutativity_over,
-    human_agreement_over,
-    negation_over,
-    self_agreement_over,
-    transitivity_over,
+    JudgeAnswers,
+    pooled_commutativity,
+    pooled_human_agreement,
+    pooled_negation_invariance,
+    pooled_self_agreement,
+    pooled_transitivity,
 )
 from auditor.metrics.preference import transitivity
 
 N = 12
 
 
-def judge(rng: np.random.Generator, *, noise: float = 0.0, first: float = 0.0, deaf: float = 0.0) -> Answered:
+def judge(rng: np.random.Generator, *, noise: float = 0.0, first: float = 0.0, deaf: float = 0.0) -> JudgeAnswers:
     """A judge of one order: of its answers a share names the item shown first, whatever it is; a share of the rest is
     reversed; and a share of the negated questions is answered as if they were not."""
     order = rng.permutation(N)
@@ -33,7 +33,7 @@ def judge(rng: np.random.Generator, *, noise: float = 0.0, first: float = 0.0, d
     negated = answers(np.where(rng.random((N, N)) < deaf, truth, 1 - truth))
     i, j = np.triu_indices(N, 1)
     repeats = np.where(rng.random((len(i), 10)) < noise, 1 - truth[i, j][:, None], truth[i, j][:, None])
-    return Answered(answers(truth), negated, np.ones((2, N, N), dtype=bool), repeats, truth)
+    return JudgeAnswers(answers(truth), negated, np.ones((2, N, N), dtype=bool), repeats, truth)
 
 
 @pytest.mark.parametrize("sets", [1, 8])
@@ -51,7 +51,7 @@ def test_planted_rates_are_covered(sets: int) -> None:
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         made = [judge(rng, noise=noise, first=first, deaf=deaf) for _ in range(sets)]
-        found = (commutativity_over(made), negation_over(made), human_agreement_over(made))
+        found = (pooled_commutativity(made), pooled_negation_invariance(made), pooled_human_agreement(made))
         for k, (figure, truth) in enumerate(zip(found, (comm, neg, right), strict=True)):
             assert figure.ci_low is not None
             assert figure.ci_high is not None
@@ -62,13 +62,13 @@ def test_planted_rates_are_covered(sets: int) -> None:
 def test_transitivity_under_noise_is_covered_and_its_interval_has_a_width() -> None:
     rng = np.random.default_rng(0)
     many = [judge(rng, noise=0.1) for _ in range(400)]
-    truth = transitivity_over(many, 3).value
+    truth = pooled_transitivity(many, 3).value
     assert truth is not None
     # Three pairs, each reversed with probability 0.1: a circle takes the middle of the order one of two ways.
     assert truth == pytest.approx(1 - (0.9**2 * 0.1 + 0.9 * 0.1**2), abs=0.01)
     covered = 0
     for one in many[:150]:
-        figure = transitivity_over([one], 3)
+        figure = pooled_transitivity([one], 3)
         if figure.value == 1.0:
             assert figure.ci_low is not None
             assert figure.ci_low < 0.8
@@ -80,10 +80,10 @@ def test_transitivity_under_noise_is_covered_and_its_interval_has_a_width() -> N
 
 def test_a_judge_that_only_goes_by_place_is_not_of_one_mind() -> None:
     made = [judge(np.random.default_rng(s), first=1.0) for s in range(10)]
-    figure = transitivity_over(made, 3)
+    figure = pooled_transitivity(made, 3)
     assert figure.value == pytest.approx(0.75, abs=0.05)
-    assert commutativity_over(made).value == 0.0
-    averaged = transitivity_over(made, 3, calibrated=True)
+    assert pooled_commutativity(made).value == 0.0
+    averaged = pooled_transitivity(made, 3, calibrated=True)
     assert averaged.value is None
     assert "decided" in str(averaged.reason)
 
@@ -94,9 +94,9 @@ def test_four_items_whose_only_circle_has_all_four() -> None:
         wins[i, j], wins[j, i] = 1.0, 0.0
     wins[[0, 2, 1, 3], [2, 0, 3, 1]] = 0.5  # a tie closes no circle
     asked = np.stack([~np.isnan(wins)] * 2)
-    one = Answered(wins, wins, asked, np.empty((0, 0)), wins)
-    assert transitivity_over([one], 3).value == transitivity(wins, k=3).value == 1.0
-    assert transitivity_over([one], 4).value == transitivity(wins, k=4).value == 0.0
+    one = JudgeAnswers(wins, wins, asked, np.empty((0, 0)), wins)
+    assert pooled_transitivity([one], 3).value == transitivity(wins, k=3).value == 1.0
+    assert pooled_transitivity([one], 4).value == transitivity(wins, k=4).value == 0.0
 
 
 def test_what_was_not_asked_is_not_lost() -> None:
@@ -106,18 +106,18 @@ def test_what_was_not_asked_is_not_lost() -> None:
     asked[:, 0, 1] = asked[:, 1, 0] = False
     preferences[0, 1] = preferences[1, 0] = np.nan
     preferences[2, 3] = np.nan  # asked, but not answered
-    figure = commutativity_over([Answered(preferences, one.negated, asked, one.samples, one.people)])
+    figure = pooled_commutativity([JudgeAnswers(preferences, one.negated, asked, one.samples, one.human_preferences)])
     assert (figure.n, figure.lost, figure.value) == (N * (N - 1) // 2 - 2, 1, 1.0)
 
 
 def test_nothing_to_count_has_a_reason() -> None:
     none, asked = np.full((4, 4), np.nan), np.zeros((2, 4, 4), dtype=bool)
-    empty = Answered(none, none, asked, np.empty((0, 0)), np.eye(4))
+    empty = JudgeAnswers(none, none, asked, np.empty((0, 0)), np.eye(4))
     for figure in (
-        commutativity_over([empty]),
-        negation_over([empty]),
-        self_agreement_over([empty]),
-        transitivity_over([empty], 3),
+        pooled_commutativity([empty]),
+        pooled_negation_invariance([empty]),
+        pooled_self_agreement([empty]),
+        pooled_transitivity([empty], 3),
     ):
         assert figure.value is None
         assert figure.reason
@@ -125,7 +125,7 @@ def test_nothing_to_count_has_a_reason() -> None:
 
 def test_unanimous_sets_still_have_a_width() -> None:
     made = [judge(np.random.default_rng(s)) for s in range(6)]
-    for figure in (transitivity_over(made, 3), commutativity_over(made), negation_over(made)):
+    for figure in (pooled_transitivity(made, 3), pooled_commutativity(made), pooled_negation_invariance(made)):
         assert figure.value == figure.ci_high == 1.0
         assert figure.ci_low is not None
         assert 0.5 < figure.ci_low < 0.7  # 1 of 6 sets could well have been otherwise
@@ -140,20 +140,20 @@ def test_what_was_not_answered_does_not_make_transitive() -> None:
         wins = np.where(np.tri(N, k=-1) == 1, 1 - upper.T, upper)
         lost = np.triu(rng.random((N, N)) < 0.6, 1)
         wins[lost | lost.T] = np.nan
-        made.append(Answered(wins, wins, np.ones((2, N, N), dtype=bool), np.empty((0, 0)), wins))
-    figure = transitivity_over(made, 3)
+        made.append(JudgeAnswers(wins, wins, np.ones((2, N, N), dtype=bool), np.empty((0, 0)), wins))
+    figure = pooled_transitivity(made, 3)
     assert figure.value == pytest.approx(0.75, abs=0.03)
     one = np.full((N, N), np.nan)
     one[0, 1] = 1.0  # the only answer of all
-    alone = transitivity_over([made[0]._replace(preferences=one)], 3)
+    alone = pooled_transitivity([made[0]._replace(preferences=one)], 3)
     assert (alone.value, alone.n) == (None, 0)
     assert "every pair" in str(alone.reason)
 
 
-def wordings(rng: np.random.Generator, sets: int, times: int) -> list[Answered]:
+def wordings(rng: np.random.Generator, sets: int, times: int) -> list[JudgeAnswers]:
     """Sets that differ in how noisy the judge is on them; each in some wordings that it answers alike."""
     return [
-        judge(rng, noise=noise)._replace(of=f"set {i}")
+        judge(rng, noise=noise)._replace(set_name=f"set {i}")
         for i, noise in enumerate(rng.uniform(0.0, 0.4, sets))
         for _ in range(times)
     ]
@@ -161,27 +161,30 @@ def wordings(rng: np.random.Generator, sets: int, times: int) -> list[Answered]:
 
 def test_wordings_of_a_set_are_no_sets_of_their_own() -> None:
     two = wordings(np.random.default_rng(0), 2, 3)
-    figures = [f(two) for f in (commutativity_over, negation_over, self_agreement_over, human_agreement_over)]
-    for figure in (*figures, transitivity_over(two, 3)):
+    figures = [
+        f(two)
+        for f in (pooled_commutativity, pooled_negation_invariance, pooled_self_agreement, pooled_human_agreement)
+    ]
+    for figure in (*figures, pooled_transitivity(two, 3)):
         assert figure.sets == 2
         assert "sets" not in figure.over
-    assert commutativity_over([one._replace(of="") for one in two]).over == "6 sets"
+    assert pooled_commutativity([one._replace(set_name="") for one in two]).over == "6 sets"
     # Pairs in three wordings are worth the pairs of one.
-    one, three = commutativity_over(two[::3]), commutativity_over(two)
+    one, three = pooled_commutativity(two[::3]), pooled_commutativity(two)
     assert three.n == 3 * one.n
     assert (three.ci_high or 0) - (three.ci_low or 0) == pytest.approx((one.ci_high or 0) - (one.ci_low or 0), rel=0.2)
-    alone, again = transitivity_over(two[:1], 3), transitivity_over([two[0]] * 3, 3)
+    alone, again = pooled_transitivity(two[:1], 3), pooled_transitivity([two[0]] * 3, 3)
     assert (again.ci_low, again.ci_high) == pytest.approx((alone.ci_low, alone.ci_high))
 
 
 @pytest.mark.parametrize("sets", [6, 8])
 def test_whole_sets_with_all_their_wordings_are_what_the_interval_is_over(sets: int) -> None:
     rng = np.random.default_rng(1)
-    truth = commutativity_over(wordings(rng, 1500, 1)).value
+    truth = pooled_commutativity(wordings(rng, 1500, 1)).value
     assert truth is not None
     held = []
     for seed in range(150):
-        found = commutativity_over(wordings(np.random.default_rng(100 + seed), sets, 3))
+        found = pooled_commutativity(wordings(np.random.default_rng(100 + seed), sets, 3))
         assert found.ci_low is not None
         assert found.ci_high is not None
         assert found.over == f"{sets} sets"

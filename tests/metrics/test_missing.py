@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.missing_bounds import Bounds, gap_bounds, mae_bounds
+from auditor.metrics.missing_bounds import MissingValueBounds, gap_bounds, mae_bounds
 
 NAN = float("nan")
 
@@ -15,7 +15,7 @@ def test_bounds_written_out() -> None:
 def test_without_a_loss_both_are_the_mae_and_without_truth_there_is_none() -> None:
     assert mae_bounds([0.5, 0.0], [0.0, 0.5]) == (0.5, 0.5)
     assert mae_bounds([0.5], [NAN]) == (None, None)
-    assert gap_bounds(Bounds(None, None), Bounds(0.1, 0.2)) == (None, None)
+    assert gap_bounds(MissingValueBounds(None, None), MissingValueBounds(0.1, 0.2)) == (None, None)
 
 
 def test_no_filling_in_leaves_the_bounds() -> None:
@@ -31,4 +31,4 @@ def test_no_filling_in_leaves_the_bounds() -> None:
 
 
 def test_a_gap_lies_between_the_farthest_ends() -> None:
-    assert gap_bounds(Bounds(0.1, 0.2), Bounds(0.5, 0.6)) == pytest.approx((0.3, 0.5))
+    assert gap_bounds(MissingValueBounds(0.1, 0.2), MissingValueBounds(0.5, 0.6)) == pytest.approx((0.3, 0.5))

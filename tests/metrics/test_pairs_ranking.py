@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from auditor.metrics.pairs_ranking import PairsRanking, Question, drive, pairs
+from auditor.metrics.pairs_ranking import PairQuestion, PairsRanking, rank_with_pairs, run_ranking
 
-Judge = Callable[[list[Question]], list[float]]
+Judge = Callable[[list[PairQuestion]], list[float]]
 
 
 def judge_of(strength: Sequence[float], seed: int | None = None, bias: float = 0.0) -> Judge:
@@ -19,7 +19,7 @@ def judge_of(strength: Sequence[float], seed: int | None = None, bias: float = 0
     noise: dict[frozenset[int], float] = {}
     rng = np.random.default_rng(seed)
 
-    def answer(questions: list[Question]) -> list[float]:
+    def answer(questions: list[PairQuestion]) -> list[float]:
         if seed is None:
             return [float(strength[i] > strength[j]) for i, j in questions]
         shifts = [noise.setdefault(frozenset(q), rng.normal(0, 1.5)) * (1 if q[0] < q[1] else -1) for q in questions]
@@ -31,7 +31,7 @@ def judge_of(strength: Sequence[float], seed: int | None = None, bias: float = 0
 
 @given(st.permutations(range(23)), st.integers(0, 23), st.sampled_from([1, 4]), st.booleans())
 def test_a_sure_judge_gets_its_own_order(items: list[int], n: int, beam: int, calibrated: bool) -> None:
-    found = drive(pairs(items[:n], beam=beam, calibrated=calibrated), judge_of(range(23)))
+    found = run_ranking(rank_with_pairs(items[:n], beam=beam, calibrated=calibrated), judge_of(range(23)))
     assert list(found.order) == sorted(items[:n], reverse=True)
     assert found.complete
 
@@ -40,31 +40,31 @@ def test_a_sure_judge_gets_its_own_order(items: list[int], n: int, beam: int, ca
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_a_hundred_items_need_few_questions(seed: int, calibrated: bool) -> None:
     strength = np.random.default_rng(seed).permutation(100)
-    found = drive(pairs(range(100), calibrated=calibrated), judge_of(list(strength), seed))
+    found = run_ranking(rank_with_pairs(range(100), calibrated=calibrated), judge_of(list(strength), seed))
     assert found.asked <= 1.1 * 100 * math.log2(100) * (2 if calibrated else 1)
 
 
 def test_no_question_is_asked_twice_and_batches_are_wide() -> None:
-    seen: list[Question] = []
+    seen: list[PairQuestion] = []
     sizes: list[int] = []
     judge = judge_of(list(np.random.default_rng(0).normal(0, 1, 60)), seed=1)
 
-    def watch(questions: list[Question]) -> list[float]:
+    def watch(questions: list[PairQuestion]) -> list[float]:
         assert questions
         seen.extend(questions)
         sizes.append(len(questions))
         return judge(questions)
 
-    found = drive(pairs(range(60), beam=5, uncertainty=0.5), watch)
+    found = run_ranking(rank_with_pairs(range(60), beam=5, uncertainty=0.5), watch)
     assert len(seen) == found.asked == len({frozenset(question) for question in seen})
     assert max(sizes) >= 30
 
 
 def test_stopped_and_started_again_it_asks_only_what_is_new() -> None:
     judge = judge_of(list(np.random.default_rng(3).normal(0, 1, 30)), seed=2)
-    whole = drive(pairs(range(30), beam=3), judge)
-    ledger: dict[Question, float] = {}
-    first = pairs(range(30), beam=3)
+    whole = run_ranking(rank_with_pairs(range(30), beam=3), judge)
+    ledger: dict[PairQuestion, float] = {}
+    first = rank_with_pairs(range(30), beam=3)
     questions = next(first)
     for _ in range(7):
         ledger.update(zip(questions, answers := judge(questions), strict=True))
@@ -72,7 +72,7 @@ def test_stopped_and_started_again_it_asks_only_what_is_new() -> None:
     first.close()
     fresh = 0
 
-    def from_ledger(questions: list[Question]) -> list[float]:
+    def from_ledger(questions: list[PairQuestion]) -> list[float]:
         nonlocal fresh
         new = [question for question in questions if question not in ledger]
         ledger.update(zip(new, judge(new), strict=True))
@@ -80,7 +80,7 @@ def test_stopped_and_started_again_it_asks_only_what_is_new() -> None:
         return [ledger[question] for question in questions]
 
     already = len(ledger)
-    assert drive(pairs(range(30), beam=3), from_ledger) == whole
+    assert run_ranking(rank_with_pairs(range(30), beam=3), from_ledger) == whole
     assert fresh == whole.asked - already
 
 
@@ -91,7 +91,7 @@ def test_a_beam_ranks_better_than_greed_with_an_unsure_judge() -> None:
         rho = []
         for beam in (1, 8):
             judge = judge_of(list(strength), seed)
-            order = drive(pairs(range(64), beam=beam, uncertainty=0.4), judge).order
+            order = run_ranking(rank_with_pairs(range(64), beam=beam, uncertainty=0.4), judge).order
             rho.append(spearmanr(np.argsort(order), -strength).statistic)
         gains.append(rho[1] - rho[0])
     assert np.mean(gains) > 0
@@ -102,12 +102,12 @@ def test_a_worked_beam() -> None:
     # 0 first (.45), then 1 before 2 (.95) makes 0 1 2 3 = .4275, the most probable of all.
     p = {(0, 1): 1.0, (2, 3): 1.0, (0, 2): 0.45, (0, 3): 0.4, (1, 2): 0.95, (1, 3): 0.5}
 
-    def judge(questions: list[Question]) -> list[float]:
+    def judge(questions: list[PairQuestion]) -> list[float]:
         return [p[question] for question in questions]
 
-    assert drive(pairs(range(4)), judge).order == (2, 3, 0, 1)
-    assert drive(pairs(range(4), beam=4, uncertainty=0.2), judge).order == (0, 1, 2, 3)
-    assert drive(pairs(range(4), beam=4, uncertainty=0.01), judge).order == (2, 3, 0, 1)
+    assert run_ranking(rank_with_pairs(range(4)), judge).order == (2, 3, 0, 1)
+    assert run_ranking(rank_with_pairs(range(4), beam=4, uncertainty=0.2), judge).order == (0, 1, 2, 3)
+    assert run_ranking(rank_with_pairs(range(4), beam=4, uncertainty=0.01), judge).order == (2, 3, 0, 1)
 
 
 def test_calibration_takes_out_a_preference_for_the_first_place() -> None:
@@ -115,7 +115,7 @@ def test_calibration_takes_out_a_preference_for_the_first_place() -> None:
     gained = []
     for calibrated in (False, True):
         judge = judge_of(strength, bias=3.0, seed=7)
-        order = drive(pairs(range(40), calibrated=calibrated), judge).order
+        order = run_ranking(rank_with_pairs(range(40), calibrated=calibrated), judge).order
         gained.append(spearmanr(np.argsort(order), [-s for s in strength]).statistic)
     assert gained[1] > gained[0]
 
@@ -126,25 +126,25 @@ def test_a_budget_is_kept_and_all_items_are_ranked(budget: int, calibrated: bool
     asked = 0
     judge = judge_of(range(50))
 
-    def count(questions: list[Question]) -> list[float]:
+    def count(questions: list[PairQuestion]) -> list[float]:
         nonlocal asked
         asked += len(questions)
         return judge(questions)
 
-    found = drive(pairs(range(50), budget=budget, calibrated=calibrated), count)
+    found = run_ranking(rank_with_pairs(range(50), budget=budget, calibrated=calibrated), count)
     assert asked == found.asked <= budget
     assert sorted(found.order) == list(range(50))
     assert found.complete == (budget == 10_000)
 
 
 def test_failed_answers_are_counted_and_favour_no_half() -> None:
-    found = drive(pairs(range(4)), lambda questions: [math.nan] * len(questions))
+    found = run_ranking(rank_with_pairs(range(4)), lambda questions: [math.nan] * len(questions))
     # Halves (0, 1) and (2, 3), taken in turn.
     assert found == PairsRanking((0, 2, 1, 3), asked=5, failed=5, over_budget=0)
     # With both orders asked, one is enough.
     judge = judge_of(range(8))
-    half = drive(
-        pairs(range(8), calibrated=True),
+    half = run_ranking(
+        rank_with_pairs(range(8), calibrated=True),
         lambda questions: [p if i < j else math.nan for (i, j), p in zip(questions, judge(questions), strict=True)],
     )
     assert half.order == (7, 6, 5, 4, 3, 2, 1, 0)
@@ -154,10 +154,10 @@ def test_failed_answers_are_counted_and_favour_no_half() -> None:
 
 def test_wrong_arguments_and_answers_are_named() -> None:
     with pytest.raises(ValueError, match="distinct"):
-        pairs([1, 1])
+        rank_with_pairs([1, 1])
     with pytest.raises(ValueError, match="beam"):
-        pairs([1, 2], beam=0)
+        rank_with_pairs([1, 2], beam=0)
     with pytest.raises(ValueError, match="1 questions need 1 answers, but got 2"):
-        drive(pairs([1, 2]), lambda questions: [0.5, 0.5])
+        run_ranking(rank_with_pairs([1, 2]), lambda questions: [0.5, 0.5])
     with pytest.raises(ValueError, match="probabilities"):
-        drive(pairs([1, 2]), lambda questions: [7.0])
+        run_ranking(rank_with_pairs([1, 2]), lambda questions: [7.0])

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.metrics.paraphrase import CAP, WEIGHT, divergence, edit_distance, parascore
+from auditor.metrics.paraphrase import (
+    DIVERGENCE_WEIGHT,
+    MAX_COUNTED_DISTANCE,
+    edit_distance,
+    lexical_divergence,
+    parascore,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +30,14 @@ def test_edit_distance_is_symmetric_and_zero_only_for_copies(a: str, b: str, c: 
 
 def test_divergence_is_the_papers() -> None:
     # gamma = 0.35: -1 for a copy, 0 at gamma / (gamma + 1), gamma from gamma on.
-    assert divergence(0.0) == -1
-    assert divergence(CAP / (CAP + 1)) == pytest.approx(0)
-    assert divergence(CAP) == pytest.approx(CAP)
-    assert divergence(0.9) == CAP
+    assert lexical_divergence(0.0) == -1
+    assert lexical_divergence(MAX_COUNTED_DISTANCE / (MAX_COUNTED_DISTANCE + 1)) == pytest.approx(0)
+    assert lexical_divergence(MAX_COUNTED_DISTANCE) == pytest.approx(MAX_COUNTED_DISTANCE)
+    assert lexical_divergence(0.9) == MAX_COUNTED_DISTANCE
 
 
 def test_more_divergence_never_scores_less() -> None:
     scores = [parascore(0.9, d / 100) for d in range(101)]
     assert scores == sorted(scores)
-    assert scores[0] == pytest.approx(0.9 - WEIGHT)
-    assert scores[-1] == pytest.approx(0.9 + WEIGHT * CAP)
+    assert scores[0] == pytest.approx(0.9 - DIVERGENCE_WEIGHT)
+    assert scores[-1] == pytest.approx(0.9 + DIVERGENCE_WEIGHT * MAX_COUNTED_DISTANCE)

@@ -14,8 +14,8 @@ from auditor.metrics.preference import (
     draw_subsets,
     human_agreement,
     negation_invariance,
-    one_answer_a_pair,
-    relation,
+    pair_probabilities,
+    preference_graph,
     self_agreement,
     transitivity,
 )
@@ -62,7 +62,7 @@ def test_random_relations_match_networkx(k: int, unknown: float, ties: float, ca
     for seed in range(3):
         values = tournament(8, seed, unknown, ties)
         found = transitivity(values, k=k, calibrated=calibrated)
-        assert found.value == by_networkx(relation(values, calibrated), k)
+        assert found.value == by_networkx(preference_graph(values, calibrated), k)
         assert found.exhaustive
         assert found.n_subsets == math.comb(8, k)
         assert found.ci_low == found.ci_high == found.value
@@ -137,15 +137,15 @@ def test_raw_answers_fall_back_on_the_other_order_and_calibrated_ones_average() 
     # 0-1: first order says 0, the other says 1. 0-2: only the other order, says 2. 1-2: both say 1.
     values = [[9, 1, NAN], [1, 9, 1], [1, 0, 9]]
     np.fill_diagonal(array := np.array(values), NAN)
-    np.testing.assert_array_equal(one_answer_a_pair(array), [[NAN, 1, 0], [0, NAN, 1], [1, 0, NAN]])
-    np.testing.assert_array_equal(one_answer_a_pair(array, True), [[NAN, 0.5, 0], [0.5, NAN, 1], [1, 0, NAN]])
+    np.testing.assert_array_equal(pair_probabilities(array), [[NAN, 1, 0], [0, NAN, 1], [1, 0, NAN]])
+    np.testing.assert_array_equal(pair_probabilities(array, True), [[NAN, 0.5, 0], [0.5, NAN, 1], [1, 0, NAN]])
     assert transitivity(array, k=3).value == 0.0
     assert transitivity(array, k=3, calibrated=True).value == 1.0
 
 
 def test_probabilities_are_decisions_above_one_half() -> None:
     array = np.array([[0, 0.1 + 0.4, 0.51], [0, 0, 0.2], [0, 0, 0]])
-    assert relation(array).tolist() == [[False, False, True], [False, False, False], [False, True, False]]
+    assert preference_graph(array).tolist() == [[False, False, True], [False, False, False], [False, True, False]]
 
 
 def test_commutativity_counts_ties_and_leaves_failures_out() -> None:

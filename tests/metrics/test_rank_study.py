@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from auditor.metrics.ranking_methods import rank_study
+from auditor.metrics.ranking_methods import compare_ranking_methods
 
 
 def answers(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +20,7 @@ def answers(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.nda
 def test_a_judge_without_faults_is_ranked_right_in_few_calls() -> None:
     n = 100
     given, truth = answers(n, 1000.0)
-    points = {p.method: p for p in rank_study(given, truth, shuffles=1)}
+    points = {p.method: p for p in compare_ranking_methods(given, truth, n_shuffles=1)}
     for name, point in points.items():
         if "%" not in name:
             assert point.rho_people == pytest.approx(1.0)
@@ -33,7 +33,7 @@ def test_a_judge_without_faults_is_ranked_right_in_few_calls() -> None:
 
 def test_a_noisy_judge_is_ranked_worse_by_fewer_calls() -> None:
     given, truth = answers(30, 0.2)
-    points = {p.method: p for p in rank_study(given, truth)}
+    points = {p.method: p for p in compare_ranking_methods(given, truth)}
     whole = points["all pairs, both orders, Bradley–Terry"].rho_people
     assert whole > points["PairS, greedy"].rho_people > 0.5
     assert whole > points["10% of pairs, Bradley–Terry"].rho_people
@@ -42,9 +42,9 @@ def test_a_noisy_judge_is_ranked_worse_by_fewer_calls() -> None:
 def test_missing_answers_are_counted_and_nothing_is_made_of_nothing() -> None:
     given, truth = answers(8, 10.0)
     given[2, :] = np.nan
-    assert rank_study(given, truth)[0].failed > 0
-    for point in rank_study(np.full((5, 5), 0.5)):
+    assert compare_ranking_methods(given, truth)[0].failed > 0
+    for point in compare_ranking_methods(np.full((5, 5), 0.5)):
         assert math.isnan(point.rho_all)
         assert math.isnan(point.rho_people)
     with pytest.raises(ValueError, match="shape"):
-        rank_study(given, truth[:3])
+        compare_ranking_methods(given, truth[:3])

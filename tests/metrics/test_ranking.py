@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from auditor.metrics.preference import commutativity, human_agreement, negation_invariance, transitivity
-from auditor.metrics.ranking import bradley_terry, comparisons_of, elo, flip_noise, repair, win_loss_rate
+from auditor.metrics.ranking import (
+    add_flip_noise,
+    bradley_terry,
+    comparisons_from_preferences,
+    elo,
+    repair,
+    win_loss_rate,
+)
 
 NAN = math.nan
 Floats = NDArray[np.float64]
@@ -35,7 +42,7 @@ def logistic(comparisons: Floats, n: int) -> Any:
 
 
 def test_comparisons_of_a_preference_array() -> None:
-    rows = comparisons_of(np.array([[0, 1, NAN], [0.5, 0, NAN], [0, NAN, 0]]))
+    rows = comparisons_from_preferences(np.array([[0, 1, NAN], [0.5, 0, NAN], [0, NAN, 0]]))
     assert rows.tolist() == [[0, 1, 1], [1, 0, 0.5], [2, 0, 0]]
 
 
@@ -160,7 +167,7 @@ def order_of(n: int, seed: int) -> Floats:
 @pytest.mark.parametrize("seed", range(3))
 def test_repair_of_a_ranking_with_a_tenth_flipped(n: int, seed: int) -> None:
     truth = order_of(n, seed)
-    noisy = flip_noise(truth, 0.1, seed)
+    noisy = add_flip_noise(truth, 0.1, seed)
     found = repair(noisy)
     assert transitivity(found.preferences, k=n).value == 1.0
     assert commutativity(found.preferences).value == 1.0
@@ -197,10 +204,10 @@ def test_repair_does_not_compare_ties_strangers_and_silent_items() -> None:
 def test_noise_reverses_exactly_the_share_of_valid_answers() -> None:
     values = order_of(20, 1)
     values[3, :] = NAN
-    noisy = flip_noise(values, 0.25, seed=2)
+    noisy = add_flip_noise(values, 0.25, seed=2)
     valid = ~np.isnan(values) & ~np.eye(20, dtype=bool)
     assert (noisy != values)[valid].sum() == round(0.25 * valid.sum())
     np.testing.assert_array_equal(np.isnan(noisy), ~valid)
-    np.testing.assert_array_equal(noisy, flip_noise(values, 0.25, seed=2))
+    np.testing.assert_array_equal(noisy, add_flip_noise(values, 0.25, seed=2))
     with pytest.raises(ValueError, match="share"):
-        flip_noise(values, 1.5)
+        add_flip_noise(values, 1.5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.metrics.correlation import pearson
-from auditor.metrics.stopping import FIRST_LOOK, is_narrow, is_settled, next_look, spread_order
+from auditor.metrics.stopping import FIRST_INTERIM_LOOK, is_narrow, is_settled, next_interim_look, stratified_order
 
 NAN = float("nan")
 
@@ -46,20 +46,20 @@ def test_intervals_are_narrow_when_the_widest_is() -> None:
 
 
 def test_looks_are_a_fifth_apart_and_end_at_the_last_cell() -> None:
-    looks = [next_look(0, 200)]
+    looks = [next_interim_look(0, 200)]
     while looks[-1] < 200:
-        looks.append(next_look(looks[-1], 200))
-    assert looks == [FIRST_LOOK, 77, 93, 112, 135, 162, 195, 200]
-    assert next_look(0, 10) == next_look(10, 10) == 10
+        looks.append(next_interim_look(looks[-1], 200))
+    assert looks == [FIRST_INTERIM_LOOK, 77, 93, 112, 135, 162, 195, 200]
+    assert next_interim_look(0, 10) == next_interim_look(10, 10) == 10
 
 
 def test_every_first_part_has_its_share_of_each_stratum() -> None:
     strata = ["a"] * 60 + ["b"] * 30 + ["c"] * 10
-    order = spread_order(strata, seed=4)
+    order = stratified_order(strata, seed=4)
     assert sorted(order) == list(range(100))
     for n in range(1, 101):
         counts = Counter(strata[i] for i in order[:n])
         assert all(abs(counts[s] - n * strata.count(s) / 100) <= 2 for s in "abc")
-    assert (spread_order(strata, seed=4) == order).all()
-    assert (spread_order(strata, seed=5) != order).any()
-    assert len(spread_order([], seed=1)) == 0
+    assert (stratified_order(strata, seed=4) == order).all()
+    assert (stratified_order(strata, seed=5) != order).any()
+    assert len(stratified_order([], seed=1)) == 0

@@ -30,8 +30,8 @@ def test_clear_differences_are_tiers_of_their_own(statistic: object) -> None:
     assert found.rank_low is not None
     assert found.rank_high is not None
     assert (found.rank_low.tolist(), found.rank_high.tolist()) == ([3, 1, 2], [3, 1, 2])
-    assert found.first is not None
-    assert found.first[1] == 1.0
+    assert found.share_best is not None
+    assert found.share_best[1] == 1.0
 
 
 def test_equal_models_seldom_get_tiers_of_their_own() -> None:
@@ -43,8 +43,8 @@ def test_equal_models_seldom_get_tiers_of_their_own() -> None:
         found = model_tiers(MAE, models, truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=300, seed=seed)
         assert found.tiers is not None
         split += int(found.tiers.max() > 1)
-        assert found.first is not None
-        assert found.first.sum() == pytest.approx(1)
+        assert found.share_best is not None
+        assert found.share_best.sum() == pytest.approx(1)
     assert split <= 5  # the best of four is picked by luck, so a little above 5% is to be expected
 
 
@@ -82,8 +82,8 @@ def test_models_that_differ_the_same_in_every_cell_are_apart_and_equal_ones_are_
     found = model_tiers(MAE, models, truth, COUNTRIES, TOPICS, larger_is_better=False, replicates=50)
     assert found.tiers is not None
     assert found.tiers.tolist() == [1, 2, 1]
-    assert found.first is not None
-    assert found.first.tolist() == [0.5, 0.0, 0.5]  # twins share what neither has before the other
+    assert found.share_best is not None
+    assert found.share_best.tolist() == [0.5, 0.0, 0.5]  # twins share what neither has before the other
     assert found.rank_low is not None
     assert found.rank_high is not None
     assert (found.rank_low.tolist(), found.rank_high.tolist()) == ([1, 3, 1], [2, 3, 2])

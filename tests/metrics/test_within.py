@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.within_topic import no_correlation, within_topics
+from auditor.metrics.within_topic import within_topic_correlation, zero_correlation_p_value
 from tests.crossed import World
 
 
@@ -21,7 +21,7 @@ def test_it_is_pearson_s_r_of_what_is_left_when_each_topic_s_mean_is_out() -> No
     left = [
         values - np.array([values[topics == t].mean() for t in topics]) for values in (scores[kept], world.truth[kept])
     ]
-    found = within_topics(scores, world.truth, world.countries, world.topics)
+    found = within_topic_correlation(scores, world.truth, world.countries, world.topics)
     assert found.estimate == pytest.approx(stats.pearsonr(*left).statistic)
     assert found.n_cells == 52
     assert found.low is not None
@@ -33,9 +33,9 @@ def test_what_topics_are_like_everywhere_adds_nothing() -> None:
     world = World(2, 12, 8)
     moved = world.first + 3.0 * np.sin(world.topics)
     for scores in (world.first, moved):
-        found = within_topics(scores, world.truth, world.countries, world.topics)
+        found = within_topic_correlation(scores, world.truth, world.countries, world.topics)
         assert found.estimate == pytest.approx(
-            within_topics(world.first, world.truth, world.countries, world.topics).estimate, abs=1e-9
+            within_topic_correlation(world.first, world.truth, world.countries, world.topics).estimate, abs=1e-9
         )
 
 
@@ -45,7 +45,7 @@ def test_of_a_model_that_knows_topics_only_the_interval_holds_0_in_19_of_20_runs
         world = World(seed, 20, 8)
         noise = np.random.default_rng(1000 + seed).normal(size=world.truth.size)
         scores = np.cos(world.topics) + 0.01 * noise
-        found = within_topics(scores, world.truth, world.countries, world.topics)
+        found = within_topic_correlation(scores, world.truth, world.countries, world.topics)
         assert found.low is not None
         assert found.high is not None
         held.append(found.low <= 0 <= found.high)
@@ -56,13 +56,13 @@ def test_of_a_model_that_knows_topics_only_the_interval_holds_0_in_19_of_20_runs
 def test_the_same_everywhere_is_no_correlation_but_a_reason() -> None:
     world = World(3, 8, 6)
     constant = np.cos(world.topics) * 0.3
-    found = within_topics(constant, world.truth, world.countries, world.topics)
+    found = within_topic_correlation(constant, world.truth, world.countries, world.topics)
     assert (found.estimate, found.low, found.p_value) == (None, None, None)
     assert found.reason == "scores constant within topics"
-    assert within_topics(constant, constant, world.countries, world.topics).reason == (
+    assert within_topic_correlation(constant, constant, world.countries, world.topics).reason == (
         "scores and truth constant within topics"
     )
-    assert within_topics([], [], [], []).reason == "no cell has all its values"
+    assert within_topic_correlation([], [], [], []).reason == "no cell has all its values"
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -72,7 +72,7 @@ def test_p_is_below_5_percent_just_where_the_interval_leaves_out_0(sign: int) ->
         world = World(seed, 12, 7)
         scores = sign * world.truth * 0.4 + 0.9 * (world.first - world.truth)
         found = crossed_jackknife(PEARSON, scores, world.truth, world.countries, world.topics)
-        p = no_correlation(found)
+        p = zero_correlation_p_value(found)
         assert p is not None
         assert found.low is not None
         assert found.high is not None
@@ -85,4 +85,4 @@ def test_without_an_interval_there_is_no_p() -> None:
     world = World(4, 4, 9)
     found = crossed_jackknife(PEARSON, world.first, world.truth, world.countries, world.topics)
     assert found.estimate is not None
-    assert no_correlation(found) is None
+    assert zero_correlation_p_value(found) is None

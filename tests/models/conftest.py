@@ -72,10 +72,10 @@ def file_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The weights of the embedded model; fetched if they are not there."""
-    return weights.pull("smollm2-135m")
+    return weights.pull_weights("smollm2-135m")
 
 
 @pytest.fixture(scope="session")
 def minilm() -> Path:
     """The weights of the sentence encoder; fetched if they are not there."""
-    return weights.pull("all-MiniLM-L6-v2")
+    return weights.pull_weights("all-MiniLM-L6-v2")

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.recording import Book, Recording
+from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
-from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, Charge, charge_estimate, charge_usage
-from auditor.models.dispatch import Sending
+from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
+from auditor.models.budget import DEFAULT_MAX_OUTPUT_TOKENS, RequestCharge, charge_estimate, charge_usage
+from auditor.models.dispatch import LocalDispatcher
 from auditor.models.gateway import Gateway
 from auditor.models.litellm_client import TokenPrice
-from auditor.models.response_body import Usage
+from auditor.models.response_body import TokenUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY_VARIABLE
@@ -148,7 +148,7 @@ async def test_a_connection_that_nobody_accepts_costs_nothing() -> None:
             client.connect_ex(server.getsockname())
         silent = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
         model = {"name": "m", "model": "openai/x", "api_base": silent, "price": DOLLARS}
-        target = Sending([ModelSection.model_validate(model)])
+        target = LocalDispatcher([ModelSection.model_validate(model)])
         try:
             await target.send(call(), 1, 3.0)  # what takes long only the first time is behind us
             reply = await target.send(call(), 2, 3.0)
@@ -162,7 +162,7 @@ async def test_a_refused_connection_costs_nothing() -> None:
     nowhere = ModelSection.model_validate(
         {"name": "m", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1", "price": DOLLARS}
     )
-    sender = Sending([nowhere])
+    sender = LocalDispatcher([nowhere])
     try:
         reply = await sender.send(call(), 1, 60.0)
     finally:
@@ -185,9 +185,9 @@ def db(tmp_path: Path) -> Any:
 
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
     """A run of its own: what it has to spend is the budget less what earlier runs have spent."""
-    spent = costs.cost(db, audit_id).usd or 0.0
+    spent = costs.sum_audit_cost(db, audit_id).usd or 0.0
     gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent)
-    recording = Recording(gateway, Book(db, audit_id, f"run {len(server.requests)}"))
+    recording = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
     try:
         return [await recording.complete(c) for c in calls]
     finally:
@@ -197,16 +197,16 @@ async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **l
 async def test_eighteen_requests_for_three_calls_are_all_charged_and_remembered_by_the_next_run(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
     audit = make(db)
     server.script = lambda _: completion("")  # a reasoning model that says nothing of its reasoning
     got = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)
     assert len(server.requests) == 18
     assert [a.cost_usd for a in got] == [6 * 140.0] * 3
-    assert costs.cost(db, audit.id) == (18 * 140.0, 0)
-    [row] = costs.call_tallies(db, audit.id)
+    assert costs.sum_audit_cost(db, audit.id) == (18 * 140.0, 0)
+    [row] = costs.count_calls(db, audit.id)
     assert (row.calls, row.answers, row.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
-    assert (row.prompt_tokens, row.completion_tokens, row.estimated) == (1800, 360, 0)
+    assert (row.prompt_tokens, row.completion_tokens, row.estimated_attempts) == (1800, 360, 0)
     [again] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
     assert again.outcome is Outcome.OVER_BUDGET
     assert len(server.requests) == 18
@@ -216,44 +216,44 @@ async def test_estimates_are_kept_apart_and_an_unknown_price_stays_unknown(serve
     audit = make(db)
     server.script = lambda r: completion("hello", usage=r.number > 0)
     await run(server, db, audit.id, call(0), call(1))
-    rows = costs.call_tallies(db, audit.id)
+    rows = costs.count_calls(db, audit.id)
     assert sum(r.estimated_usd * r.calls for r in rows) == ESTIMATE
-    assert sum(r.estimated for r in rows) == 1
-    assert costs.cost(db, audit.id).usd == ESTIMATE + 140
+    assert sum(r.estimated_attempts for r in rows) == 1
+    assert costs.sum_audit_cost(db, audit.id).usd == ESTIMATE + 140
     gateway = Gateway([section(server).model_copy(update={"price": None})], Limits())
     try:
-        await Recording(gateway, Book(db, audit.id, "unpriced")).complete(call(2))
+        await RecordingClient(gateway, CallRecorder(db, audit.id, "unpriced")).complete(call(2))
     finally:
         await gateway.close()
-    assert costs.cost(db, audit.id) == (ESTIMATE + 140, 1)
+    assert costs.sum_audit_cost(db, audit.id) == (ESTIMATE + 140, 1)
 
 
 async def test_the_answer_in_the_ledger_has_the_cost_of_all_attempts(server: FakeServer, db: Database) -> None:
     audit = make(db)
     server.script = lambda r: completion("" if r.number == 0 else "hello")
     await run(server, db, audit.id, call(), max_attempts=3)
-    assert ledger.answers(db, [call().key])[call().key].cost_usd == 280
+    assert ledger.load_answers(db, [call().key])[call().key].cost_usd == 280
 
 
 def test_without_max_tokens_the_models_largest_answer_is_estimated() -> None:
     listed = Call("m", "openai/gpt-4.1", (Message("user", "hi there"),), Purpose.DIRECT)
-    assert charge_estimate(listed, PRICE) == Charge(None, None, 2 + 2 * 32_768, True)
+    assert charge_estimate(listed, PRICE) == RequestCharge(None, None, 2 + 2 * 32_768, True)
     unheard_of = replace(listed, model="openai/unheard-of")
     assert charge_estimate(unheard_of, PRICE).usd == 2 + 2 * DEFAULT_MAX_OUTPUT_TOKENS
     assert charge_estimate(replace(listed, params={"max_completion_tokens": 9}), PRICE).usd == 2 + 2 * 9
-    assert charge_estimate(listed, None) == Charge(None, None, None, False)
+    assert charge_estimate(listed, None) == RequestCharge(None, None, None, False)
 
 
 def test_each_prompt_of_a_measurement_is_charged() -> None:
     ends = (" right", " wrong")
     echo = Call(
         "m", "openai/x", (Message("user", "It is"),), Purpose.LOGPROB, params={"max_tokens": 1},
-        measure=Measure.ECHO, continuations=ends,
+        measure=LogprobMeasure.ECHO, continuations=ends,
     )  # fmt: skip
     assert charge_estimate(echo, PRICE).usd == math.ceil(22 / 4) + 2
-    assert charge_usage(echo, PRICE, Usage(8, None), 0, has_text=True) == Charge(8, 0, 8.0, False)
+    assert charge_usage(echo, PRICE, TokenUsage(8, None), 0, has_text=True) == RequestCharge(8, 0, 8.0, False)
 
 
 def test_cached_tokens_have_a_price_of_their_own() -> None:
-    assert charge_usage(call(), PRICE, Usage(10, 5), 4, has_text=True).usd == 6 + 0.5 * 4 + 2 * 5
-    assert charge_usage(call(), PRICE, Usage(10, 5), 40, has_text=True).usd == 10 + 2 * 5
+    assert charge_usage(call(), PRICE, TokenUsage(10, 5), 4, has_text=True).usd == 6 + 0.5 * 4 + 2 * 5
+    assert charge_usage(call(), PRICE, TokenUsage(10, 5), 40, has_text=True).usd == 10 + 2 * 5

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from auditor import bootstrap
-from auditor.models.http_client import Client
-from auditor.models.transport import Guarded
+from auditor.models.http_client import MinimalHttpClient
+from auditor.models.transport import GuardedTransport
 from tests.fake_server import FakeServer, Reply, completion
 
 URL = "https://example.org/v1/chat/completions"
@@ -48,7 +48,7 @@ def told(request: httpx.Request) -> tuple[Any, ...]:
 )
 async def test_a_request_is_as_httpx_builds_it(asked: dict[str, Any]) -> None:
     usual = {"User-Agent": "litellm"}
-    async with Client(Noted(httpx.Response(200)), usual) as light, httpx.AsyncClient(headers=usual) as heavy:
+    async with MinimalHttpClient(Noted(httpx.Response(200)), usual) as light, httpx.AsyncClient(headers=usual) as heavy:
         ours, theirs = light.build_request("POST", URL, **asked), heavy.build_request("POST", URL, **asked)
         assert {k.lower(): v for k, v in ours.headers.items()} == {k.lower(): v for k, v in theirs.headers.items()}
         assert told(ours)[3:] == told(theirs)[3:]
@@ -60,7 +60,7 @@ async def test_words_are_read_as_their_server_means_them(kind: str | None) -> No
     body = '{"a": "é"}'.encode("latin-1" if kind and "latin" in kind else "utf-8")
     headers = {} if kind is None else {"content-type": kind}
     transport = Noted(httpx.Response(200, headers=headers, stream=httpx.ByteStream(body)))
-    async with Client(transport) as client:
+    async with MinimalHttpClient(transport) as client:
         request = client.build_request("POST", URL, content=b"{}", headers={}, timeout=1.0)
         response = await client.send(request)
     assert response.text == '{"a": "é"}'
@@ -70,14 +70,14 @@ async def test_words_are_read_as_their_server_means_them(kind: str | None) -> No
 
 async def test_a_name_in_an_address_logs_in_as_httpx_does() -> None:
     transport = Noted(httpx.Response(200, stream=httpx.ByteStream(b"")))
-    async with Client(transport) as client:
+    async with MinimalHttpClient(transport) as client:
         request = client.build_request("POST", URL.replace("//", "//me:pw@"), content=b"", headers={}, timeout=1.0)
         await client.send(request)
     assert transport.requests[0].headers["authorization"].startswith("Basic ")
 
 
 async def test_what_cannot_be_sent_tells_of_which_request() -> None:
-    async with Client(Noted(httpx.ReadError("gone"))) as client:
+    async with MinimalHttpClient(Noted(httpx.ReadError("gone"))) as client:
         request = client.build_request("POST", URL, content=b"", headers={}, timeout=1.0)
         with pytest.raises(httpx.ReadError) as raised:
             await client.send(request)
@@ -87,7 +87,7 @@ async def test_what_cannot_be_sent_tells_of_which_request() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_it_sets_no_cookie_and_can_stream(server: FakeServer, stream: bool) -> None:
     server.script = lambda _: Reply(body=completion("hello").body, headers={"Set-Cookie": "a=b"})
-    async with Client(Guarded(httpx.AsyncHTTPTransport())) as client:
+    async with MinimalHttpClient(GuardedTransport(httpx.AsyncHTTPTransport())) as client:
         for _ in range(2):
             request = client.build_request(
                 "POST", f"{server.url}/chat/completions", content=b"{}", headers={}, timeout=5.0
@@ -107,8 +107,8 @@ def thresholds() -> Iterator[tuple[int, int, int]]:
 
 def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
     def send() -> None:
-        with bootstrap.seldom_collecting():
-            assert gc.get_threshold() == bootstrap.SELDOM
+        with bootstrap.infrequent_garbage_collection():
+            assert gc.get_threshold() == bootstrap.GC_THRESHOLDS
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -11,15 +11,15 @@ pytest.importorskip("gguf")
 torch = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
 
-from auditor.models.continuation import Scorer, load_scorer  # noqa: E402
-from auditor.prompts.sentence_pairs import load_contrasts  # noqa: E402
+from auditor.models.continuation import ContinuationScorer, load_continuation_scorer  # noqa: E402
+from auditor.prompts.sentence_pairs import load_sentence_pairs  # noqa: E402
 
-ENDS = [f" {end}" for pair in load_contrasts().ends for end in pair]
+ENDS = [f" {end}" for pair in load_sentence_pairs().ends for end in pair]
 
 
 @pytest.mark.slow
 def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
-    scorer = load_scorer(str(smollm2))
+    scorer = load_continuation_scorer(str(smollm2))
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
     model: Any = scorer._model
     assert model.dtype == torch.float32
@@ -28,7 +28,7 @@ def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
         ("People in Côte d’Ivoire believe that sex before marriage is", ENDS[:2]),
     ):
         direct = [_direct(model, tokenizer, beginning, end) for end in ends]
-        assert scorer.log_probabilities(beginning, ends) == pytest.approx(direct, abs=1e-4)
+        assert scorer.continuation_logprobs(beginning, ends) == pytest.approx(direct, abs=1e-4)
 
 
 def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
@@ -55,7 +55,7 @@ def test_differences_are_exact_where_the_border_melts() -> None:
     )
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(config).eval()
-    one, other = Scorer(model, Letters()).log_probabilities("it is", [" right", " so wrong"])
+    one, other = ContinuationScorer(model, Letters()).continuation_logprobs("it is", [" right", " so wrong"])
 
     def whole(text: str) -> float:
         ids = Letters()(text)["input_ids"][:-1]

@@ -18,7 +18,7 @@ import pytest
 
 from auditor.errors import ModelSetupError
 from auditor.models import embedded_server
-from auditor.models.embedded_server import EmbeddedServer, cores, endpoint, stop_all
+from auditor.models.embedded_server import EmbeddedServer, available_cores, start_server, stop_all_servers
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_it_answers_under_its_name_and_says_nothing_of_where_its_weights_lie(ser
     answer = ask(server, "What is gravity?", temperature=0)
     assert "physics" in answer["choices"][0]["message"]["content"]
     assert answer["model"] == "smollm2-135m"
-    assert str(server.path.parent) not in str(answer)
+    assert str(server.weights_path.parent) not in str(answer)
 
 
 def test_it_listens_on_the_loopback_interface_and_wants_its_key(server: EmbeddedServer) -> None:
@@ -80,17 +80,17 @@ def test_a_schema_is_obeyed(server: EmbeddedServer) -> None:
 
 def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
     del smollm2
-    first = endpoint("embedded/smollm2-135m")
-    assert endpoint("smollm2-135m") == first
-    process = embedded_server._running["smollm2-135m", 0]._process
+    first = start_server("embedded/smollm2-135m")
+    assert start_server("smollm2-135m") == first
+    process = embedded_server._servers["smollm2-135m", 0]._process
     assert process
     process.kill()
     process.wait()
-    second = endpoint("smollm2-135m")
+    second = start_server("smollm2-135m")
     assert second != first
     assert httpx.get(f"{second[0]}/models", headers={"Authorization": f"Bearer {second[1]}"}).status_code == 200
-    stop_all()
-    assert not embedded_server._running
+    stop_all_servers()
+    assert not embedded_server._servers
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{second[0]}/models")
 
@@ -144,14 +144,14 @@ def test_it_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str)
 def test_weights_that_are_not_there_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path))
     with pytest.raises(ModelSetupError, match="auditor models pull smollm2-135m"):
-        endpoint("embedded/smollm2-135m")
+        start_server("embedded/smollm2-135m")
 
 
 @pytest.mark.parametrize(("name", "words"), [("gpt-5", "no weights called"), ("all-MiniLM-L6-v2", "sentence encoder")])
 def test_what_is_no_language_model_is_said(minilm: Path, name: str, words: str) -> None:
     del minilm
     with pytest.raises(ModelSetupError, match=words):
-        endpoint(f"embedded/{name}")
+        start_server(f"embedded/{name}")
 
 
 def test_weights_that_cannot_be_read_are_said(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_a_missing_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_cores_respect_a_containers_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr(embedded_server, "CPU_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(embedded_server, "CPU_QUOTA_FILE", tmp_path / "cpu.max")
     for quota, expected in (("max 100000", 8), ("250000 100000", 2), ("50000 100000", 1), ("9900000 100000", 8)):
         (tmp_path / "cpu.max").write_text(quota + "\n")
-        assert cores() == expected
+        assert available_cores() == expected
     os.remove(tmp_path / "cpu.max")
-    assert cores() == 8
+    assert available_cores() == 8

@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 
 from auditor.errors import ModelSetupError
 from auditor.models import embeddings
-from auditor.models.embeddings import MAX_CHARS, Encoder, check_encoder, load_encoder
+from auditor.models.embeddings import MAX_TEXT_CHARS, SentenceEncoder, check_encoder, load_encoder
 
 WORDS = "the people of this country think that divorce is wrong and that a promise must be kept "
 
 
 @pytest.fixture(scope="module")
-def encoder(minilm: Path) -> Encoder:
+def encoder(minilm: Path) -> SentenceEncoder:
     del minilm
     return load_encoder("all-MiniLM-L6-v2")
 
 
-def cosine(encoder: Encoder, left: str, right: str) -> float:
+def cosine(encoder: SentenceEncoder, left: str, right: str) -> float:
     a, b = encoder.encode([left, right])
     return float(a @ b)
 
 
-def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: Encoder) -> None:
+def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: SentenceEncoder) -> None:
     texts = ["Divorce is wrong.", "A longer text about the price of bread in the market of the town.", "Yes", ""]
     vectors = encoder.encode(texts)
     assert vectors.shape == (4, 384)
@@ -35,7 +35,7 @@ def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: Encoder) -> Non
     np.testing.assert_allclose(encoder.encode(texts[::-1])[::-1], vectors, atol=1e-6)
 
 
-def test_vectors_are_those_of_the_library(encoder: Encoder, minilm: Path) -> None:
+def test_vectors_are_those_of_the_library(encoder: SentenceEncoder, minilm: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     texts = ["Divorce is wrong.", "Abortion can never be justified.", WORDS]
@@ -43,23 +43,23 @@ def test_vectors_are_those_of_the_library(encoder: Encoder, minilm: Path) -> Non
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
 
 
-def test_meaning_counts(encoder: Encoder) -> None:
+def test_meaning_counts(encoder: SentenceEncoder) -> None:
     near = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
     far = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
     assert near > 0.6 > 0.2 > far
 
 
-def test_equal_texts_have_equal_vectors(encoder: Encoder) -> None:
+def test_equal_texts_have_equal_vectors(encoder: SentenceEncoder) -> None:
     vectors = encoder.encode(["a", WORDS * 20, "a", "b", WORDS * 20])
     assert (vectors[0] == vectors[2]).all()
     assert (vectors[1] == vectors[4]).all()
 
 
-def test_nothing_is_nothing(encoder: Encoder) -> None:
+def test_nothing_is_nothing(encoder: SentenceEncoder) -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
-def test_the_end_of_a_long_text_counts(encoder: Encoder) -> None:
+def test_the_end_of_a_long_text_counts(encoder: SentenceEncoder) -> None:
     """A plain encoder reads 256 tokens: of these two texts it would see the same."""
     first, second = WORDS * 20 + "It is always acceptable. " * 30, WORDS * 20 + "The train leaves at noon. " * 30
     assert cosine(encoder, first, second) < 0.95
@@ -67,16 +67,16 @@ def test_the_end_of_a_long_text_counts(encoder: Encoder) -> None:
     assert plain[0] @ plain[1] > 0.9999
 
 
-def test_a_long_text_has_the_mean_of_its_pieces(encoder: Encoder) -> None:
+def test_a_long_text_has_the_mean_of_its_pieces(encoder: SentenceEncoder) -> None:
     text = WORDS * 40
-    pieces = encoder._pieces(text)
+    pieces = encoder._split_text(text)
     assert "".join(pieces) == text
     mean = encoder.encode(pieces).mean(axis=0)
     np.testing.assert_allclose(encoder.encode([text])[0], mean / np.linalg.norm(mean), atol=1e-6)
 
 
 def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
-    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[str] = []
 
@@ -84,10 +84,10 @@ def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
         encoded.extend(texts)
         return np.ones((len(texts), 384), dtype=np.float32)
 
-    monkeypatch.setattr(encoder, "_encode_short", encode_short)
-    long, fitting = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_CHARS]
+    monkeypatch.setattr(encoder, "_encode_pieces", encode_short)
+    long, fitting = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_TEXT_CHARS]
     encoder.encode([long])
-    assert sum(map(len, encoded)) <= MAX_CHARS < len(long)
+    assert sum(map(len, encoded)) <= MAX_TEXT_CHARS < len(long)
     assert encoded[0].startswith("Beginning. ")
     assert encoded[-1].endswith("The end.")
     encoded.clear()
@@ -100,20 +100,20 @@ def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
     [WORDS * 100, "word" * 5000, "ab" * 700 + " " + WORDS * 30, "🙂愛" * 2000, "a b " * 3000, "\n".join(["x"] * 2000)],
     ids=["prose", "one word", "long words", "no spaces", "short words", "lines"],
 )
-def test_every_piece_is_read_whole(encoder: Encoder, text: str) -> None:
-    pieces = encoder._pieces(text)
+def test_every_piece_is_read_whole(encoder: SentenceEncoder, text: str) -> None:
+    pieces = encoder._split_text(text)
     assert "".join(pieces) == text
     tokenizer = encoder._model.tokenizer
     assert max(len(ids) for ids in tokenizer(pieces, truncation=False, verbose=False)["input_ids"]) <= 256
 
 
-def test_a_text_that_just_fits_is_one_piece(encoder: Encoder) -> None:
+def test_a_text_that_just_fits_is_one_piece(encoder: SentenceEncoder) -> None:
     fits = "a " * 254  # 254 tokens and the two marks are 256
-    assert encoder._pieces(fits) == [fits]
-    assert len(encoder._pieces(fits + "a")) == 2
+    assert encoder._split_text(fits) == [fits]
+    assert len(encoder._split_text(fits + "a")) == 2
 
 
-def test_the_revision_is_that_of_the_weights(encoder: Encoder, minilm: Path) -> None:
+def test_the_revision_is_that_of_the_weights(encoder: SentenceEncoder, minilm: Path) -> None:
     again = load_encoder(str(minilm))
     assert again.revision == encoder.revision
     assert len(encoder.revision) == 64
@@ -201,4 +201,4 @@ def test_an_encoder_without_a_limit_takes_texts_whole() -> None:
         max_seq_length = None
         tokenizer = object()
 
-    assert embeddings.Encoder(Unlimited(), "static")._pieces("word " * 9999) == ["word " * 9999]
+    assert embeddings.SentenceEncoder(Unlimited(), "static")._split_text("word " * 9999) == ["word " * 9999]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.models.failures import MAX_RETRY_AFTER_S, retry_after
+from auditor.models.failures import MAX_RETRY_AFTER_S, parse_retry_after
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ from auditor.models.failures import MAX_RETRY_AFTER_S, retry_after
     ],
 )
 def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+    assert parse_retry_after(headers) == seconds
 
 
 def test_retry_after_as_a_date() -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(hours=10))
-    assert retry_after({"retry-after": later}) == pytest.approx(36_000, abs=300)
+    assert parse_retry_after({"retry-after": later}) == pytest.approx(36_000, abs=300)
 
 
 @given(
@@ -58,5 +58,5 @@ def test_retry_after_as_a_date() -> None:
 )
 def test_no_header_is_more_than_a_wait_or_nothing(value: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
-        seconds = retry_after({name: value})
+        seconds = parse_retry_after({name: value})
         assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_S

@@ -19,16 +19,16 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from auditor.config import Limits, ModelSection
-from auditor.config.signed_providers import SIGNED, provider_of
-from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
+from auditor.config.signed_providers import SIGNED_PROVIDERS, provider_of
+from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
 from auditor.models import litellm_client
-from auditor.models.batches.call_translation import read
-from auditor.models.batches.provider import Result
+from auditor.models.batches.call_translation import parse_batch_answer
+from auditor.models.batches.provider import BatchCallResponse
 from auditor.models.endpoint import Endpoint
 from auditor.models.gateway import Gateway
-from auditor.models.logprobs import params_of
-from auditor.models.transport import MAX_BYTES
+from auditor.models.logprobs import measure_params
+from auditor.models.transport import MAX_RESPONSE_BYTES
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import NEVER, FakeServer, Reply, Request, completion
 
@@ -68,7 +68,7 @@ FAMILIES: dict[str, Callable[[str], Reply]] = {
 
 @pytest.fixture(params=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> str:
-    if provider_of(request.param) in SIGNED:
+    if provider_of(request.param) in SIGNED_PROVIDERS:
         request.getfixturevalue("credentials")
     return str(request.param)
 
@@ -94,7 +94,7 @@ async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply],
     form = FAMILIES[model]
     before = len(server.requests)
     server.script = lambda r: form("hello") if r.number == before else reply(r)
-    key = None if provider_of(model) in SIGNED else f"os.environ/{KEY_VARIABLE}"
+    key = None if provider_of(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
     gateway = Gateway([section], Limits(max_attempts=2))
     chosen = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
@@ -122,7 +122,7 @@ async def test_a_compressed_bomb_is_not_unpacked(server: FakeServer, family: str
 
 async def test_an_answer_without_end_is_cut_off(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
-    _, got = await ask(server, family, lambda _: form("0" * (MAX_BYTES + 1)))
+    _, got = await ask(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
     assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
     assert "larger than 8 MB" in (got.error or "")
 
@@ -181,7 +181,7 @@ PROTOCOLS = [
     "together_ai/x/y",
 ]
 PYTHONS_WORDS = ("Traceback", "litellm", "Expecting value", "object has no attribute", "Exception", "codec", "argument")
-ENDPOINTS = {"chat": None, "completions": Measure.ECHO, "next token": Measure.CHOICE}
+ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": LogprobMeasure.CHOICE}
 
 
 @pytest.fixture(
@@ -190,13 +190,13 @@ ENDPOINTS = {"chat": None, "completions": Measure.ECHO, "next token": Measure.CH
 def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     """A model of each protocol, whose server's address is still to be set, and a call to it."""
     model, endpoint = request.param
-    if provider_of(model) in SIGNED:
+    if provider_of(model) in SIGNED_PROVIDERS:
         request.getfixturevalue("credentials")
     measure = ENDPOINTS[endpoint]
     params = {"api_version": "2024-10-21"} if model.startswith("azure/") else {}
-    key = None if provider_of(model) in SIGNED else f"os.environ/{KEY_VARIABLE}"
-    continuations = (" a", " b") if measure is Measure.ECHO else ()
-    asked = params_of(measure) if measure else {"max_tokens": 50}
+    key = None if provider_of(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
+    continuations = (" a", " b") if measure is LogprobMeasure.ECHO else ()
+    asked = measure_params(measure) if measure else {"max_tokens": 50}
     call = Call(
         "m", model, (Message("user", "hi"),), Purpose.DIRECT, params=asked, measure=measure, continuations=continuations
     )
@@ -238,15 +238,23 @@ async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
 async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> None:
     raw = NOT_JSON[name][0] if name in NOT_JSON else json.dumps(NO_ANSWER[name]).encode()
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 50})
-    litellm_client.open_client()
+    litellm_client.open_http_clients()
     try:
-        reply = await read(
-            Endpoint("openai/x", "http://127.0.0.1:9/v1", None), call, Result(call.key, 200, raw), number=1, timeout_s=9
+        reply = await parse_batch_answer(
+            Endpoint("openai/x", "http://127.0.0.1:9/v1", None),
+            call,
+            BatchCallResponse(call.key, 200, raw),
+            attempt_number=1,
+            timeout_s=9,
         )
     finally:
-        await litellm_client.close_clients()
+        await litellm_client.close_http_clients()
     assert reply.failure is not None
-    assert (reply.answer.outcome, reply.failure.retry, reply.failure.blocks) == (Outcome.SERVER_ERROR, True, False)
+    assert (reply.answer.outcome, reply.failure.is_retryable, reply.failure.blocks_model) == (
+        Outcome.SERVER_ERROR,
+        True,
+        False,
+    )
     assert [a.http_status for a in reply.answer.attempts] == [200]
 
 
@@ -278,7 +286,7 @@ async def test_what_ended_before_a_status_came_has_none(
     server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
 ) -> None:
     server.script = lambda _: reply
-    key = None if provider_of(family) in SIGNED else f"os.environ/{KEY_VARIABLE}"
+    key = None if provider_of(family) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=family, api_key=key, timeout_s=0.5 if outcome is Outcome.TIMEOUT else 60)
     call = Call("m", family, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 5})
     got = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
@@ -286,7 +294,7 @@ async def test_what_ended_before_a_status_came_has_none(
 
 
 async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials: None) -> None:
-    bedrock, vertex = (name for name in FAMILIES if provider_of(name) in SIGNED)
+    bedrock, vertex = (name for name in FAMILIES if provider_of(name) in SIGNED_PROVIDERS)
     await ask(server, bedrock, lambda _: converse("there"))
     assert server.requests[-1].headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIATEST/")
     await ask(server, vertex, lambda _: gemini("there"))
@@ -371,6 +379,6 @@ async def test_litellms_own_search_for_secrets_is_off(server: FakeServer) -> Non
     from litellm._logging import redact_secrets
     from litellm.litellm_core_utils import exception_mapping_utils
 
-    litellm_client.litellm()
+    litellm_client.load_litellm()
     assert redact_secrets("Bearer abcdefghijklmnop") == "Bearer abcdefghijklmnop"
     assert vars(exception_mapping_utils)["_ENABLE_SECRET_REDACTION"] is False

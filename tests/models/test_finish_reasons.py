@@ -9,7 +9,12 @@ import pytest
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.finish_reasons import Meaning, meaning_of, standard_name, worst_of
+from auditor.models.finish_reasons import (
+    FinishCategory,
+    classify_finish_reason,
+    opentelemetry_finish_reason,
+    worst_category,
+)
 from auditor.models.gateway import Gateway
 from tests.audits import KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply
@@ -68,43 +73,50 @@ async def ask(
 @pytest.mark.parametrize(
     ("reason", "meaning"),
     [
-        ("stop", Meaning.COMPLETE), ("STOP", Meaning.COMPLETE), ("end_turn", Meaning.COMPLETE),
-        ("COMPLETE", Meaning.COMPLETE), ("eos_token", Meaning.COMPLETE), (None, Meaning.COMPLETE),
-        ("<|eot_id|>", Meaning.COMPLETE), ("</s>", Meaning.COMPLETE),
-        ("", Meaning.COMPLETE), ("length", Meaning.TRUNCATED), ("MAX_TOKENS", Meaning.TRUNCATED),
-        ("Model_Length", Meaning.TRUNCATED),
-        ("pause_turn", Meaning.TRUNCATED), ("model_context_window_exceeded", Meaning.TRUNCATED),
-        ("ERROR_LIMIT", Meaning.TRUNCATED), ("content_filter", Meaning.REFUSED), ("SAFETY", Meaning.REFUSED),
-        ("RECITATION", Meaning.REFUSED), ("refusal", Meaning.REFUSED), ("guardrail_intervened", Meaning.REFUSED),
-        ("sensitive", Meaning.REFUSED), ("ERROR_TOXIC", Meaning.REFUSED), ("ERROR", Meaning.FAILED),
-        ("network_error", Meaning.FAILED), ("insufficient_system_resource", Meaning.FAILED), ("abort", Meaning.FAILED),
-        ("MALFORMED_FUNCTION_CALL", Meaning.MALFORMED), ("tool_use", Meaning.TOOL_CALL),
-        ("FINISH_REASON_UNSPECIFIED", Meaning.UNKNOWN), ("a new one", Meaning.UNKNOWN),
+        ("stop", FinishCategory.COMPLETE), ("STOP", FinishCategory.COMPLETE), ("end_turn", FinishCategory.COMPLETE),
+        ("COMPLETE", FinishCategory.COMPLETE), ("eos_token", FinishCategory.COMPLETE), (None, FinishCategory.COMPLETE),
+        ("<|eot_id|>", FinishCategory.COMPLETE), ("</s>", FinishCategory.COMPLETE),
+        ("", FinishCategory.COMPLETE), ("length", FinishCategory.TRUNCATED), ("MAX_TOKENS", FinishCategory.TRUNCATED),
+        ("Model_Length", FinishCategory.TRUNCATED),
+        ("pause_turn", FinishCategory.TRUNCATED), ("model_context_window_exceeded", FinishCategory.TRUNCATED),
+        ("ERROR_LIMIT", FinishCategory.TRUNCATED), ("content_filter", FinishCategory.REFUSED),
+        ("SAFETY", FinishCategory.REFUSED), ("RECITATION", FinishCategory.REFUSED),
+        ("refusal", FinishCategory.REFUSED), ("guardrail_intervened", FinishCategory.REFUSED),
+        ("sensitive", FinishCategory.REFUSED), ("ERROR_TOXIC", FinishCategory.REFUSED),
+        ("ERROR", FinishCategory.FAILED), ("network_error", FinishCategory.FAILED),
+        ("insufficient_system_resource", FinishCategory.FAILED), ("abort", FinishCategory.FAILED),
+        ("MALFORMED_FUNCTION_CALL", FinishCategory.MALFORMED), ("tool_use", FinishCategory.TOOL_CALL),
+        ("FINISH_REASON_UNSPECIFIED", FinishCategory.UNKNOWN), ("a new one", FinishCategory.UNKNOWN),
     ],
 )  # fmt: skip
-def test_a_reason_means_the_same_in_any_case(reason: str | None, meaning: Meaning) -> None:
-    assert meaning_of(reason) is meaning
-    assert meaning_of(reason and reason.swapcase()) is meaning
+def test_a_reason_means_the_same_in_any_case(reason: str | None, meaning: FinishCategory) -> None:
+    assert classify_finish_reason(reason) is meaning
+    assert classify_finish_reason(reason and reason.swapcase()) is meaning
 
 
 def test_every_reason_that_litellm_knows_is_in_the_table_and_none_is_taken_more_lightly() -> None:
     from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
-    heavier = {"length": Meaning.TRUNCATED, "content_filter": Meaning.REFUSED}
+    heavier = {"length": FinishCategory.TRUNCATED, "content_filter": FinishCategory.REFUSED}
     for reason, mapped in _FINISH_REASON_MAP.items():
         if reason != "FINISH_REASON_UNSPECIFIED":
-            assert meaning_of(reason) is not Meaning.UNKNOWN, reason
-        assert meaning_of(reason) is heavier.get(mapped, meaning_of(reason)), reason
+            assert classify_finish_reason(reason) is not FinishCategory.UNKNOWN, reason
+        assert classify_finish_reason(reason) is heavier.get(mapped, classify_finish_reason(reason)), reason
 
 
 def test_the_worse_of_two_reasons_counts() -> None:
-    assert worst_of("weird", "stop") is Meaning.UNKNOWN
-    assert worst_of("stop", "length") is Meaning.TRUNCATED
-    assert worst_of("length", "content_filter") is Meaning.REFUSED
+    assert worst_category("weird", "stop") is FinishCategory.UNKNOWN
+    assert worst_category("stop", "length") is FinishCategory.TRUNCATED
+    assert worst_category("length", "content_filter") is FinishCategory.REFUSED
 
 
 def test_reasons_have_opentelemetrys_names() -> None:
-    assert [standard_name(r) for r in ("END_TURN", "MAX_TOKENS", "weird", None)] == ["stop", "length", "weird", None]
+    assert [opentelemetry_finish_reason(r) for r in ("END_TURN", "MAX_TOKENS", "weird", None)] == [
+        "stop",
+        "length",
+        "weird",
+        None,
+    ]
 
 
 WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [

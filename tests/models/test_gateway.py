@@ -16,11 +16,11 @@ import pytest
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.errors import ConfigError, Interrupted, ModelSetupError
+from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
 from auditor.models import litellm_client
 from auditor.models.gateway import Gateway
-from auditor.models.helper_process import RETURNED, Returned
-from auditor.models.provider_request import Reply as Answered
+from auditor.models.helper_process import REPLY_ADAPTER, HelperReply
+from auditor.models.provider_request import ProviderReply as Answered
 from auditor.storage import ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE
@@ -270,9 +270,11 @@ async def test_every_string_of_a_provider_can_be_stored(
         text.encode()
     if reply.body.get("model") == SURROGATE:
         assert (got.served_model, got.fingerprint) == ("a\\x00b\\ud800c", "a\\x00b\\ud800c")
-    assert RETURNED.validate_json(RETURNED.dump_json(Returned(1, Answered(got, None)))).reply == Answered(got, None)
+    assert REPLY_ADAPTER.validate_json(REPLY_ADAPTER.dump_json(HelperReply(1, Answered(got, None)))).reply == Answered(
+        got, None
+    )
     with open_database(storage) as db:
-        await ledger.record(db, asked, got)
+        await ledger.record_answer(db, asked, got)
         assert ledger.count_attempts(db) == 1
 
 
@@ -282,7 +284,7 @@ async def asked_to_wait(
     """Answers of calls after a first that goes well, what was announced, and how long they took."""
     notes: list[str] = []
     chosen = Limits.model_validate({"max_attempts": 3, **limits})
-    gateway = Gateway([section(server)], chosen, noted=notes.append)
+    gateway = Gateway([section(server)], chosen, notify=notes.append)
     try:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.requests.clear()
@@ -353,7 +355,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
         notes.append(text)
         spoken.set()
 
-    gateway = Gateway([section(server)], Limits(max_attempts=2, deadline_s=600), noted=note, stop=stop)
+    gateway = Gateway([section(server)], Limits(max_attempts=2, deadline_s=600), notify=note, stop_event=stop)
     try:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
@@ -401,16 +403,16 @@ async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: 
     assert {a.outcome for a in got} == {Outcome.OK}
 
 
-@pytest.mark.parametrize("provider", sorted(litellm_client.AT_ONCE))
+@pytest.mark.parametrize("provider", sorted(litellm_client.DIRECT_BUILD_PROVIDERS))
 async def test_a_request_is_built_without_waiting_for_anybody(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    litellm_client.open_client()
+    litellm_client.open_http_clients()
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a server was asked while the event loop stood still")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    request = litellm_client.complete(
+    request = litellm_client.complete_chat(
         model=f"{provider}/m",
         messages=[{"role": "user", "content": "hi"}],
         api_key=KEY,
@@ -424,13 +426,13 @@ async def test_a_request_is_built_without_waiting_for_anybody(provider: str, mon
     assert not sending.done() or "stood still" not in str(sending.exception())
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
-    await litellm_client.close_clients()
+    await litellm_client.close_http_clients()
 
 
 async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
     """How many of n calls are told that the run is interrupted, once some requests have come."""
     stop, held = threading.Event(), threading.Event()
-    gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop=stop)
+    gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop_event=stop)
     try:
         assert (await gateway.complete(call(n))).outcome is Outcome.OK
         server.script = lambda request: replace(reply(), after=held)
@@ -443,8 +445,8 @@ async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[]
             got = await asyncio.gather(*asking, return_exceptions=True)
     finally:
         await gateway.close()
-    assert all(isinstance(one, Answer | Interrupted) for one in got)
-    return sum(isinstance(one, Interrupted) for one in got)
+    assert all(isinstance(one, Answer | RunInterrupted) for one in got)
+    return sum(isinstance(one, RunInterrupted) for one in got)
 
 
 async def test_once_stopped_nobody_who_waits_for_a_slot_goes_out(server: FakeServer) -> None:
@@ -464,7 +466,7 @@ async def test_once_stopped_nobody_waits_out_a_429_or_a_set_rate(server: FakeSer
 async def test_a_retry_whose_turn_comes_too_late_does_not_go_out(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
     gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=5, deadline_s=0.6))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
+from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
-from auditor.models.logprobs import measures, params_of
+from auditor.models.logprobs import measure_params, supported_measures
 from tests.fake_server import FakeServer, Reply, Request, completion, error
 
 ENDS = (" always justifiable", " never justifiable", " right", " wrong")
@@ -69,7 +69,7 @@ def choice(tokens: dict[str, float]) -> Reply:
     return reply
 
 
-async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: Measure) -> Answer:
+async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: LogprobMeasure) -> Answer:
     server.script = script
     model = ModelSection(name="m", model="hosted_vllm/some-model", api_base=server.url)
     gateway = Gateway([model], Limits(max_attempts=2))
@@ -78,9 +78,9 @@ async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: M
         model=model.model,
         messages=(Message("user", BEGINNING),),
         purpose=Purpose.LOGPROB,
-        params=params_of(measure),
+        params=measure_params(measure),
         measure=measure,
-        continuations=ENDS if measure.is_completion else (),
+        continuations=ENDS if measure.needs_completions_endpoint else (),
     )
     try:
         return await gateway.complete(call)
@@ -90,7 +90,7 @@ async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: M
 
 @pytest.mark.parametrize("mark", ["", "<|begin_of_text|>"])
 async def test_echo_sums_over_the_tokens_of_the_end_and_no_others(server: FakeServer, mark: str) -> None:
-    answer = await ask(server, lambda r: echo(r, mark), Measure.ECHO)
+    answer = await ask(server, lambda r: echo(r, mark), LogprobMeasure.ECHO)
     assert answer.outcome is Outcome.OK
     wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
     assert json.loads(answer.text or "") == pytest.approx(wanted)
@@ -125,19 +125,19 @@ def with_a_hole(request: Request) -> Reply:
     + [lambda r, s=s: error(s, "echo is not supported") for s in (400, 404, 405, 422, 501)],
 )
 async def test_what_no_echo_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
-    answer = await ask(server, script, Measure.ECHO)
+    answer = await ask(server, script, LogprobMeasure.ECHO)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1
 
 
 async def test_a_server_that_breaks_is_not_one_that_cannot(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
-    answer = await ask(server, lambda r: error(503, "busy"), Measure.ECHO)
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
+    answer = await ask(server, lambda r: error(503, "busy"), LogprobMeasure.ECHO)
     assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
 
 
 async def test_a_choice_keeps_the_likeliest_tokens_as_they_came(server: FakeServer) -> None:
-    answer = await ask(server, lambda r: choice({"A": -0.5, " B": -1.5, "The": -3.0}), Measure.CHOICE)
+    answer = await ask(server, lambda r: choice({"A": -0.5, " B": -1.5, "The": -3.0}), LogprobMeasure.CHOICE)
     assert answer.outcome is Outcome.OK
     assert json.loads(answer.text or "") == [["A", -0.5], [" B", -1.5], ["The", -3.0]]
     sent = server.requests[0].body
@@ -156,24 +156,27 @@ async def test_a_choice_keeps_the_likeliest_tokens_as_they_came(server: FakeServ
 async def test_a_chat_without_log_probabilities(
     server: FakeServer, script: Callable[[Request], Reply], outcome: Outcome
 ) -> None:
-    answer = await ask(server, script, Measure.CHOICE)
+    answer = await ask(server, script, LogprobMeasure.CHOICE)
     assert (answer.outcome, answer.text) == (outcome, None)
 
 
 @pytest.mark.parametrize(
     ("changes", "wanted"),
     [
-        ({"model": "embedded/smollm2-135m"}, [Measure.CONTINUATION]),
-        ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [Measure.CONTINUATION]),
-        ({"model": "hosted_vllm/x", "api_base": "http://x"}, [Measure.ECHO, Measure.PROMPT, Measure.CHOICE]),
-        ({"model": "openai/gpt-4o"}, [Measure.CHOICE]),
+        ({"model": "embedded/smollm2-135m"}, [LogprobMeasure.CONTINUATION]),
+        ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [LogprobMeasure.CONTINUATION]),
+        (
+            {"model": "hosted_vllm/x", "api_base": "http://x"},
+            [LogprobMeasure.ECHO, LogprobMeasure.PROMPT, LogprobMeasure.CHOICE],
+        ),
+        ({"model": "openai/gpt-4o"}, [LogprobMeasure.CHOICE]),
         ({"model": "anthropic/claude-sonnet-4-5"}, []),
     ],
 )
-def test_what_is_tried_depends_on_what_the_provider_has(changes: dict[str, Any], wanted: list[Measure]) -> None:
-    assert list(measures(ModelSection(name="m", **changes), "auto")) == wanted
-    assert measures(ModelSection(name="m", **changes), "choice") == (Measure.CHOICE,)
-    assert measures(ModelSection(name="m", **changes), "echo") == (Measure.ECHO, Measure.PROMPT)
+def test_what_is_tried_depends_on_what_the_provider_has(changes: dict[str, Any], wanted: list[LogprobMeasure]) -> None:
+    assert list(supported_measures(ModelSection(name="m", **changes), "auto")) == wanted
+    assert supported_measures(ModelSection(name="m", **changes), "choice") == (LogprobMeasure.CHOICE,)
+    assert supported_measures(ModelSection(name="m", **changes), "echo") == (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 
 
 def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
@@ -197,7 +200,7 @@ def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
 
 @pytest.mark.parametrize(("mark", "more"), [("", False), ("<|begin_of_text|>", False), ("", True)])
 async def test_prompt_logprobs_measure_what_echo_measures(server: FakeServer, mark: str, more: bool) -> None:
-    answer = await ask(server, lambda r: listed(r, mark, more), Measure.PROMPT)
+    answer = await ask(server, lambda r: listed(r, mark, more), LogprobMeasure.PROMPT)
     assert answer.outcome is Outcome.OK
     wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
     assert json.loads(answer.text or "") == pytest.approx(wanted)
@@ -233,6 +236,6 @@ def _other_text(field: list[Any]) -> list[Any]:
     ],
 )
 async def test_what_no_field_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
-    answer = await ask(server, script, Measure.PROMPT)
+    answer = await ask(server, script, LogprobMeasure.PROMPT)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1

@@ -9,7 +9,15 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from auditor.models.limiter import COOLDOWN_S, MAX_WAIT_S, MOST, START, Limiter, Rate, backoff
+from auditor.models.limiter import (
+    COOLDOWN_S,
+    DEFAULT_INITIAL_CONCURRENCY,
+    MAX_BACKOFF_S,
+    MAX_CONCURRENCY,
+    ConcurrencyLimiter,
+    RateLimiter,
+    backoff_delay,
+)
 
 
 class Clock:
@@ -19,24 +27,24 @@ class Clock:
         return self.now
 
 
-async def busy(limiter: Limiter) -> None:
+async def busy(limiter: ConcurrencyLimiter) -> None:
     """As many requests in flight as the limit allows, all of which go well."""
     async with AsyncExitStack() as stack:
         for _ in range(int(limiter.limit)):
             await stack.enter_async_context(limiter.slot())
     for _ in range(max(4, int(limiter.limit) + 1)):
-        limiter.succeeded()
+        limiter.record_success()
 
 
 async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None:
     clock = Clock()
-    limiter = Limiter(clock=clock)
+    limiter = ConcurrencyLimiter(clock=clock)
     seen = [limiter.limit]
     for _ in range(4):
         await busy(limiter)
         seen.append(limiter.limit)
-    assert seen == [START, 40, 80, MOST, MOST]
-    limiter.throttled(None)
+    assert seen == [DEFAULT_INITIAL_CONCURRENCY, 40, 80, MAX_CONCURRENCY, MAX_CONCURRENCY]
+    limiter.record_throttling(None)
     assert limiter.limit == 80
     clock.now += COOLDOWN_S
     await busy(limiter)
@@ -45,29 +53,31 @@ async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None
 
 async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_nothing() -> None:
     clock = Clock()
-    limiter = Limiter(clock=clock)
+    limiter = ConcurrencyLimiter(clock=clock)
     for _ in range(20):
-        limiter.throttled(2.0)
+        limiter.record_throttling(2.0)
     assert limiter.limit == 16
     for _ in range(100):
-        limiter.succeeded()
+        limiter.record_success()
     assert limiter.limit == 16
     clock.now += COOLDOWN_S
-    limiter.throttled(60.0)
+    limiter.record_throttling(60.0)
     clock.now += COOLDOWN_S
-    limiter.throttled(None)
+    limiter.record_throttling(None)
     assert limiter.limit == pytest.approx(12.8)  # the provider asked for a minute, and only a quarter of it is over
     for _ in range(100):
         clock.now += 100
-        limiter.throttled(None)
+        limiter.record_throttling(None)
     assert limiter.limit == 1
 
 
 async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
     clock = Clock()
     announced: list[tuple[float, float]] = []
-    limiter = Limiter(clock=clock, max_wait_s=60.0, waits=lambda wait_s, asked_s: announced.append((wait_s, asked_s)))
-    limiter.throttled(86_400.0)
+    limiter = ConcurrencyLimiter(
+        clock=clock, max_wait_s=60.0, on_wait=lambda wait_s, asked_s: announced.append((wait_s, asked_s))
+    )
+    limiter.record_throttling(86_400.0)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1), limiter.slot():
             pass
@@ -76,30 +86,30 @@ async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
         pass
     assert announced == [(60.0, 86_400.0)]
     before = limiter.limit
-    limiter.throttled(None)
+    limiter.record_throttling(None)
     assert limiter.limit < before  # the pause after a cut is bounded, too
 
 
 async def test_server_errors_stop_growth_and_cut_nothing() -> None:
-    limiter = Limiter(clock=Clock())
+    limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(5):
-        for _ in range(START - 1):
-            limiter.succeeded()
-        limiter.troubled()
-    assert limiter.limit == START
+        for _ in range(DEFAULT_INITIAL_CONCURRENCY - 1):
+            limiter.record_success()
+        limiter.record_server_error()
+    assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
 
 async def test_a_limit_that_nobody_needs_does_not_grow() -> None:
-    limiter = Limiter(clock=Clock())
+    limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(1000):
         async with limiter.slot():
             pass
-        limiter.succeeded()
-    assert limiter.limit == START
+        limiter.record_success()
+    assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
 
 async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
-    limiter = Limiter(5)
+    limiter = ConcurrencyLimiter(5)
     now = most = done = 0
 
     async def work() -> None:
@@ -116,12 +126,12 @@ async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
 
 
 async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
-    limiter, most, steps = Limiter(10, start=2), 2000, 0
+    limiter, most, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
 
     async def ask() -> None:
         async with limiter.slot():
             await asyncio.sleep(0)
-        limiter.succeeded()
+        limiter.record_success()
 
     def counted(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
         nonlocal steps
@@ -142,7 +152,7 @@ async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
 
 
 async def test_who_is_woken_and_gives_up_wakes_another() -> None:
-    limiter = Limiter(1)
+    limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
         one, other = (asyncio.create_task(_pass(limiter)) for _ in range(2))
         await asyncio.sleep(0)
@@ -150,13 +160,13 @@ async def test_who_is_woken_and_gives_up_wakes_another() -> None:
     await asyncio.wait_for(other, 60)
 
 
-async def _pass(limiter: Limiter) -> None:
+async def _pass(limiter: ConcurrencyLimiter) -> None:
     async with limiter.slot():
         pass
 
 
 async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
-    limiter = Limiter(1)
+    limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
         waiting = asyncio.create_task(limiter.slot().__aenter__())
         await asyncio.sleep(0)
@@ -167,21 +177,21 @@ async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
 
 
 async def test_a_set_rate_lets_so_many_out_at_once_and_more_tokens_than_a_minute_has_still_go() -> None:
-    rate = Rate(rpm=3, tpm=100)
+    rate = RateLimiter(rpm=3, tpm=100)
     async with asyncio.timeout(60):
-        await rate.take(1000)
+        await rate.acquire(1000)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await rate.take(50)
-    unlimited = Rate(None, None)
+            await rate.acquire(50)
+    unlimited = RateLimiter(None, None)
     async with asyncio.timeout(60):
         for _ in range(100):
-            await unlimited.take(1e9)
+            await unlimited.acquire(1e9)
 
 
 def test_waits_double_under_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 1.0)
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
-    waits = [[backoff(n, rng) for _ in range(500)] for n in range(1, 12)]
-    assert all(0 <= w <= min(MAX_WAIT_S, 2 ** (n - 1)) for n, ws in enumerate(waits, 1) for w in ws)
+    waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]
+    assert all(0 <= w <= min(MAX_BACKOFF_S, 2 ** (n - 1)) for n, ws in enumerate(waits, 1) for w in ws)
     assert max(waits[-1]) > 50

@@ -10,15 +10,20 @@ import httpx
 import pytest
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.signed_providers import SIGNED, provider_of
-from auditor.config.supported_providers import GUARDED, UNBOUND, UNGUARDED, refusal
+from auditor.config.signed_providers import SIGNED_PROVIDERS, provider_of
+from auditor.config.supported_providers import (
+    GUARDED_PROVIDERS,
+    SELF_AUTHENTICATING_PROVIDERS,
+    UNGUARDED_PROVIDERS,
+    unsupported_reason,
+)
 from auditor.config.trust import require_trust
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.endpoint import Endpoint
-from auditor.models.provider_request import request
-from auditor.models.transport import STAND_IN
+from auditor.models.provider_request import send_request
+from auditor.models.transport import SERVER_STUB
 from tests.audits import KEY, config
 from tests.fake_server import completion
 from tests.models.test_families import FAMILIES
@@ -53,34 +58,36 @@ def sent() -> Iterator[list[httpx.Request]]:
         seen.append(asked)
         return httpx.Response(200, json=completion("hi").body)
 
-    token = STAND_IN.set(answer)
+    token = SERVER_STUB.set(answer)
     yield seen
-    STAND_IN.reset(token)
+    SERVER_STUB.reset(token)
 
 
 def providers() -> set[str]:
     """Every provider that litellm knows."""
     from litellm.types.utils import LlmProviders
 
-    listed = {str(getattr(name, "value", name)) for name in litellm_client.litellm().provider_list}
+    listed = {str(getattr(name, "value", name)) for name in litellm_client.load_litellm().provider_list}
     return listed | {provider.value for provider in LlmProviders}
 
 
 async def ask(model: str, base: str | None) -> None:
     call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)
-    await request(Endpoint(model, base, None, key=KEY), call, number=1, timeout_s=5, limit_s=20)
+    await send_request(
+        Endpoint(model, base, None, api_key=KEY), call, attempt_number=1, timeout_s=5, total_timeout_s=20
+    )
 
 
 async def test_each_provider_speaks_through_the_guard_or_is_refused(
     connections: list[object], sent: list[httpx.Request]
 ) -> None:
-    token, faults = STAND_IN.get(), dict[str, Any]()
-    litellm_client.open_client()
+    token, faults = SERVER_STUB.get(), dict[str, Any]()
+    litellm_client.open_http_clients()
     try:
         for name in sorted(providers() - ELSEWHERE):
-            if refusal(name) is not None:
+            if unsupported_reason(name) is not None:
                 continue
-            STAND_IN.set(token)
+            SERVER_STUB.set(token)
             sent.clear()
             connections.clear()
             await ask(MODELS.get(name, f"{name}/x"), "https://stand-in.example.org/v1")
@@ -89,15 +96,15 @@ async def test_each_provider_speaks_through_the_guard_or_is_refused(
             if not seen or connections:
                 faults[name] = (seen, list(connections))
     finally:
-        await litellm_client.close_clients()
+        await litellm_client.close_http_clients()
     assert faults == {}
 
 
 def test_every_provider_that_is_allowed_is_one_of_litellms() -> None:
     known = providers()
-    assert known >= GUARDED
-    assert not GUARDED & (UNBOUND | UNGUARDED)
-    assert set(SIGNED) <= {provider_of(model) for model in FAMILIES}
+    assert known >= GUARDED_PROVIDERS
+    assert not GUARDED_PROVIDERS & (SELF_AUTHENTICATING_PROVIDERS | UNGUARDED_PROVIDERS)
+    assert set(SIGNED_PROVIDERS) <= {provider_of(model) for model in FAMILIES}
 
 
 def audit_of(model: str) -> AuditConfig:
@@ -113,12 +120,12 @@ async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
 ) -> None:
     with pytest.raises(ConfigError, match=f"'{provider}' opens connections past") as refused:
         require_trust(audit_of(f"{provider}/http://evil.example.org/x"))
-    assert "openai/MODEL with api_base" in (refused.value.mend or "")
-    litellm_client.open_client()
+    assert "openai/MODEL with api_base" in (refused.value.how_to_fix or "")
+    litellm_client.open_http_clients()
     try:
         await ask(f"{provider}/x", "https://stand-in.example.org/v1")
     finally:
-        await litellm_client.close_clients()
+        await litellm_client.close_http_clients()
     assert sent == []  # so it could not be allowed
 
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.exchange_record import altered, recorded, redacted_body
-from auditor.models.transport import KEPT_BYTES, Wire
-from auditor.redaction import remember
+from auditor.models.exchange_record import add_exchange_details, list_altered_params, redact_response_body
+from auditor.models.transport import MAX_RECORDED_BYTES, HttpExchange
+from auditor.redaction import register_secrets
 from tests.audits import KEY
 from tests.fake_server import FakeServer, Reply, completion
 from tests.models.test_families import ask
@@ -31,12 +31,12 @@ ASKED = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
     ],
 )
 def test_what_did_not_go_out_as_asked_is_named(sent: dict[str, object], expected: str) -> None:
-    assert altered(ASKED, sent) == expected
+    assert list_altered_params(ASKED, sent) == expected
 
 
 def test_a_structure_that_was_not_asked_for_on_the_wire_is_named() -> None:
-    assert altered({}, {"response_format": {}}, structured=True) == ""
-    assert altered({}, {"temperature": 1}, structured=True) == "response_format"
+    assert list_altered_params({}, {"response_format": {}}, is_structured=True) == ""
+    assert list_altered_params({}, {"temperature": 1}, is_structured=True) == "response_format"
 
 
 async def test_a_provider_without_a_seed_is_told_and_temperature_0_goes_out(server: FakeServer) -> None:
@@ -74,23 +74,23 @@ async def test_every_body_is_kept_as_it_came_but_for_keys(server: FakeServer) ->
 
 
 def test_a_body_is_kept_up_to_a_bound_and_no_part_of_a_key_with_it() -> None:
-    wire = Wire()
-    wire.received = bytearray()
-    for chunk in (b"x" * (KEPT_BYTES - 5), KEY.encode(), b"y" * 1000):
-        wire.take(chunk)
-    remember(KEY)
-    kept = redacted_body(wire)
+    wire = HttpExchange()
+    wire.body_start = bytearray()
+    for chunk in (b"x" * (MAX_RECORDED_BYTES - 5), KEY.encode(), b"y" * 1000):
+        wire.receive_chunk(chunk)
+    register_secrets(KEY)
+    kept = redact_response_body(wire)
     assert kept is not None
-    assert kept.size == KEPT_BYTES - 5 + len(KEY) + 1000
+    assert kept.size == MAX_RECORDED_BYTES - 5 + len(KEY) + 1000
     assert kept.data.rstrip(b"x") == b""
-    assert redacted_body(Wire()) is None
+    assert redact_response_body(HttpExchange()) is None
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"[1]", b"[" * 100_000])
 def test_what_cannot_be_read_is_unknown(sent: bytes) -> None:
-    wire = Wire()
-    wire.sent, wire.received = sent, bytearray(sent)
-    wire.size = len(sent)
+    wire = HttpExchange()
+    wire.request_body, wire.body_start = sent, bytearray(sent)
+    wire.response_size = len(sent)
     question = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=ASKED)
-    got = recorded(Answer("k", Outcome.OK, served_model="litellm's"), question, wire)
+    got = add_exchange_details(Answer("k", Outcome.OK, served_model="litellm's"), question, wire)
     assert (got.sent, got.altered, got.served_model) == (None, None, "litellm's")

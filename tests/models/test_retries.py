@@ -6,8 +6,8 @@ import pytest
 
 from auditor.config import Limits
 from auditor.domain import Outcome
-from auditor.models.failures import Failure
-from auditor.models.retries import Suspension, duration, pause_notice
+from auditor.models.failures import RequestFailure
+from auditor.models.retries import ModelSuspension, format_duration, pause_notice
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from auditor.models.retries import Suspension, duration, pause_notice
     [(0.5, "0.5 s"), (120, "120 s"), (600, "10 min"), (86_400, "24 h"), (259_200, "3 days"), (1e9, "11,574 days")],
 )
 def test_a_length_of_time_in_words(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_a_wait_past_midnight_names_its_day() -> None:
@@ -24,19 +24,19 @@ def test_a_wait_past_midnight_names_its_day() -> None:
 
 def test_a_model_is_left_alone_only_while_its_provider_insists() -> None:
     now = 0.0
-    suspension = Suspension(Limits(max_retry_wait_s=120), clock=lambda: now)
-    too_long = Failure(Outcome.RATE_LIMITED, True, False, "slow", 429, 3600.0)
-    suspension.update(too_long)
-    suspension.update(too_long)  # of a request that went out at the same time
+    suspension = ModelSuspension(Limits(max_retry_wait_s=120), clock=lambda: now)
+    too_long = RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 3600.0)
+    suspension.record_response(too_long)
+    suspension.record_response(too_long)  # of a request that went out at the same time
     assert suspension.reason is None
     now = 120.0
-    suspension.update(Failure(Outcome.RATE_LIMITED, True, False, "slow", 429, 60.0))
+    suspension.record_response(RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 60.0))
     assert suspension.reason is None
-    suspension.update(too_long)
+    suspension.record_response(too_long)
     assert "asks to wait 60 min" in (suspension.reason or "")
     now = 120.0 + 3600.0
     assert suspension.reason is None
-    suspension.update(too_long)
+    suspension.record_response(too_long)
     assert suspension.reason is not None
-    suspension.update(None)
+    suspension.record_response(None)
     assert suspension.reason is None

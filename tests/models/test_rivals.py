@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from auditor.errors import ModelSetupError
-from auditor.models.embeddings import Encoder, load_encoder
-from auditor.models.text_similarity import bertscore, bleu, check_rivals, measures, rouge_l
+from auditor.models.embeddings import SentenceEncoder, load_encoder
+from auditor.models.text_similarity import bertscore, bleu, check_similarity_packages, consistency_measures, rouge_l
 
 TEXTS = ("You should keep a promise that you gave.", "Keeping promises is right.", "Bread is cheap in the market.")
 
 
 @pytest.fixture(scope="module")
-def encoder(minilm: Path) -> Encoder:
+def encoder(minilm: Path) -> SentenceEncoder:
     del minilm
     return load_encoder("all-MiniLM-L6-v2")
 
@@ -26,8 +26,8 @@ def test_worked_values() -> None:
     assert bleu("one two three four", "five six seven eight") == pytest.approx(0.0, abs=1e-9)
 
 
-def test_bertscore_is_the_papers_greedy_match(encoder: Encoder) -> None:
-    (a, words_a), (b, words_b) = encoder.tokens(TEXTS[0]), encoder.tokens(TEXTS[1])
+def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:
+    (a, words_a), (b, words_b) = encoder.encode_tokens(TEXTS[0]), encoder.encode_tokens(TEXTS[1])
     assert words_a.sum() == len(a) - 2  # the marks at both ends
     recall = np.mean([max(float(x @ y) for x in a) for y in b[words_b]])
     precision = np.mean([max(float(x @ y) for y in b) for x in a[words_a]])
@@ -35,7 +35,7 @@ def test_bertscore_is_the_papers_greedy_match(encoder: Encoder) -> None:
     assert bertscore(encoder)(TEXTS[0], TEXTS[1]) == pytest.approx(f1, abs=1e-6)
 
 
-def test_every_measure_is_symmetric_one_for_equal_texts_and_higher_for_likeness(encoder: Encoder) -> None:
+def test_every_measure_is_symmetric_one_for_equal_texts_and_higher_for_likeness(encoder: SentenceEncoder) -> None:
     for similarity in (bleu, rouge_l, bertscore(encoder)):
         assert similarity(TEXTS[0], TEXTS[0]) == pytest.approx(1.0, abs=1e-5)
         assert similarity(TEXTS[0], TEXTS[1]) == pytest.approx(similarity(TEXTS[1], TEXTS[0]))
@@ -44,16 +44,16 @@ def test_every_measure_is_symmetric_one_for_equal_texts_and_higher_for_likeness(
     assert score(TEXTS[0], TEXTS[1]) > score(TEXTS[0], TEXTS[2])
 
 
-def test_a_question_is_the_mean_over_pairs_of_what_is_there(encoder: Encoder) -> None:
-    rouge = measures(["rouge_l"], encoder)["rouge_l"]
+def test_a_question_is_the_mean_over_pairs_of_what_is_there(encoder: SentenceEncoder) -> None:
+    rouge = consistency_measures(["rouge_l"], encoder)["rouge_l"]
     values = rouge([["a b", "a b", None], ["a b", None, None], ["a", "a", "b"]])
     assert values[0] == 1.0
     assert math.isnan(values[1])
     assert values[2] == pytest.approx(1 / 3)
 
 
-def test_tokens_of_a_long_text_are_all_there(encoder: Encoder) -> None:
-    rows, words = encoder.tokens("promise " * 700)
+def test_tokens_of_a_long_text_are_all_there(encoder: SentenceEncoder) -> None:
+    rows, words = encoder.encode_tokens("promise " * 700)
     assert words.sum() >= 700
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
 
@@ -61,5 +61,5 @@ def test_tokens_of_a_long_text_are_all_there(encoder: Encoder) -> None:
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModelSetupError, match=r"auditor\[rivals\]"):
-        check_rivals(["bleu"])
-    check_rivals(["bertscore"])
+        check_similarity_packages(["bleu"])
+    check_similarity_packages(["bertscore"])

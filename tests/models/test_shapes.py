@@ -13,9 +13,9 @@ import pytest
 from auditor.config import ModelSection
 from auditor.domain import Call, Message, Purpose
 from auditor.models import litellm_client, request_cache
-from auditor.models.endpoint import resolve
-from auditor.models.provider_request import request
-from auditor.models.structured import SCHEMAS, response_format
+from auditor.models.endpoint import resolve_endpoint
+from auditor.models.provider_request import send_request
+from auditor.models.structured import SCHEMA_BY_NAME, response_format
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion, error
 from tests.models.test_families import FAMILIES
@@ -41,14 +41,14 @@ WORDS = (
 
 @pytest.fixture(autouse=True)
 async def clients() -> AsyncIterator[None]:
-    litellm_client.open_client()
+    litellm_client.open_http_clients()
     yield
-    await litellm_client.close_clients()
+    await litellm_client.close_http_clients()
 
 
 def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
     """Requests of several shapes, each more than once, with other words and another seed."""
-    whole = response_format(SCHEMAS["MoralJudgement"], 80)
+    whole = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
     usual = {
         "model": model,
         "api_base": server.url,
@@ -89,31 +89,35 @@ async def test_what_goes_out_is_what_litellm_makes_by_itself(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     server.script = lambda _: form(model)
-    first = [(await litellm_client.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
+    first = [
+        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)
+    ]
     by_shape = [seen(r) for r in server.requests]
     server.requests.clear()
-    monkeypatch.setattr(request_cache, "sent", lambda *_: None)
-    second = [(await litellm_client.complete(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)]
+    monkeypatch.setattr(request_cache, "send_cached_request", lambda *_: None)
+    second = [
+        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)
+    ]
     assert by_shape == [seen(r) for r in server.requests]
     assert len(by_shape) == len(asked(server, model))
     assert first == second
-    assert all(str(request_cache.MARK) not in str(body) for _, body, _ in by_shape)
+    assert all(str(request_cache.SEED_MARKER) not in str(body) for _, body, _ in by_shape)
 
 
 @pytest.mark.parametrize("model", KEPT)
 async def test_litellm_makes_each_shape_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     server.script = lambda _: form(model)
-    ask, build, log = litellm_client._beneath()
+    ask, build, log = litellm_client._undecorated_litellm()
     made: list[str] = []
 
     def counting(**asked_for: Any) -> Any:
         made.append(asked_for["model"])
         return build(**asked_for)
 
-    monkeypatch.setattr(litellm_client, "_beneath", lambda: (ask, counting, log))
+    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, counting, log))
     requests = asked(server, model)
     for one in requests:
-        await litellm_client.complete(**one)
+        await litellm_client.complete_chat(**one)
     seeded = 2 if "seed" in litellm_client.supported_params(model) else 1
     assert len(made) == 3 * 2 * seeded  # kinds of parameters, of roles, with a seed and without
     assert len(server.requests) == len(requests)
@@ -125,9 +129,9 @@ async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pyte
     told = []
     for shaped in (True, False):
         if not shaped:
-            monkeypatch.setattr(request_cache, "sent", lambda *_: None)
+            monkeypatch.setattr(request_cache, "send_cached_request", lambda *_: None)
         with pytest.raises(Exception, match="here is why") as raised:
-            await litellm_client.complete(**asked(server, KEPT[0])[0])
+            await litellm_client.complete_chat(**asked(server, KEPT[0])[0])
         found = raised.value
         headers = {k.lower(): v for k, v in (getattr(found, "litellm_response_headers", None) or {}).items()}
         told.append((type(found), str(found), getattr(found, "status_code", None), headers.get("retry-after")))
@@ -139,8 +143,8 @@ async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> Non
     """A shape that litellm refuses is refused again, in its own words, for each request."""
     refused = {**asked(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
     for _ in range(2):
-        with pytest.raises(litellm_client.litellm().UnsupportedParamsError, match="logit_bias"):
-            await litellm_client.complete(**refused)
+        with pytest.raises(litellm_client.load_litellm().UnsupportedParamsError, match="logit_bias"):
+            await litellm_client.complete_chat(**refused)
     assert not server.requests
 
 
@@ -150,7 +154,7 @@ async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
 ) -> None:
     """As words, or beside the parameters: then each request is made anew, and has its own seed."""
     server.script = lambda _: form(KEPT[0])
-    ask, build, log = litellm_client._beneath()
+    ask, build, log = litellm_client._undecorated_litellm()
 
     def elsewhere(**given: Any) -> Any:
         seed = given.pop("seed")
@@ -158,41 +162,43 @@ async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
             **given, user=written.format(seed) if isinstance(written, str) else "x", extra_headers={"x-seed": f"{seed}"}
         )
 
-    monkeypatch.setattr(litellm_client, "_beneath", lambda: (ask, elsewhere, log))
+    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, elsewhere, log))
     for seed in (1, 2):
-        await litellm_client.complete(**{**asked(server, KEPT[0])[0], "seed": seed})
+        await litellm_client.complete_chat(**{**asked(server, KEPT[0])[0], "seed": seed})
     assert [r.headers["x-seed"] for r in server.requests] == ["1", "2"]
-    assert list(request_cache._shapes.values()) == [None]
+    assert list(request_cache._cached_requests.values()) == [None]
 
 
 async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error and the functions that it came through would keep each other, and the answer's body."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.script = lambda _: error(400, "no")
-    endpoint = resolve(ModelSection(name="m", model=KEPT[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}"))
+    endpoint = resolve_endpoint(
+        ModelSection(name="m", model=KEPT[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+    )
     call = Call("m", KEPT[0], (Message("user", "hi"),), Purpose.DIRECT)
 
     def kept() -> int:
         return sum(isinstance(o, httpx.Response) for o in gc.get_objects())
 
-    await request(endpoint, call, number=1, timeout_s=5.0)
+    await send_request(endpoint, call, attempt_number=1, timeout_s=5.0)
     gc.collect()
     gc.disable()
     try:
         before = kept()
         for _ in range(10):
-            assert (await request(endpoint, call, number=1, timeout_s=5.0)).failure
+            assert (await send_request(endpoint, call, attempt_number=1, timeout_s=5.0)).failure
         assert kept() <= before + 2
     finally:
         gc.enable()
 
 
 async def test_no_more_shapes_are_kept_than_a_run_has(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_cache, "MOST", 3)
+    monkeypatch.setattr(request_cache, "MAX_CACHED_REQUESTS", 3)
     server.script = lambda _: form(KEPT[0])
     for tokens in range(1, 9):
-        await litellm_client.complete(**{**asked(server, KEPT[0])[0], "max_tokens": tokens})
-        assert len(request_cache._shapes) <= 3
+        await litellm_client.complete_chat(**{**asked(server, KEPT[0])[0], "max_tokens": tokens})
+        assert len(request_cache._cached_requests) <= 3
     assert [r.body["max_tokens"] for r in server.requests] == list(range(1, 9))
-    await litellm_client.close_clients()
-    assert not request_cache._shapes
+    await litellm_client.close_http_clients()
+    assert not request_cache._cached_requests

@@ -18,15 +18,23 @@ from pathlib import Path
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Attempt, Body, Call, Cell, Measure, Message, Outcome, Purpose
+from auditor.domain import Answer, Attempt, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, ResponseBody
 from auditor.errors import AuditorError
 from auditor.models import multiprocess_dispatch
-from auditor.models.dispatch import Sending
+from auditor.models.dispatch import LocalDispatcher
 from auditor.models.gateway import Gateway
-from auditor.models.helper_process import CONFIG, PARCEL, RETURNED, HelperConfig, Parcel, Returned, framed
-from auditor.models.multiprocess_dispatch import Spreading, helpers_for
-from auditor.models.provider_request import Reply
-from auditor.redaction import remember
+from auditor.models.helper_process import (
+    CONFIG_ADAPTER,
+    REPLY_ADAPTER,
+    REQUEST_ADAPTER,
+    HelperConfig,
+    HelperReply,
+    HelperRequest,
+    frame_message,
+)
+from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers
+from auditor.models.provider_request import ProviderReply
+from auditor.redaction import register_secrets
 from auditor.run import run_audit
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_run import exported, stored
@@ -57,15 +65,17 @@ def question(sample: int = 0) -> Call:
 
 
 @asynccontextmanager
-async def helped(server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: int = 1) -> AsyncIterator[Spreading]:
+async def helped(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: int = 1
+) -> AsyncIterator[MultiprocessDispatcher]:
     """A sender whose helpers are ready."""
     at_once(monkeypatch)
-    sender = Spreading([section(server)], helpers)
+    sender = MultiprocessDispatcher([section(server)], helpers)
     script, server.script = server.script, answer
     try:
         await sender.send(question(), 1, 60.0)
-        while not all(helper.ready for helper in sender._helpers):
-            assert not any(task.done() for task in sender._running)
+        while not all(helper.is_ready for helper in sender._helpers):
+            assert not any(task.done() for task in sender._helper_tasks)
             await asyncio.sleep(0.01)
         server.script = script
         server.requests.clear()
@@ -76,11 +86,11 @@ async def helped(server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: i
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let helpers begin with the first request."""
-    monkeypatch.setattr(multiprocess_dispatch, "LOOK_EVERY_S", 0.0)
-    monkeypatch.setattr(multiprocess_dispatch, "BUSY", 0.0)
+    monkeypatch.setattr(multiprocess_dispatch, "LOAD_CHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr(multiprocess_dispatch, "BUSY_CPU_SHARE", 0.0)
 
 
-def timeless(reply: Reply) -> Reply:
+def timeless(reply: ProviderReply) -> ProviderReply:
     [attempt] = reply.answer.attempts
     same = replace(attempt, started_at=attempt.started_at.replace(year=2000, month=1, day=1, hour=0, minute=0, second=0,
                                                                   microsecond=0), latency_s=0.0)  # fmt: skip
@@ -91,7 +101,7 @@ async def test_what_a_helper_returns_is_what_this_process_would_have_got(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripts = {name: way.reply for name, way in WAYS.items()} | MORE
-    own = Sending([section(server)])
+    own = LocalDispatcher([section(server)])
     async with helped(server, monkeypatch) as sender:
         for number, (name, server.script) in enumerate(scripts.items()):
             call = replace(question(number), schema="MoralJudgement", max_words=20)
@@ -104,7 +114,7 @@ async def test_what_a_helper_returns_is_what_this_process_would_have_got(
 async def test_a_helper_removes_the_keys_of_other_models_too(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember("key-of-another-model")
+    register_secrets("key-of-another-model")
     async with helped(server, monkeypatch) as sender:
         server.script = lambda request: completion("it is key-of-another-model")
         reply = await sender.send(question(1), 1, 60.0)
@@ -122,25 +132,25 @@ def test_everything_comes_through_as_it_was() -> None:
     call = Call(
         "m", "openai/x", (Message("system", "é\x00"), Message("user", "\U0001f600")), Purpose.LOGPROB, 3,
         {"temperature": 0.0, "stop": ["a", None], "deep": {"seed": 2**53}}, "MoralJudgement", 9, "http://x",
-        Measure.ECHO, ("a", " b"), Cell("DE", "divorce"),
+        LogprobMeasure.ECHO, ("a", " b"), Cell("DE", "divorce"),
     )  # fmt: skip
-    parcel = Parcel(7, call, 2, 0.5)
-    [back] = [PARCEL.validate_json(PARCEL.dump_json(parcel))]
+    parcel = HelperRequest(7, call, 2, 0.5)
+    [back] = [REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(parcel))]
     assert back == parcel
     assert back.call.key == call.key
-    body = Body("0" * 64, bytes(range(256)), 256)
+    body = ResponseBody("0" * 64, bytes(range(256)), 256)
     attempt = Attempt(1, datetime.now(UTC), math.pi, Outcome.OK, 200, None, None, body)
     got = Answer(call.key, Outcome.OK, text=" \x00 ", cost_usd=0.1 + 0.2, attempts=(attempt,))
-    for reply in (Reply(got, None), None):
-        assert RETURNED.validate_json(RETURNED.dump_json(Returned(1, reply))) == Returned(1, reply)
+    for reply in (ProviderReply(got, None), None):
+        assert REPLY_ADAPTER.validate_json(REPLY_ADAPTER.dump_json(HelperReply(1, reply))) == HelperReply(1, reply)
 
 
 async def test_what_a_helper_had_when_it_died_is_asked_again(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with helped(server, monkeypatch) as sender:
-        monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.0)
-        gateway = Gateway([section(server)], Limits(max_attempts=3), sender=sender)
+        monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
+        gateway = Gateway([section(server)], Limits(max_attempts=3), dispatcher=sender)
         assert (await gateway.complete(question(1))).outcome is Outcome.OK
         server.script = lambda request: replace(answer(request), delay_s=600)
         before = len(server.requests)
@@ -167,13 +177,13 @@ def helper_of(parent: int) -> int:
 
 
 async def test_a_helper_that_hangs_is_given_up(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multiprocess_dispatch, "GRACE_S", 0.5)
+    monkeypatch.setattr(multiprocess_dispatch, "HELPER_GRACE_PERIOD_S", 0.5)
     async with helped(server, monkeypatch) as sender:
         os.kill(helper_of(os.getpid()), signal.SIGSTOP)
         reply = await sender.send(question(1), 1, 0.1)
         assert reply.failure is not None
-        assert reply.failure.retry
-        await asyncio.gather(*sender._running)
+        assert reply.failure.is_retryable
+        await asyncio.gather(*sender._helper_tasks)
         assert (await sender.send(question(1), 2, 60.0)).answer.outcome is Outcome.OK
 
 
@@ -182,7 +192,7 @@ async def test_a_fault_of_a_helper_ends_the_run_and_is_not_paid_for_again(
 ) -> None:
     async with helped(server, monkeypatch) as sender:
         call = replace(question(1), name="other")  # of no model that it knows
-        sender._far["other"] = section(server)
+        sender._remote_models["other"] = section(server)
         with pytest.raises(AuditorError, match="failed with KeyError at send, line"):
             await sender.send(call, 1, 60.0)
 
@@ -198,7 +208,7 @@ async def test_large_answers_do_not_hold_up_the_end(server: FakeServer, monkeypa
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
         await sender.close()
-        assert time.monotonic() - began < multiprocess_dispatch.GRACE_S
+        assert time.monotonic() - began < multiprocess_dispatch.HELPER_GRACE_PERIOD_S
 
 
 async def test_a_helper_that_cannot_begin_is_done_without(
@@ -206,10 +216,10 @@ async def test_a_helper_that_cannot_begin_is_done_without(
 ) -> None:
     at_once(monkeypatch)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    sender = Spreading([section(server)], 1)
+    sender = MultiprocessDispatcher([section(server)], 1)
     try:
         await sender.send(question(), 1, 60.0)
-        await asyncio.gather(*sender._running)
+        await asyncio.gather(*sender._helper_tasks)
         assert (await sender.send(question(1), 1, 60.0)).answer.outcome is Outcome.OK
     finally:
         await sender.close()
@@ -221,7 +231,7 @@ def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(framed(CONFIG.dump_json(HelperConfig((), ()))))
+        process.stdin.write(frame_message(CONFIG_ADAPTER.dump_json(HelperConfig((), ()))))
         process.stdin.flush()
         assert process.stdout.read(4) == bytes(4)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -240,20 +250,22 @@ def test_an_audit_from_several_processes_is_that_from_one(
 ) -> None:
     at_once(monkeypatch)
     gone = []
-    kept = multiprocess_dispatch.Helper.send
+    kept = multiprocess_dispatch.HelperProcess.send
 
-    async def send(self: multiprocess_dispatch.Helper, call: Call, number: int, limit_s: float | None) -> Reply | None:
+    async def send(
+        self: multiprocess_dispatch.HelperProcess, call: Call, number: int, limit_s: float | None
+    ) -> ProviderReply | None:
         gone.append(call.key)
         return await kept(self, call, number, limit_s)
 
-    async def patient(self: Spreading, call: Call, number: int, limit_s: float | None) -> Reply:
-        while self._running and not any(h.ready for h in self._helpers):  # noqa: ASYNC110
+    async def patient(self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None) -> ProviderReply:
+        while self._helper_tasks and not any(h.is_ready for h in self._helpers):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return await original(self, call, number, limit_s)
 
-    original = Spreading.send
-    monkeypatch.setattr(multiprocess_dispatch.Helper, "send", send)
-    monkeypatch.setattr(Spreading, "send", patient)
+    original = MultiprocessDispatcher.send
+    monkeypatch.setattr(multiprocess_dispatch.HelperProcess, "send", send)
+    monkeypatch.setattr(MultiprocessDispatcher, "send", patient)
     for storage, processes in zip(both, (1, 3), strict=True):
         run_audit(config(server.url, run={"processes": processes}), storage=storage)
         assert bool(gone) == (processes > 1)
@@ -266,24 +278,24 @@ def test_an_audit_from_several_processes_is_that_from_one(
 async def test_helpers_begin_where_the_event_loop_can_do_no_more(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multiprocess_dispatch, "LOOK_EVERY_S", 0.5)
-    sender = Spreading([section(server)], 1)
+    monkeypatch.setattr(multiprocess_dispatch, "LOAD_CHECK_INTERVAL_S", 0.5)
+    sender = MultiprocessDispatcher([section(server)], 1)
     try:
         await asyncio.sleep(0.6)
         await sender.send(question(1), 1, 60.0)
-        assert not sender._running
+        assert not sender._helper_tasks
         monkeypatch.setattr(
-            multiprocess_dispatch, "BUSY", 0.05
+            multiprocess_dispatch, "BUSY_CPU_SHARE", 0.05
         )  # a share that a loop which only computes has on a full machine too
         until = time.monotonic() + 0.6
         while time.monotonic() < until:
             pass
         await sender.send(question(2), 1, 60.0)
-        assert len(sender._running) == 1
+        assert len(sender._helper_tasks) == 1
     finally:
         await sender.close()
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(None, 0), (1, 0), (2, 1), (4, 3), (16, 4)])
 def test_there_are_fewer_helpers_than_cores(cores: int | None, expected: int) -> None:
-    assert helpers_for(cores) == expected
+    assert max_helpers(cores) == expected

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from auditor.models.litellm_client import without_keywords
-from auditor.models.structured import SCHEMAS, MoralJudgement, TraceReview, read, response_format, with_choices
+from auditor.models.litellm_client import drop_schema_keywords
+from auditor.models.structured import (
+    SCHEMA_BY_NAME,
+    MoralJudgement,
+    TraceReview,
+    enumerate_bounded_numbers,
+    parse_structured_answer,
+    response_format,
+)
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
 """Everything that is sent for each schema, by the schema's name. Names of former schemas stay: none is used again."""
@@ -28,7 +35,7 @@ GOOD = {"norms": "a", "reasoning": "b", "score": -0.5}
     ],
 )
 def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
-    assert read(MoralJudgement, text) == MoralJudgement(norms="a", reasoning="b", score=-0.5)
+    assert parse_structured_answer(MoralJudgement, text) == MoralJudgement(norms="a", reasoning="b", score=-0.5)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +54,7 @@ def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
-    got = read(MoralJudgement, text)
+    got = parse_structured_answer(MoralJudgement, text)
     assert isinstance(got, str)
     assert why in got
     assert "\n" not in got
@@ -55,10 +62,10 @@ def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
 
 def test_a_verdict_may_be_in_any_case_but_not_in_other_words() -> None:
     review = {"cultural_accuracy": True, "logical_consistency": True, "score_fit": False, "justification": "x"}
-    got = read(TraceReview, json.dumps({**review, "verdict": "Valid "}))
+    got = parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "Valid "}))
     assert isinstance(got, TraceReview)
     assert got.verdict == "VALID"
-    assert isinstance(read(TraceReview, json.dumps({**review, "verdict": "mostly valid"})), str)
+    assert isinstance(parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "mostly valid"})), str)
 
 
 def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -> None:
@@ -66,11 +73,13 @@ def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -
     assert asked["name"] == "MoralJudgement"
     assert asked["schema"]["properties"]["norms"]["maxLength"] == 160
     assert asked["schema"]["required"] == ["norms", "reasoning", "score"]
-    assert "maxLength" not in json.dumps(without_keywords(asked["schema"], {"maxLength"}))
+    assert "maxLength" not in json.dumps(drop_schema_keywords(asked["schema"], {"maxLength"}))
 
 
 def test_a_grammar_without_bounds_gets_choices() -> None:
-    score = with_choices(response_format(MoralJudgement, 20))["json_schema"]["schema"]["properties"]["score"]
+    score = enumerate_bounded_numbers(response_format(MoralJudgement, 20))["json_schema"]["schema"]["properties"][
+        "score"
+    ]
     assert (score["enum"][0], score["enum"][10], score["enum"][-1], len(score["enum"])) == (-1.0, 0.0, 1.0, 21)
 
 
@@ -82,12 +91,12 @@ def sent_schemas() -> dict[str, Any]:
     """The recorded schemas; with AUDITOR_GOLDEN=write, schemas with new names are added to the file first."""
     recorded: dict[str, Any] = json.loads(SENT_SCHEMAS.read_text(encoding="utf-8")) if SENT_SCHEMAS.exists() else {}
     if os.environ.get("AUDITOR_GOLDEN") == "write":
-        recorded = {name: response_format(schema, MAX_WORDS) for name, schema in SCHEMAS.items()} | recorded
+        recorded = {name: response_format(schema, MAX_WORDS) for name, schema in SCHEMA_BY_NAME.items()} | recorded
         SENT_SCHEMAS.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return recorded
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", SCHEMA_BY_NAME)
 def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str, Any]) -> None:
     """Titles, descriptions (docstrings and field descriptions), the order of fields and every keyword are compared.
 
@@ -98,7 +107,7 @@ def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str
         f"The schema {name} is not recorded. If it is new, add it: AUDITOR_GOLDEN=write pytest {__file__}. "
         "If it is an old one under a new name, restore the old name: answers paid for under it would be asked again."
     )
-    assert json.dumps(response_format(SCHEMAS[name], MAX_WORDS)) == json.dumps(sent_schemas[name]), (
+    assert json.dumps(response_format(SCHEMA_BY_NAME[name], MAX_WORDS)) == json.dumps(sent_schemas[name]), (
         f"The schema {name} changed under its name. The ledger's key holds only the name, so paid answers to the old "
         "wording would be taken for answers to the new one. Give it a new name."
     )
@@ -106,4 +115,4 @@ def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str
 
 def test_no_recorded_schema_is_lost(sent_schemas: dict[str, Any]) -> None:
     """A renamed schema class would ask all its paid answers again."""
-    assert set(sent_schemas) - set(SCHEMAS) == RETIRED
+    assert set(sent_schemas) - set(SCHEMA_BY_NAME) == RETIRED

@@ -11,7 +11,7 @@ import pytest
 from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
-from auditor.models.transport import MAX_BYTES, is_metadata
+from auditor.models.transport import MAX_RESPONSE_BYTES, is_metadata_host
 from tests.fake_server import FakeServer, Reply, answer, completion
 from tests.models.test_gateway import call, section
 
@@ -42,7 +42,7 @@ async def test_a_compressed_answer_is_not_unpacked(server: FakeServer) -> None:
 
 
 async def test_an_answer_without_end_is_cut_off(server: FakeServer) -> None:
-    got = await second(server, completion("0" * (MAX_BYTES + 1)))
+    got = await second(server, completion("0" * (MAX_RESPONSE_BYTES + 1)))
     assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
     assert "larger than 8 MB" in (got.error or "")
 
@@ -64,4 +64,4 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
     ],
 )  # fmt: skip
 def test_addresses_that_hand_out_credentials(host: str, expected: bool) -> None:
-    assert is_metadata(host) is expected
+    assert is_metadata_host(host) is expected

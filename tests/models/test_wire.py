@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, Measure, Message, Outcome, Purpose
+from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
-from auditor.models.logprobs import params_of
-from auditor.models.responses import storable
+from auditor.models.logprobs import measure_params
+from auditor.models.responses import escape_for_storage
 from tests.audits import KEY, KEY_VARIABLE
 from tests.fake_server import FakeServer, Reply, Request, completion
 from tests.models.test_likelihood import BEGINNING, ENDS, choice, echo, listed
@@ -36,7 +36,7 @@ class Way(NamedTuple):
     text: str | None = None
     model: str = FULL
     schema: str | None = "MoralJudgement"
-    measure: Measure | None = None
+    measure: LogprobMeasure | None = None
     sent: tuple[str, ...] = ()
     """Keys of the request's body that must be there."""
 
@@ -68,13 +68,14 @@ WAYS = {
     ),
     "next token with top_logprobs": Way(
         lambda r: choice({"A": -0.5, "B": -1.0}), Outcome.OK, '[["A", -0.5], ["B", -1.0]]', schema=None,
-        measure=Measure.CHOICE, sent=("logprobs", "top_logprobs"),
+        measure=LogprobMeasure.CHOICE, sent=("logprobs", "top_logprobs"),
     ),
     "completions with echo": Way(
-        echo, Outcome.OK, schema=None, model="hosted_vllm/x", measure=Measure.ECHO, sent=("echo", "logprobs", "prompt")
+        echo, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.ECHO,
+        sent=("echo", "logprobs", "prompt")
     ),
     "completions with prompt_logprobs": Way(
-        listed, Outcome.OK, schema=None, model="hosted_vllm/x", measure=Measure.PROMPT,
+        listed, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.PROMPT,
         sent=("prompt_logprobs", "prompt"),
     ),
     "refusal in its field": Way(said(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
@@ -99,7 +100,7 @@ async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pyte
     server.script = way.reply
     got = await ask(server, way)
     assert got.outcome is way.outcome, got
-    assert got.finish_reason is None or storable(got.finish_reason) == got.finish_reason
+    assert got.finish_reason is None or escape_for_storage(got.finish_reason) == got.finish_reason
     if way.text is not None or way.outcome is not Outcome.OK:
         assert got.text == way.text
     body = server.requests[0].body
@@ -115,13 +116,13 @@ async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pyte
 
 async def ask(server: FakeServer, way: Way) -> Answer:
     model = ModelSection(name="m", model=way.model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    completes = way.measure is not None and way.measure.is_completion
+    completes = way.measure is not None and way.measure.needs_completions_endpoint
     call = Call(
         name="m",
         model=way.model,
         messages=(Message("user", BEGINNING),),
         purpose=Purpose.DIRECT,
-        params={"max_tokens": 50} if way.measure is None else params_of(way.measure),
+        params={"max_tokens": 50} if way.measure is None else measure_params(way.measure),
         schema=way.schema,
         max_words=20 if way.schema else None,
         measure=way.measure,

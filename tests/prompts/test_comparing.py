@@ -4,14 +4,14 @@ import pytest
 
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
-from auditor.prompts.comparison_wording import load_comparing
+from auditor.prompts.comparison_wording import load_comparison_wording
 
 CRITERIA = {"acceptability", "preference", "relevance", "temporal", "causal"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_can_ask_everything_in_ten_wordings(language: str) -> None:
-    words = load_comparing(language)
+    words = load_comparison_wording(language)
     assert len(set(words.frames)) == 10
     assert all(frame.count("{what}") == 1 for frame in words.frames)
     assert set(words.criteria) == CRITERIA

@@ -4,13 +4,13 @@ import csv
 
 import pytest
 
-from auditor.agents.answer_parsing import read_score
-from auditor.agents.localization import question
+from auditor.agents.answer_parsing import parse_score
+from auditor.agents.localization import localized_question
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
-from auditor.prompts.survey_translations import country_in, load_words
+from auditor.prompts.survey_translations import load_translations, translate_country
 from auditor.surveys import country_code, load_survey
-from auditor.surveys.countries import DATA
+from auditor.surveys.countries import DATA_FOLDER
 from auditor.surveys.languages import native_languages
 
 OTHERS = [code for code in LANGUAGES if code != "en"]
@@ -32,16 +32,16 @@ def test_a_template_has_what_the_english_one_has(language: str, mode: str) -> No
 @pytest.mark.parametrize("language", OTHERS)
 def test_the_last_line_asked_for_is_read(language: str) -> None:
     line = load_prompt("direct.text", language).system.splitlines()[-1]
-    assert read_score(f"…\n{line.replace('= x', '= ' + LAST.get(language, '0,5'))}") == 0.5
-    assert read_score(line) is None
+    assert parse_score(f"…\n{line.replace('= x', '= ' + LAST.get(language, '0,5'))}") == 0.5
+    assert parse_score(line) is None
 
 
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("name", SURVEYS)
 def test_every_survey_can_be_asked(language: str, name: str) -> None:
-    survey, words = load_survey(name), load_words(language)
+    survey, words = load_survey(name), load_translations(language)
     assert set(survey.topics) <= set(words.topics)
-    asked = question(survey, language)
+    asked = localized_question(survey, language)
     assert asked.wording.count("{topic}") == asked.wording.count("{country}") == 1
     assert asked.wording != survey.wording
     assert set(asked.scale).isdisjoint(survey.scale)
@@ -50,7 +50,7 @@ def test_every_survey_can_be_asked(language: str, name: str) -> None:
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_no_topic_is_left_in_english_or_there_twice(language: str) -> None:
-    topics = load_words(language).topics
+    topics = load_translations(language).topics
     same = {label for label, wording in topics.items() if label == wording}
     assert same <= {"prostitution", "abortion", "divorce"}
     assert all(wording.strip() for wording in topics.values())
@@ -78,7 +78,7 @@ def test_a_country_s_main_languages(country: str, languages: tuple[str, ...]) ->
 
 
 def test_every_main_language_has_prompts_and_every_code_is_a_country() -> None:
-    with open(DATA / "languages.csv", encoding="utf-8", newline="") as file:
+    with open(DATA_FOLDER / "languages.csv", encoding="utf-8", newline="") as file:
         table = {row["language"]: row["countries"].split() for row in csv.DictReader(file)}
     assert set(table) == set(LANGUAGES)
     for language, codes in table.items():
@@ -91,4 +91,4 @@ def test_every_main_language_has_prompts_and_every_code_is_a_country() -> None:
     [("JPN", "ja", "日本"), ("RUS", "ru", "Россия"), ("DEU", "de", "Deutschland"), ("XKX", "de", None)],
 )
 def test_a_country_in_a_language(code: str, language: str, name: str | None) -> None:
-    assert country_in(code, language) == name
+    assert translate_country(code, language) == name

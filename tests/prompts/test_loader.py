@@ -5,7 +5,7 @@ from importlib import resources
 import pytest
 
 from auditor.errors import ConfigError
-from auditor.prompts import fill, load_prompt
+from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.loader import parse_prompt
 
 FILE = "---\nid: x\nversion: 1\npurpose: p\nfields: [a]\n---\n[system]\nS {a}\n[user]\nU\n"
@@ -20,8 +20,8 @@ def test_every_template_loads() -> None:
 
 
 def test_values_are_filled_in_one_pass() -> None:
-    assert fill("{a} {b}", {"a": "{b}", "b": "x"}) == "{b} x"
-    messages = parse_prompt(FILE, "en", where="x").render(preamble="P", a='{"norms": {a}}')
+    assert fill_placeholders("{a} {b}", {"a": "{b}", "b": "x"}) == "{b} x"
+    messages = parse_prompt(FILE, "en", source="x").render(preamble="P", a='{"norms": {a}}')
     assert [m.content for m in messages] == ['P\n\nS {"norms": {a}}', "U"]
 
 
@@ -36,12 +36,12 @@ def test_values_are_filled_in_one_pass() -> None:
 )
 def test_a_broken_template_is_an_error_when_it_is_loaded(change: tuple[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse_prompt(FILE.replace(*change), "en", where="prompts/en/x.md")
+        parse_prompt(FILE.replace(*change), "en", source="prompts/en/x.md")
 
 
 def test_wrong_values_are_an_error() -> None:
     with pytest.raises(ValueError, match="takes"):
-        parse_prompt(FILE, "en", where="x").render(b="1")
+        parse_prompt(FILE, "en", source="x").render(b="1")
 
 
 def test_an_unknown_prompt_is_an_error() -> None:

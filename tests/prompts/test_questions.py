@@ -8,9 +8,9 @@ import pytest
 
 from auditor.domain.semantic import FOUNDATIONS
 from auditor.errors import ConfigError
-from auditor.prompts.moral_questions import built_in_questions, parse_questions
+from auditor.prompts.moral_questions import load_built_in_questions, parse_questions
 
-QUESTIONS = built_in_questions()
+QUESTIONS = load_built_in_questions()
 
 
 def words(text: str) -> set[str]:

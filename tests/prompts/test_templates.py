@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from auditor.agents.answer_parsing import read_score, read_trace
+from auditor.agents.answer_parsing import parse_score, parse_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.prompts import load_prompt
 from auditor.prompts.loader import PLACEHOLDER
@@ -45,14 +45,14 @@ def test_the_last_step_is_read_as_models_write_it(language: str, form: str, sign
     assert step in load_prompt("direct.text", language).system
     scale = {"ar": "يُبرَّر أحيانًا", "hi": "कभी-कभी"}.get(language, "…")
     line = form.format(n=HALF.get(language, "0,5"), step=step, scale=scale)
-    assert read_score(f"…\n{line}") == 0.5 * sign
+    assert parse_score(f"…\n{line}") == 0.5 * sign
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_reasoning_keeps_its_words_and_loses_the_line(language: str) -> None:
     reasoning = load_prompt("direct.text", language).system.splitlines()[0]
     answer = Answer("k", Outcome.OK, text=f"{reasoning}\nSCORE = {HALF.get(language, '0,5')}")
-    trace = read_trace(answer, "m", Cell("Japan", "divorce"), 0, "text")
+    trace = parse_trace(answer, "m", Cell("Japan", "divorce"), 0, "text")
     assert (trace.outcome, trace.score, trace.text) == (Outcome.OK, 0.5, reasoning)
 
 

@@ -54,7 +54,7 @@ def import_scores(
     method: str = "direct",
 ) -> Report:
     """The report of an audit of imported scores, by (model, country, topic)."""
-    audit = audits.save(
+    audit = audits.save_audit(
         db, name="imported", config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
     )
     rows = [
@@ -62,5 +62,5 @@ def import_scores(
         for (model, country, topic), score in scores.items()
     ]
     results.save_scores(db, audit.id, rows)
-    audits.set_stage(db, audit.id, audits.DONE)
+    audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "imported")

@@ -49,7 +49,7 @@ def hostile_report(db: Database) -> Report:
     )
     saved = canonical_json(config.model_dump(mode="json"))
     environment = {"<script>alert(6)</script>": EVIL}
-    audit = audits.save(
+    audit = audits.save_audit(
         db, name="hostile", config=saved, config_hash=config.hash, survey=survey, environment=environment
     )
     scores = [(n, c, (i - j) / 6) for j, n in enumerate(names) for i, c in enumerate(cells)]
@@ -60,5 +60,5 @@ def hostile_report(db: Database) -> Report:
     when = datetime(2026, 1, 1, tzinfo=UTC)
     rating = Rating(cells[0], names[0], names[1], 0.0, -1 / 6, NAME, Decision.LEFT, when, note=EVIL)
     results.add_rating(db, audit.id, rating)
-    audits.set_stage(db, audit.id, audits.DONE)
+    audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "hostile")

@@ -29,8 +29,10 @@ KEYS = [
 
 
 def _pairs(db: Database, audit: Audit, model: str) -> tuple[list[float], list[float]]:
-    truth = audits.survey_of(db, audit).scores
-    mine = [s for s in results.scores(db, audit.id) if s.model == model and s.score is not None and s.cell in truth]
+    truth = audits.load_audit_survey(db, audit).scores
+    mine = [
+        s for s in results.load_scores(db, audit.id) if s.model == model and s.score is not None and s.cell in truth
+    ]
     return [s.score for s in mine if s.score is not None], [truth[s.cell] for s in mine]
 
 
@@ -54,7 +56,7 @@ def test_alignment_equals_scipy(population: tuple[Database, Audit], report: Repo
 
 
 def test_dropped_cells_are_counted(population: tuple[Database, Audit], report: Report) -> None:
-    survey = audits.survey_of(*population)
+    survey = audits.load_audit_survey(*population)
     for row in report.alignment:
         assert row.n + row.n_dropped == len(survey.cells)
         assert row.n_without_survey == len(survey.cells) - len(survey.scores) > 0
@@ -62,8 +64,8 @@ def test_dropped_cells_are_counted(population: tuple[Database, Audit], report: R
 
 def test_topics_and_countries_equal_numpy(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
-    truth = audits.survey_of(db, audit).scores
-    scores = {(s.model, s.cell): s.score for s in results.scores(db, audit.id) if s.score is not None}
+    truth = audits.load_audit_survey(db, audit).scores
+    scores = {(s.model, s.cell): s.score for s in results.load_scores(db, audit.id) if s.score is not None}
     assert len(report.topics) == 6 * 3
     assert len(report.countries) == 8 * 3
     for rows, part in ((report.topics, 1), (report.countries, 0)):
@@ -86,7 +88,7 @@ def test_regions_take_each_country_once(population: tuple[Database, Audit], repo
 
 def test_self_consistency_is_the_mean_over_cells(population: tuple[Database, Audit], report: Report) -> None:
     for row in report.self_consistency:
-        mine = [s for s in results.scores(*_at(population)) if s.model == row.model]
+        mine = [s for s in results.load_scores(*_at(population)) if s.model == row.model]
         values = [s.self_consistency for s in mine if s.self_consistency is not None]
         assert row.cosine.value == pytest.approx(np.mean(values))
         assert row.cosine.n == len(values) <= len(mine)
@@ -95,7 +97,7 @@ def test_self_consistency_is_the_mean_over_cells(population: tuple[Database, Aud
 
 
 def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, Audit], report: Report) -> None:
-    verdicts = results.verdicts(*_at(population))
+    verdicts = results.load_verdicts(*_at(population))
     for row in report.peer_agreement:
         mine = [v for v in verdicts if v.model == row.model]
         given = [v for v in mine if v.outcome is Outcome.OK]
@@ -107,7 +109,7 @@ def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, A
 
 def test_kappa_is_over_traces_with_two_verdicts(population: tuple[Database, Audit], report: Report) -> None:
     rulings: dict[tuple[str, Cell, int], list[str]] = {}
-    for v in results.verdicts(*_at(population)):
+    for v in results.load_verdicts(*_at(population)):
         if v.ruling is not None:
             rulings.setdefault((v.model, v.cell, v.sample), []).append(v.ruling.value)
     twice = [given for given in rulings.values() if len(given) == 2]
@@ -151,7 +153,7 @@ def test_no_such_audit(db: Database) -> None:
 
 def test_audit_that_has_not_begun(db: Database) -> None:
     survey = survey_of({("Egypt", "divorce"): 0.1})
-    audits.save(db, name="empty", config=None, config_hash=None, survey=survey, environment={})
+    audits.save_audit(db, name="empty", config=None, config_hash=None, survey=survey, environment={})
     report = build_report(db, "empty")
     assert not report.audit.complete
     assert report.alignment == []
@@ -224,7 +226,7 @@ def test_a_cell_that_the_survey_has_not(db: Database) -> None:
 def test_methods_are_told_apart(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     import_scores(db, truth, {("m", *cell): value for cell, value in truth.items()})
-    audit = audits.get(db, "imported")
+    audit = audits.get_audit(db, "imported")
     more = [CellScore("m", Cell(*cell), "logprob", -value, n_ok=1, n_planned=1) for cell, value in truth.items()]
     results.save_scores(db, audit.id, more)
     rows = build_report(db, "imported").alignment

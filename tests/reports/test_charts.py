@@ -7,49 +7,52 @@ import re
 import pytest
 
 from auditor.reports.pages import svg_charts
-from auditor.reports.pages.heat_maps import shade
-from auditor.reports.pages.svg_charts import Axis, Mark
+from auditor.reports.pages.heat_maps import shade_class
+from auditor.reports.pages.svg_charts import Axis, IntervalMark
 
 
 def test_a_dot_stands_between_the_ends_of_its_interval() -> None:
-    plot = svg_charts.interval_plot([Mark("m", 0.5, 0.25, 0.75, "note")], svg_charts.CORRELATION, "t", "d")
+    plot = svg_charts.interval_plot([IntervalMark("m", 0.5, 0.25, 0.75, "note")], svg_charts.CORRELATION_AXIS, "t", "d")
     dot = float(re.search(r'circle class="dot" cx="([\d.]+)"', plot)[1])  # type: ignore[index]
     ends = [float(x) for x in re.search(r'class="range" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', plot).groups()]  # type: ignore[union-attr]
     assert dot == pytest.approx(sum(ends) / 2, abs=0.1)
     # r = 0.5 is three quarters of the way from -1 to 1.
     assert dot == pytest.approx(
-        svg_charts.LABEL + 0.75 * (svg_charts.WIDTH - svg_charts.LABEL - svg_charts.NOTE), abs=0.1
+        svg_charts.LABEL_WIDTH + 0.75 * (svg_charts.PLOT_WIDTH - svg_charts.LABEL_WIDTH - svg_charts.ANNOTATION_WIDTH),
+        abs=0.1,
     )
 
 
 def test_what_was_not_measured_has_no_mark() -> None:
-    plot = svg_charts.interval_plot([Mark("m", None, None, None, "not measurable")], svg_charts.SHARE, "t", "d")
+    plot = svg_charts.interval_plot(
+        [IntervalMark("m", None, None, None, "not measurable")], svg_charts.SHARE_AXIS, "t", "d"
+    )
     assert "circle" not in plot
     assert "range" not in plot
     assert "not measurable" in plot
 
 
 def test_a_value_beyond_the_axis_is_put_on_its_edge() -> None:
-    assert Axis(0, 1, (), "").place(7.0, 100, 50) == 150
+    assert Axis(0, 1, (), "").position(7.0, 100, 50) == 150
 
 
 def test_scatter_puts_equal_scores_on_the_diagonal() -> None:
-    plot = svg_charts.scatter([(-1.0, -1.0, ""), (0.5, 0.5, "tip & <b>")], "t", "d")
+    plot = svg_charts.scatter_plot([(-1.0, -1.0, ""), (0.5, 0.5, "tip & <b>")], "t", "d")
     points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', plot)
-    assert all(float(x) + float(y) == pytest.approx(svg_charts.SQUARE) for x, y in points)
+    assert all(float(x) + float(y) == pytest.approx(svg_charts.SCATTER_SIZE) for x, y in points)
     assert "<title>tip &amp; &lt;b&gt;</title>" in plot
 
 
 def test_bar_is_split_by_counts() -> None:
     bar = svg_charts.stacked_bar([("ok", 3), ("none", 0), ("missing", 1)], "t")
     widths = [float(w) for w in re.findall(r'width="([\d.]+)"', bar)]
-    assert widths == [svg_charts.WIDTH * 0.75, svg_charts.WIDTH * 0.25]
+    assert widths == [svg_charts.PLOT_WIDTH * 0.75, svg_charts.PLOT_WIDTH * 0.25]
     assert "rect" not in svg_charts.stacked_bar([("ok", 0)], "t")
 
 
 def test_long_names_are_shortened_but_told_in_full() -> None:
-    plot = svg_charts.interval_plot([Mark("m" * 80, 0.5, 0.4, 0.6, "")], svg_charts.SHARE, "t", "d")
-    assert f"<title>{'m' * 80}</title>{'m' * (svg_charts.MAX_LABEL - 1)}…" in plot
+    plot = svg_charts.interval_plot([IntervalMark("m" * 80, 0.5, 0.4, 0.6, "")], svg_charts.SHARE_AXIS, "t", "d")
+    assert f"<title>{'m' * 80}</title>{'m' * (svg_charts.MAX_LABEL_LENGTH - 1)}…" in plot
 
 
 @pytest.mark.parametrize(
@@ -64,4 +67,4 @@ def test_error_axis_is_round_and_wide_enough(values: list[float | None], high: f
     [(0.0, "h0"), (0.09, "h0"), (0.1, "h1"), (-0.1, "h-1"), (0.69, "h3"), (0.7, "h4"), (-2.0, "h-4"), (-0.05, "h0")],
 )
 def test_shades(difference: float, name: str) -> None:
-    assert shade(difference) == name
+    assert shade_class(difference) == name

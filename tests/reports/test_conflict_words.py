@@ -6,9 +6,9 @@ from typing import Literal
 
 import pytest
 
-from auditor.reports.conflicts import wording as conflict_words
-from auditor.reports.estimate_conversion import share_of
-from auditor.reports.report_schema import KindRow, Report, VotingPart
+from auditor.reports.conflicts import wording as conflict_wording
+from auditor.reports.estimate_conversion import estimate_share
+from auditor.reports.report_schema import ConflictKindRow, Report, VotingReport
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
 
@@ -18,16 +18,16 @@ def made(report: Report, rule: Rule, scored: int = 6) -> Report:
     none = dict.fromkeys(report.conflicts.states, 0)
     settled = {"majority": 4, "open": 2} if scored else {}
     kinds = [
-        KindRow(kind="binary", total=scored, states={**none, **settled}),
-        KindRow(kind="methods", total=13, states={**none, "open": 13}),
-        KindRow(kind="logic", total=1, states={**none, "person": 1}),
+        ConflictKindRow(kind="binary", total=scored, states={**none, **settled}),
+        ConflictKindRow(kind="methods", total=13, states={**none, "open": 13}),
+        ConflictKindRow(kind="logic", total=1, states={**none, "person": 1}),
     ]
-    voting = VotingPart(rule=rule, weights={"a": 1.0}, by_majority=3, by_weight=4, same_side=3, other_side=0)
+    voting = VotingReport(rule=rule, weights={"a": 1.0}, by_majority=3, by_weight=4, same_side=3, other_side=0)
     changes = {
         "kinds": kinds,
         "total": scored + 14,
         "states": {**none, "open": 15, "majority": 4, "person": 1},
-        "settled": share_of(4 if scored else 0, scored),
+        "settled": estimate_share(4 if scored else 0, scored),
         "voting": voting,
     }
     return report.model_copy(update={"conflicts": report.conflicts.model_copy(update=changes)})
@@ -44,22 +44,22 @@ def made(report: Report, rule: Rule, scored: int = 6) -> Report:
 def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
     report: Report, rule: Rule, words: str
 ) -> None:
-    told = conflict_words.conflicts(made(report, rule))
+    told = conflict_wording.describe_conflicts(made(report, rule))
     assert "There are 6: 2 open, 4 settled by the judges." in told
     assert "The judges settle 67%" in told
     assert words in told
-    assert sum(w in told for w in conflict_words.RULES.values()) == 1
+    assert sum(w in told for w in conflict_wording.VOTING_RULE_LABELS.values()) == 1
     assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in told
 
 
 @pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
 def test_the_denominator_of_votes_is_what_there_were_votes_on(report: Report, rule: Rule) -> None:
-    told = conflict_words.voting(made(report, rule))
+    told = conflict_wording.describe_voting(made(report, rule))
     assert "4 of 6" in told
     assert "of 20" not in told
 
 
 def test_without_a_conflict_between_models_there_is_none_to_settle(report: Report) -> None:
     nothing = made(report, "weighted", scored=0)
-    assert "There is none. Beside these are 13" in conflict_words.conflicts(nothing)
-    assert conflict_words.voting(nothing) == ""
+    assert "There is none. Beside these are 13" in conflict_wording.describe_conflicts(nothing)
+    assert conflict_wording.describe_voting(nothing) == ""

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
-from auditor.reports.audit_status import status_of
+from auditor.reports.audit_status import load_audit_status
 from auditor.reports.build import build_report
 from auditor.reports.conflicts import section as module
-from auditor.reports.cost.wording import cost
-from auditor.reports.pages.number_format import usd
+from auditor.reports.cost.wording import describe_cost
+from auditor.reports.pages.number_format import format_usd
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
@@ -22,7 +22,7 @@ from tests.population import populate
 
 
 def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> None:
-    rows = results.conflicts(population[0], population[1].id)
+    rows = results.load_conflicts(population[0], population[1].id)
     part = report.conflicts
     assert part.total == len(rows) == sum(part.states.values()) == sum(k.total for k in part.kinds)
     assert {k.kind: k.total for k in part.kinds if k.total} == Counter(c.kind.value for c in rows)
@@ -44,8 +44,8 @@ def test_largest_first(report: Report) -> None:
 
 
 def test_only_the_largest_are_listed(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LISTED", 3)
-    monkeypatch.setattr(module, "MAX_TEXT", 20)
+    monkeypatch.setattr(module, "MAX_LISTED_CONFLICTS", 3)
+    monkeypatch.setattr(module, "MAX_REASONING_CHARS", 20)
     populate(db)
     part = build_report(db, "population").conflicts
     assert (len(part.largest), part.not_listed) == (3, part.total - 3)
@@ -55,7 +55,7 @@ def test_only_the_largest_are_listed(db: Database, monkeypatch: pytest.MonkeyPat
 def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
     population: tuple[Database, Audit], report: Report
 ) -> None:
-    traces = results.traces(population[0], population[1].id)
+    traces = results.load_traces(population[0], population[1].id)
     for row in report.conflicts.largest:
         for side in (row.left, row.right):
             mine = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
@@ -67,8 +67,8 @@ def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
 
 def test_cost_is_that_of_the_ledger(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
-    traces = [t for t in results.traces(db, audit.id) if t.model == "alder" and t.key]
-    answers = ledger.answers(db, [t.key or "" for t in traces]).values()
+    traces = [t for t in results.load_traces(db, audit.id) if t.model == "alder" and t.key]
+    answers = ledger.load_answers(db, [t.key or "" for t in traces]).values()
     row = next(r for r in report.cost.rows if (r.name, r.purpose) == ("alder", Purpose.DIRECT))
     assert row.usd == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers))
     assert row.completion_tokens == sum(a.completion_tokens or 0 for a in answers)
@@ -79,7 +79,9 @@ def test_how_much_of_prompts_was_kept_is_told_where_it_is_known(report: Report) 
     mine = [row for row in report.cost.rows if row.name == "alder"]
     assert all(row.cached_tokens == 90 * row.answers and row.told_tokens == row.prompt_tokens for row in mine)
     assert {row.cached_tokens for row in report.cost.rows if row.name != "alder"} == {None}
-    assert "Providers had 75% of the tokens in from earlier prompts, of those of which it is told." in cost(report)
+    assert "Providers had 75% of the tokens in from earlier prompts, of those of which it is told." in describe_cost(
+        report
+    )
 
 
 def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:
@@ -107,7 +109,7 @@ async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_mark
         Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT, cost_usd=0.5, estimated=True),
     )  # fmt: skip
     failed = Answer(call.key, Outcome.TIMEOUT, cost_usd=0.75, attempts=charged)
-    await ledger.record(db, call, failed, audit_id=audit.id)
+    await ledger.record_answer(db, call, failed, audit_id=audit.id)
     report = build_report(db, "charged")
     total = report.cost.total
     assert total.usd == pytest.approx((before.usd or 0.0) + 0.75)
@@ -115,5 +117,7 @@ async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_mark
     assert (total.attempts, total.calls) == (before.attempts + 2, before.calls + 1)
     assert (total.answers, total.unpriced) == (before.answers, before.unpriced)
     assert total.completion_tokens == before.completion_tokens + 5
-    assert f"Of this, {usd(0.5)} is an estimate: 1 request brought no usable token counts" in cost(report)
-    assert status_of(db, audits.get(db, "charged"))["cost_usd"] == pytest.approx(total.usd)
+    assert f"Of this, {format_usd(0.5)} is an estimate: 1 request brought no usable token counts" in describe_cost(
+        report
+    )
+    assert load_audit_status(db, audits.get_audit(db, "charged"))["cost_usd"] == pytest.approx(total.usd)

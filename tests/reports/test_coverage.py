@@ -12,12 +12,12 @@ from auditor.domain import Outcome
 from auditor.imports.recorded_audits import import_scores as import_file
 from auditor.imports.recorded_audits import import_traces
 from auditor.reports.build import build_report
-from auditor.reports.gates.gate_check import check
-from auditor.reports.pages.alignment_wording import signs
+from auditor.reports.gates.gate_check import check_report
+from auditor.reports.pages.alignment_wording import reasons_for_caution
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.reports.report_schema import Report
-from auditor.reports.verification import verify
+from auditor.reports.verification import verify_audit
 from auditor.storage import audits, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
@@ -48,7 +48,7 @@ def test_every_side_adds_up_to_the_whole(report: Report, side: str) -> None:
 
 def test_causes_are_those_of_the_rows(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
-    traces = Counter(t.outcome.value for t in results.traces(db, audit.id))
+    traces = Counter(t.outcome.value for t in results.load_traces(db, audit.id))
     total = next(r for r in report.coverage.total if r.stage == "direct")
     assert total.ok == traces.pop(Outcome.OK.value)
     assert total.losses == traces
@@ -61,14 +61,14 @@ def test_what_was_not_asked_yet_is_missing(db: Database) -> None:
     t = table_of(TraceRow)
     gone = t.delete().where(t.c.model == "birch", t.c.country == "Egypt")
     db.write(lambda connection: connection.execute(gone))
-    lost = 3 * sum(c.country == "Egypt" for c in audits.survey_of(db, audit).scores)
+    lost = 3 * sum(c.country == "Egypt" for c in audits.load_audit_survey(db, audit).scores)
     rows = build_report(db, "broken").coverage
     direct = [r for r in rows.models if r.stage == "direct"]
     assert {r.name: r.missing for r in direct} == {"alder": 0, "birch": lost, "cedar": 0}
 
 
 def test_review_is_planned_for_every_scored_trace_and_judge(population: tuple[Database, Audit], report: Report) -> None:
-    ok = Counter(t.model for t in results.traces(population[0], population[1].id) if t.outcome is Outcome.OK)
+    ok = Counter(t.model for t in results.load_traces(population[0], population[1].id) if t.outcome is Outcome.OK)
     rows = {r.name: r for r in report.coverage.models if r.stage == "review"}
     assert {name: row.planned for name, row in rows.items()} == {name: 2 * n for name, n in ok.items()}
 
@@ -80,7 +80,7 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     row = table_of(AuditRow)
     changed = row.update().values(config=config.model_copy(update={"probes": probes}).model_dump_json())
     db.write(lambda connection: connection.execute(changed))
-    scored = sum(1 for t in count_queries.trace_tallies(db, audit.id) if t.outcome == "ok" and t.model == "alder")
+    scored = sum(1 for t in count_queries.count_traces(db, audit.id) if t.outcome == "ok" and t.model == "alder")
     report = build_report(db, "few")
     alder = next(r for r in report.coverage.models if r.stage == "review" and r.name == "alder")
     # More verdicts are there than this plan asks for; what is there counts.
@@ -94,10 +94,10 @@ def test_what_was_not_brought_in_is_missing_and_no_gate_passes_on_a_few_cells(db
     report = import_scores(db, truth, {**scores, ("n", "c1", "a"): None})
     rows = {r.name: (r.ok, r.missing, r.planned) for r in report.coverage.models}
     assert rows == {"m": (8, 122, 130), "n": (0, 130, 130)}
-    found = check(report, CheckSection(min_pearson=0.5))
+    found = check_report(report, CheckSection(min_pearson=0.5))
     assert found.exit_code == 4
     assert "8 of 130 direct samples usable" in str(found)
-    assert any("Only 3% of the planned direct samples" in sign for sign in signs(report))
+    assert any("Only 3% of the planned direct samples" in sign for sign in reasons_for_caution(report))
 
 
 def test_each_imported_series_is_planned_at_its_usual_number_of_samples_and_balances(
@@ -114,7 +114,7 @@ def test_each_imported_series_is_planned_at_its_usual_number_of_samples_and_bala
     found = {r.method: (r.ok, r.planned) for r in build_report(db, "own").coverage.models}
     n = len(cells)
     assert found == {"direct": (3 * n + 2, 3 * n + 2), "other": (4, n)}
-    assert verify(db, "own").holds
+    assert verify_audit(db, "own").is_consistent
 
 
 def test_imported_traces_of_some_cells_are_not_full_coverage(db: Database, tmp_path: Path) -> None:
@@ -125,13 +125,13 @@ def test_imported_traces_of_some_cells_are_not_full_coverage(db: Database, tmp_p
     import_traces(file, survey="wvs7-sample", audit="own", storage=db.url)
     [row] = [r for r in build_report(db, "own").coverage.models if r.stage == "direct"]
     assert (row.ok, row.planned, row.missing) == (20, 2 * len(survey.scores), 2 * len(survey.scores) - 20)
-    assert verify(db, "own").holds
+    assert verify_audit(db, "own").is_consistent
 
 
 def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
     audit = populate(db, name="reasons")
     t = table_of(AnswerRow)
-    keys = [x.key for x in results.traces(db, audit.id) if x.model == "birch" and x.outcome.is_answer][:3]
+    keys = [x.key for x in results.load_traces(db, audit.id) if x.model == "birch" and x.outcome.is_answer][:3]
     reasons = ["brand <new>", "brand <new>", "MAX_TOKENS"]
     changes = [t.update().where(t.c.key == k).values(finish_reason=r) for k, r in zip(keys, reasons, strict=True)]
     db.write(lambda connection: [connection.execute(change) for change in changes])

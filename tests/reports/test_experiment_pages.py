@@ -12,10 +12,16 @@ from auditor.errors import UsageError
 from auditor.reports.experiments import consistency_pages as consistency
 from auditor.reports.experiments import judge_pages as judges
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.report_page import Page, page_html, page_markdown
-from auditor.reports.panel.schema import FaultRow, PositionRow, SelfRow, ShiftRow
+from auditor.reports.pages.report_page import ReportPage, render_page_html, render_page_markdown
+from auditor.reports.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
 from auditor.reports.report_schema import Report
-from auditor.reports.semantic.experiment_schema import AccuracyRow, CorrelationRow, PeoplePart, RuleRow, TemperatureRow
+from auditor.reports.semantic.experiment_schema import (
+    ConsistencyAccuracyRow,
+    HumanCorrelationRow,
+    HumanJudgementReport,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
 from auditor.storage.database import open_database
 from tests.population import populate
 
@@ -28,54 +34,62 @@ def e(value: float | None, half: float = 0.1, n: int = 40) -> Estimate:
     return Estimate(value=value, n=n, ci_low=value - half, ci_high=value + half)
 
 
-def told(page: Page) -> str:
+def told(page: ReportPage) -> str:
     """The answer; both forms can be made, and what models are called is no markup in either."""
-    html, markdown = page_html(page), page_markdown(page)
+    html, markdown = render_page_html(page), render_page_markdown(page)
     assert HOSTILE not in html
     assert HOSTILE not in markdown
     for text in (html, markdown):
         assert "None" not in text
         assert "nan" not in text
-    return page.answer
+    return page.headline
 
 
-def shift(judge: str, value: float | None) -> ShiftRow:
-    return ShiftRow(judge=judge, valid=e(0.7), restated=e(0.5), shift=e(value), changed=e(0.2))
+def shift(judge: str, value: float | None) -> RestatementShiftRow:
+    return RestatementShiftRow(judge=judge, valid=e(0.7), restated=e(0.5), shift=e(value), changed=e(0.2))
 
 
 def test_only_a_shift_that_is_more_than_chance_is_told() -> None:
-    page = judges.drift_page("may", "june", [shift("a", -0.3), shift("b", 0.05), shift(HOSTILE, 0.2), shift("d", None)])
+    page = judges.judge_drift_page(
+        "may", "june", [shift("a", -0.3), shift("b", 0.05), shift(HOSTILE, 0.2), shift("d", None)]
+    )
     assert told(page) == f"2 of 3 judges have become another: a (stricter), {HOSTILE} (milder)."
-    [grid] = page.chapters[0].grids
+    [grid] = page.sections[0].tables
     assert grid.rows[0][-2:] == ["−0.30 (−0.40 to −0.20)", "40"]
     assert grid.rows[3][-2:] == ["nothing was given", "0"]
-    assert len(page.chapters[0].plots) == 1
-    none = judges.drift_page("may", "june", [shift("a", 0.01)])
+    assert len(page.sections[0].plots) == 1
+    none = judges.judge_drift_page("may", "june", [shift("a", 0.01)])
     assert told(none) == "Of 1 judges, none is shown to have become milder or stricter."
-    assert told(judges.drift_page("may", "june", [])) == "No trace was judged by the same judge in both audits."
+    assert told(judges.judge_drift_page("may", "june", [])) == "No trace was judged by the same judge in both audits."
 
 
 def test_a_preference_for_a_place_is_away_from_a_half_and_not_from_zero(report: Report) -> None:
-    places = [PositionRow(judge=name, first=e(first), stable=e(0.9)) for name, first in (("a", 0.5), (HOSTILE, 0.8))]
-    own = [SelfRow(judge=name, valid=e(0.9), preference=e(p)) for name, p in (("a", 0.3), ("b", -0.3))]
+    places = [
+        PositionBiasRow(judge=name, first=e(first), stable=e(0.9)) for name, first in (("a", 0.5), (HOSTILE, 0.8))
+    ]
+    own = [SelfReviewRow(judge=name, valid=e(0.9), preference=e(p)) for name, p in (("a", 0.3), ("b", -0.3))]
     part = report.panel.model_copy(update={"positions": places, "own_traces": own})
-    answer = told(judges.bias_page("x", part))
+    answer = told(judges.judge_bias_page("x", part))
     assert answer == f"1 of 2 judges prefer a place: {HOSTILE}. 1 of 2 judges are milder with themselves: a."
 
 
 def test_planted_faults_say_what_the_certificate_says(report: Report) -> None:
-    row = FaultRow(judge=HOSTILE, fault="Western norm", detected=e(0.9), false_alarms=e(0.2), difference=e(0.7))
+    row = FaultDetectionRow(
+        judge=HOSTILE, fault="Western norm", detected=e(0.9), false_alarms=e(0.2), difference=e(0.7)
+    )
     part = report.panel.model_copy(
         update={"faults": [row], "certificate": ["Of 1 pair of a judge and a planted fault …"]}
     )
-    assert told(judges.planted_page("x", part)) == "Of 1 pair of a judge and a planted fault …"
+    assert told(judges.fault_injection_page("x", part)) == "Of 1 pair of a judge and a planted fault …"
     nothing = report.panel.model_copy(update={"certificate": []})
-    assert told(judges.planted_page("x", nothing)) == "No fault was planted."
+    assert told(judges.fault_injection_page("x", nothing)) == "No fault was planted."
 
 
 def test_words_beside_dice() -> None:
     rows = [
-        TemperatureRow(model=m, temperature=t, same_words=e(0.9), other_words=e(0.7), difference=e(d), p_value=0.001)
+        SemanticTemperatureRow(
+            model=m, temperature=t, same_words=e(0.9), other_words=e(0.7), difference=e(d), p_value=0.001
+        )
         for m, t, d in (("a", 0.0, -0.2), (HOSTILE, 1.0, -0.05))
     ]
     assert told(consistency.temperature_page("x", rows)) == (
@@ -85,7 +99,7 @@ def test_words_beside_dice() -> None:
 
 def test_a_rule_may_help_or_harm() -> None:
     rows = [
-        RuleRow(model=m, before=e(0.5), after=e(0.7), change=e(c), p_value=None)
+        RuleFollowingRow(model=m, before=e(0.5), after=e(0.7), change=e(c), p_value=None)
         for m, c in (("a", 0.2), (HOSTILE, -0.2), ("c", 0.0), ("d", None))
     ]
     assert told(consistency.rules_page("x", rows)) == (
@@ -95,7 +109,7 @@ def test_a_rule_may_help_or_harm() -> None:
 
 def test_right_where_consistent() -> None:
     rows = [
-        AccuracyRow(
+        ConsistencyAccuracyRow(
             model=m, accuracy=e(0.6), consistency=e(0.5), n=30, r=r, p_value=0.02, ci_low=low, ci_high=high, reason=why
         )
         for m, r, low, high, why in (("a", 0.4, 0.1, 0.6, None), (HOSTILE, None, None, None, "all are right"))
@@ -108,10 +122,12 @@ def test_right_where_consistent() -> None:
 def test_the_measure_that_goes_with_people_most() -> None:
     of = {"n": 20, "ci_low": 0.1, "ci_high": 0.8, "r_entropy": None}
     rows = [
-        CorrelationRow(text="answers", metric="SaGE", r=0.5, **of),
-        CorrelationRow(text="rules", metric=HOSTILE, r=None, reason="flat", **of),
+        HumanCorrelationRow(text="answers", metric="SaGE", r=0.5, **of),
+        HumanCorrelationRow(text="rules", metric=HOSTILE, r=None, reason="flat", **of),
     ]
-    part = PeoplePart(questions=20, judgements=80, alpha=e(0.6), entropy=e(0.3), correlations=rows, differences=[])
+    part = HumanJudgementReport(
+        questions=20, judgements=80, alpha=e(0.6), entropy=e(0.3), correlations=rows, differences=[]
+    )
     assert told(consistency.judgements_page("x", part)) == (
         "Of 1 measure, SaGE of answers goes with people's judgements most: r = 0.50 (0.10 to 0.80)."
     )

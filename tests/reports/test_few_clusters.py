@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from auditor.config import CheckSection
-from auditor.reports.gates.gate_check import Verdict, check
+from auditor.reports.gates.gate_check import GateStatus, check_report
 from auditor.reports.pages import alignment_wording
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.paper_tables import paper_files
-from auditor.reports.pages.run_summary import COLUMNS, summary_rows
+from auditor.reports.pages.paper_tables import render_paper_files
+from auditor.reports.pages.run_summary import SUMMARY_COLUMNS, summary_rows
 from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
@@ -32,7 +32,7 @@ def few(db: Database) -> Report:
 def test_words_do_not_judge_it(few: Report) -> None:
     [row] = few.alignment
     assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
-    found = alignment_wording.answer(row)
+    found = alignment_wording.describe_alignment(row)
     assert found.kind == "unknown"
     assert "no interval: an interval needs 5 countries and topics" in found.text
     assert row.crossed_p_value is None
@@ -42,10 +42,10 @@ def test_words_do_not_judge_it(few: Report) -> None:
 
 
 def test_exports_leave_the_ends_empty(few: Report) -> None:
-    [row] = csv.DictReader(io.StringIO(dict(paper_files(few))["alignment.csv"]))
+    [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few))["alignment.csv"]))
     assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
     assert float(row["r"]) == few.alignment[0].pearson_r
-    shown = dict(zip(COLUMNS, summary_rows(few)[0], strict=True))
+    shown = dict(zip(SUMMARY_COLUMNS, summary_rows(few)[0], strict=True))
     assert (shown["95% CI"], shown["p"]) == (None, None)
 
 
@@ -53,7 +53,7 @@ def test_confident_gates_are_undecided_and_the_others_go_by_the_value(few: Repor
     found = {}
     for confident in (False, True):
         wanted = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})
-        found[confident] = {g.name: g for g in check(few, wanted).gates}
-    assert [found[False][n].verdict for n in ("min_pearson", "max_mae")] == [Verdict.PASSED] * 2
-    assert [found[True][n].verdict for n in ("min_pearson", "max_mae")] == [Verdict.UNDECIDED] * 2
+        found[confident] = {g.name: g for g in check_report(few, wanted).gates}
+    assert [found[False][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.PASSED] * 2
+    assert [found[True][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.UNDECIDED] * 2
     assert "an interval needs 5 countries and topics" in found[True]["min_pearson"].message

@@ -8,10 +8,10 @@ import pytest
 
 from auditor.config import AuditConfig, CheckSection
 from auditor.errors import UsageError
-from auditor.reports.coverage.model_versions import ServedRow
-from auditor.reports.gates.ci_formats import check_markdown, junit
-from auditor.reports.gates.gate_check import Verdict, check, thresholds
-from auditor.reports.pages.alignment_wording import span
+from auditor.reports.coverage.model_versions import ModelVersionRow
+from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
+from auditor.reports.gates.gate_check import GateStatus, check_report, resolve_thresholds
+from auditor.reports.pages.alignment_wording import two_way_interval
 from auditor.reports.report_schema import Report
 from tests.audits import config
 
@@ -23,7 +23,7 @@ def asked(**values: float | bool) -> CheckSection:
 def figure(report: Report, name: str) -> tuple[float, float, float]:
     """A known figure and its interval: the first model's r, or its mean error."""
     row = report.alignment[0]
-    low, high = span(row) if name == "min_pearson" else (row.crossed.mae.ci_low, row.crossed.mae.ci_high)
+    low, high = two_way_interval(row) if name == "min_pearson" else (row.crossed.mae.ci_low, row.crossed.mae.ci_high)
     value = row.pearson_r if name == "min_pearson" else row.crossed.mae.value
     assert value is not None
     assert low is not None
@@ -38,13 +38,13 @@ def test_a_threshold_is_met_or_not_and_confident_takes_the_worse_end(report: Rep
     between = (value + worse) / 2
     beyond = worse - 0.01 if name == "min_pearson" else worse + 0.01
     found = {
-        (confident, t): check(report, asked(**{name: t, "confident": confident})).gates
+        (confident, t): check_report(report, asked(**{name: t, "confident": confident})).gates
         for confident in (False, True)
         for t in (value, between, beyond)
     }
     first = {key: next(g for g in gates if g.name == name).verdict for key, gates in found.items()}
-    assert [first[False, t] for t in (value, between, beyond)] == [Verdict.PASSED] * 3
-    assert [first[True, t] for t in (value, between, beyond)] == [Verdict.FAILED] * 2 + [Verdict.PASSED]
+    assert [first[False, t] for t in (value, between, beyond)] == [GateStatus.PASSED] * 3
+    assert [first[True, t] for t in (value, between, beyond)] == [GateStatus.FAILED] * 2 + [GateStatus.PASSED]
 
 
 def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Report) -> None:
@@ -55,8 +55,8 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # below, and in tests/e2e/test_tasks.py
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
-    passed = {g.name for g in check(report, asked(**easy)).gates if g.verdict is Verdict.PASSED}
-    failed = {g.name for g in check(report, asked(**hard)).gates if g.verdict is Verdict.FAILED}
+    passed = {g.name for g in check_report(report, asked(**easy)).gates if g.verdict is GateStatus.PASSED}
+    failed = {g.name for g in check_report(report, asked(**hard)).gates if g.verdict is GateStatus.FAILED}
     assert passed - {"complete", "min_coverage"} == fields
     assert failed == set(hard)
 
@@ -64,40 +64,42 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
 @pytest.mark.parametrize(
     ("said", "most", "expected"),
     [
-        (["a"], 1, Verdict.PASSED), (["a", "b"], 1, Verdict.FAILED), (["a", "b"], 2, Verdict.PASSED),
-        (["a", None], 1, Verdict.PASSED), ([None], 1, Verdict.UNDECIDED), ([], 1, Verdict.UNDECIDED),
+        (["a"], 1, GateStatus.PASSED), (["a", "b"], 1, GateStatus.FAILED), (["a", "b"], 2, GateStatus.PASSED),
+        (["a", None], 1, GateStatus.PASSED), ([None], 1, GateStatus.UNDECIDED), ([], 1, GateStatus.UNDECIDED),
     ],
 )  # fmt: skip
 def test_what_stands_behind_a_name_may_be_asked_not_to_change(
-    report: Report, said: list[str | None], most: int, expected: Verdict
+    report: Report, said: list[str | None], most: int, expected: GateStatus
 ) -> None:
     rows = [
-        ServedRow(name="m", served_model=s, fingerprint=None, altered="", answers=2, first_at="1", last_at="2")
+        ModelVersionRow(name="m", served_model=s, fingerprint=None, altered="", answers=2, first_at="1", last_at="2")
         for s in said
     ]
-    found = check(report.model_copy(update={"served": rows}), asked(max_served_models=most))
+    found = check_report(report.model_copy(update={"served": rows}), asked(max_served_models=most))
     gate = next(g for g in found.gates if g.name == "max_served_models")
     assert (gate.verdict, found.verdict) == (expected, expected)
     assert gate.subject == ("m" if said else "audit")
-    if expected is Verdict.FAILED:
-        case = next(c for c in ElementTree.fromstring(junit(found)).iter("testcase") if c.find("failure") is not None)
+    if expected is GateStatus.FAILED:
+        case = next(
+            c for c in ElementTree.fromstring(render_junit(found)).iter("testcase") if c.find("failure") is not None
+        )
         assert case.get("name") == "max_served_models[m]"
-        assert "2 things served it" in check_markdown(found)
+        assert "2 things served it" in render_check_markdown(found)
 
 
 def test_a_failed_gate_is_3_and_all_met_is_0(report: Report) -> None:
-    assert check(report, asked(min_pearson=-1)).exit_code == 0
-    assert check(report, asked(min_pearson=1)).exit_code == 3
+    assert check_report(report, asked(min_pearson=-1)).exit_code == 0
+    assert check_report(report, asked(min_pearson=1)).exit_code == 3
 
 
 def test_coverage_goes_before_figures(report: Report) -> None:
-    found = check(report, asked(min_pearson=1, min_coverage=0.99))
-    assert (found.verdict, found.exit_code, bool(found)) == (Verdict.UNDECIDED, 4, False)
+    found = check_report(report, asked(min_pearson=1, min_coverage=0.99))
+    assert (found.verdict, found.exit_code, bool(found)) == (GateStatus.UNDECIDED, 4, False)
 
 
 def test_an_audit_that_is_not_whole_cannot_pass(report: Report) -> None:
     half = report.model_copy(update={"audit": report.audit.model_copy(update={"complete": False, "stage": "review"})})
-    found = check(half, asked(min_coverage=0, min_pearson=-1))
+    found = check_report(half, asked(min_coverage=0, min_pearson=-1))
     assert found.exit_code == 4
     assert "stage: review" in found.gates[0].message
 
@@ -105,16 +107,16 @@ def test_an_audit_that_is_not_whole_cannot_pass(report: Report) -> None:
 def test_a_cost_that_is_partly_unknown_does_not_pass_but_may_fail(report: Report) -> None:
     assert report.cost.total.lower_bound
     verdicts = [
-        next(g for g in check(report, asked(max_cost_usd=most)).gates if g.name == "max_cost_usd").verdict
+        next(g for g in check_report(report, asked(max_cost_usd=most)).gates if g.name == "max_cost_usd").verdict
         for most in (1000.0, 0.0)
     ]
-    assert verdicts == [Verdict.UNDECIDED, Verdict.FAILED]
+    assert verdicts == [GateStatus.UNDECIDED, GateStatus.FAILED]
 
 
 def test_what_cannot_be_measured_is_no_pass(report: Report) -> None:
     bare = report.model_copy(update={"peer_agreement": [], "alignment": []})
-    found = check(bare, asked(min_peer_agreement=0, min_pearson=-1))
-    undecided = [g.name for g in found.gates if g.verdict is Verdict.UNDECIDED]
+    found = check_report(bare, asked(min_peer_agreement=0, min_pearson=-1))
+    undecided = [g.name for g in found.gates if g.verdict is GateStatus.UNDECIDED]
     assert undecided == ["min_pearson", "min_peer_agreement"]
     assert found.exit_code == 4
 
@@ -123,32 +125,32 @@ def test_the_gap_is_its_size_whichever_region_is_worse(report: Report) -> None:
     gap = report.regions.gaps[0]
     e = gap.mae_gap.model_copy(update={"value": -0.2, "ci_low": -0.3, "ci_high": 0.1, "reason": None})
     turned = report.regions.model_copy(update={"gaps": [gap.model_copy(update={"mae_gap": e})]})
-    found = check(report.model_copy(update={"regions": turned}), asked(max_region_gap=0.25))
+    found = check_report(report.model_copy(update={"regions": turned}), asked(max_region_gap=0.25))
     gate = next(g for g in found.gates if g.name == "max_region_gap")
-    assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, Verdict.PASSED)
+    assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, GateStatus.PASSED)
 
 
 def test_junit_is_xml_with_a_case_for_each_gate_whatever_a_model_is_called(report: Report) -> None:
     nasty = 'a"<b>&\x1b[0m\ud800'
     row = report.alignment[0].model_copy(update={"model": nasty})
-    found = check(report.model_copy(update={"alignment": [row]}), asked(min_pearson=1, max_cost_usd=1000))
-    suite = ElementTree.fromstring(junit(found).encode("utf-8"))[0]
+    found = check_report(report.model_copy(update={"alignment": [row]}), asked(min_pearson=1, max_cost_usd=1000))
+    suite = ElementTree.fromstring(render_junit(found).encode("utf-8"))[0]
     assert len(suite) == len(found.gates) == int(suite.attrib["tests"])
     assert [case.tag for case in suite.iter() if case.tag in ("failure", "error")] == ["failure", "error"]
     assert any('a"<b>&' in case.attrib["name"] for case in suite)
-    assert "\\<b>" in check_markdown(found)
+    assert "\\<b>" in render_check_markdown(found)
 
 
 def test_options_go_before_the_config_and_unknown_ones_name_the_nearest() -> None:
     own = AuditConfig.model_validate(
         config("http://127.0.0.1:1").model_dump(mode="json") | {"check": {"min_pearson": 0.6, "max_mae": 0.3}}
     )
-    found = thresholds(own, {"min_pearson": 0.7})
+    found = resolve_thresholds(own, {"min_pearson": 0.7})
     assert (found.min_pearson, found.max_mae) == (0.7, 0.3)
     with pytest.raises(UsageError, match="Did you mean 'min_pearson'"):
-        thresholds(own, {"min_person": 0.7})
+        resolve_thresholds(own, {"min_person": 0.7})
     with pytest.raises(UsageError, match="'min_kappa'"):
-        thresholds(own, {"min_kappa": 7})
+        resolve_thresholds(own, {"min_kappa": 7})
 
 
 def test_thresholds_change_no_result() -> None:

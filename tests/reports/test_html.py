@@ -151,7 +151,9 @@ def test_no_control_or_bidi_character_gets_through(db: Database) -> None:
 
 
 def test_empty_audit(db: Database) -> None:
-    audits.save(db, name="e", config=None, config_hash=None, survey=survey_of({("Egypt", "a"): 0.0}), environment={})
+    audits.save_audit(
+        db, name="e", config=None, config_hash=None, survey=survey_of({("Egypt", "a"): 0.0}), environment={}
+    )
     page = Page(render_html(build_report(db, "e")))
     text = "".join(page.text)
     assert "No scores have been measured" in text
@@ -177,7 +179,7 @@ def test_imported_scores(db: Database) -> None:
 def test_two_methods_are_named(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     import_scores(db, truth, {("m", *c): v for c, v in truth.items()})
-    audit = audits.get(db, "imported")
+    audit = audits.get_audit(db, "imported")
     rows = [CellScore("m", Cell(*c), "logprob", -v, n_ok=1, n_planned=1) for c, v in truth.items()]
     results.save_scores(db, audit.id, rows)
     html = render_html(build_report(db, "imported"))
@@ -219,9 +221,9 @@ def _luminance(colour: str) -> float:
 
 
 def test_names_from_right_to_left_leave_the_figures_beside_them_in_place() -> None:
-    from auditor.reports.pages.html_report import _told
+    from auditor.reports.pages.html_report import _isolate_rtl
 
-    assert _told("valid of نموذج-أ (59%), b (61%)") == "valid of <bdi>نموذج-أ</bdi> (59%), b (61%)"
-    assert _told("العالم العربي less أوروبا") == "<bdi>العالم العربي</bdi> less <bdi>أوروبا</bdi>"
-    assert _told("a < b & <bdi>שלום</bdi>") == "a &lt; b &amp; &lt;bdi&gt;<bdi>שלום</bdi>&lt;/bdi&gt;"
-    assert _told("only \u202eLatin") == "only \\u202eLatin"
+    assert _isolate_rtl("valid of نموذج-أ (59%), b (61%)") == "valid of <bdi>نموذج-أ</bdi> (59%), b (61%)"
+    assert _isolate_rtl("العالم العربي less أوروبا") == "<bdi>العالم العربي</bdi> less <bdi>أوروبا</bdi>"
+    assert _isolate_rtl("a < b & <bdi>שלום</bdi>") == "a &lt; b &amp; &lt;bdi&gt;<bdi>שלום</bdi>&lt;/bdi&gt;"
+    assert _isolate_rtl("only \u202eLatin") == "only \\u202eLatin"

@@ -6,9 +6,9 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from auditor.reports.pages.markdown_format import escape, quote
+from auditor.reports.pages.markdown_format import escape_markdown, quote_markdown
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.number_format import number
+from auditor.reports.pages.number_format import format_number
 from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from tests.reports.hostile import EVIL, hostile_report
@@ -25,7 +25,7 @@ def _tokens(text: str) -> list[Token]:
 def test_figures_are_those_of_the_report(report: Report) -> None:
     text = render_markdown(report)
     for row in report.alignment:
-        assert f"| {row.model} | {number(row.pearson_r)} |" in text
+        assert f"| {row.model} | {format_number(row.pearson_r)} |" in text
     assert "### " in text
 
 
@@ -48,7 +48,7 @@ def test_hostile_texts_stay_texts(db: Database) -> None:
     assert "**bold** __bold__" in shown
 
 
-@pytest.mark.parametrize("form", [escape, quote])
+@pytest.mark.parametrize("form", [escape_markdown, quote_markdown])
 def test_escaping_keeps_every_word(form: object) -> None:
     assert callable(form)
     tokens = _tokens(form(EVIL))
@@ -69,7 +69,7 @@ def test_escaping_keeps_every_word(form: object) -> None:
 
 @pytest.mark.parametrize("start", ["# a", "1. a", "1) a", "- a", "+ a", "> a", "---", "===", "```", "    a", "| a |"])
 def test_line_starts_are_disarmed(start: str) -> None:
-    kinds = {t.type for t in _tokens(quote(f"first\n{start}\n{start}"))}
+    kinds = {t.type for t in _tokens(quote_markdown(f"first\n{start}\n{start}"))}
     assert kinds <= {
         "blockquote_open",
         "blockquote_close",

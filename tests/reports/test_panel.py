@@ -12,12 +12,12 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 
 from auditor.domain import Cell, CellScore, Conflict, ConflictKind, ConflictState, Outcome, Ruling, Verdict
 from auditor.reports.build import build_report
-from auditor.reports.experiments.judge_experiments import drift_rows, holdout_experiment
+from auditor.reports.experiments.judge_experiments import measure_judge_drift, run_holdout_experiment
 from auditor.reports.measurement_schema import Estimate
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.panel.certificate import certificate
-from auditor.reports.panel.tables import panel_tables
+from auditor.reports.panel.certificate import write_certificate
+from auditor.reports.panel.tables import build_panel_tables
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
@@ -28,7 +28,7 @@ from tests.reports.conftest import survey_of
 
 def verdicts(db: Database, audit: Audit) -> list[list[float]]:
     """Verdicts as a table of judges and traces."""
-    found = [v for v in results.verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    found = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
     judges = sorted({v.judge for v in found})
     traces = sorted({(v.model, v.cell, v.sample) for v in found})
     said = {(v.judge, v.model, v.cell, v.sample): float(v.ruling is Ruling.VALID) for v in found}
@@ -51,7 +51,7 @@ def test_kappa_and_alpha_are_those_of_statsmodels_and_krippendorff(population: t
 def test_one_answer_under_the_names_of_two_judges_is_said(db: Database) -> None:
     audit = populate(db, countries=5, topics=5, samples=1)
     assert build_report(db, audit.name).panel.repeated == 0
-    given = [v for v in results.verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    given = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
     first = given[0]
     twin = next(v for v in given if v.judge != first.judge and (v.model, v.cell) == (first.model, first.cell))
     results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
@@ -62,9 +62,9 @@ def test_one_answer_under_the_names_of_two_judges_is_said(db: Database) -> None:
 
 def test_every_table_and_sentence_is_in_the_page_and_the_text(report: Report) -> None:
     page, text = render_html(report), render_markdown(report)
-    for table in panel_tables(report.panel):
+    for table in build_panel_tables(report.panel):
         assert table.caption in page
-        for name in table.head:
+        for name in table.headers:
             assert f">{name}</th>" in page
             assert name in text
     assert report.panel.certificate
@@ -89,12 +89,12 @@ def alpha(value: float | None, low: float | None, high: float | None) -> Estimat
 )
 def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, estimate: Estimate, words: str) -> None:
     panel = report.panel.model_copy(update={"krippendorff_alpha": estimate})
-    assert words in certificate(panel)[0]
+    assert words in write_certificate(panel)[0]
 
 
 def test_a_panel_that_nearly_always_says_the_same_is_warned_of(report: Report) -> None:
     lopsided = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
-    told = " ".join(certificate(report.panel.model_copy(update={"prevalence": lopsided})))
+    told = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": lopsided})))
     assert "93% of the verdicts say VALID" in told
     assert "AC1" in told
 
@@ -108,7 +108,7 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
 
 def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None:
     """r = 0.39 over 20 models has the interval [-0.06, 0.71]."""
-    from auditor.reports.panel.judge_statistics import peer_alignment
+    from auditor.reports.panel.judge_statistics import compute_peer_alignment
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=20)
@@ -121,7 +121,7 @@ def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None
     base = build_report(db, populate(db, models=3).name)
     peers = [base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _of(v)}) for i, v in enumerate(x)]
     rows = [base.alignment[0].model_copy(update={"model": str(i), "pearson_r": float(v)}) for i, v in enumerate(y)]
-    [found] = peer_alignment(peers, rows)
+    [found] = compute_peer_alignment(peers, rows)
     assert (round(found.r.value or 0, 2), found.r.n) == (0.39, 20)
     assert (round(found.r.ci_low or 0, 2), round(found.r.ci_high or 0, 2)) == (-0.06, 0.71)
 
@@ -132,7 +132,7 @@ def _of(value: float) -> Estimate:
 
 def test_a_panel_that_gave_no_verdict_at_all_vouches_for_nothing(db: Database) -> None:
     audit = populate(db, name="silent")
-    failed = [Verdict(v.judge, v.model, v.cell, v.sample, Outcome.TIMEOUT) for v in results.verdicts(db, audit.id)]
+    failed = [Verdict(v.judge, v.model, v.cell, v.sample, Outcome.TIMEOUT) for v in results.load_verdicts(db, audit.id)]
     results.save_verdicts(db, audit.id, failed)
     report = build_report(db, "silent")
     assert report.panel.votes == []
@@ -148,7 +148,7 @@ def by_method(db: Database, direct: Sequence[float], logprob: Sequence[float]) -
     """One model's scores on a few cells, by two methods."""
     config = populate(db, models=2, name="config").config
     cells = [Cell("Japan", f"t{i}") for i in range(len(direct))]
-    audit = audits.save(
+    audit = audits.save_audit(
         db,
         name="methods",
         config=config,
@@ -177,7 +177,7 @@ def test_a_models_two_methods_contradict_each_other(db: Database) -> None:
 
 def test_what_is_within_the_noise_is_said_so(db: Database) -> None:
     audit = populate(db)
-    rows = results.conflicts(db, audit.id)
+    rows = results.load_conflicts(db, audit.id)
     marked = [
         Conflict(
             c.cell, c.left, c.right, c.score_left, c.score_right, c.kind, c.state, c.seats, within_noise=i % 2 == 0
@@ -200,36 +200,38 @@ def test_drift_between_two_runs(db: Database) -> None:
     second = populate(db, name="second")
     flipped = 0
     later: list[Verdict] = []
-    for v in results.verdicts(db, second.id):
+    for v in results.load_verdicts(db, second.id):
         if v.judge == "birch" and v.ruling is Ruling.INVALID:
             later.append(Verdict(v.judge, v.model, v.cell, v.sample, v.outcome, Ruling.VALID, key=v.key))
             flipped += 1
     results.save_verdicts(db, second.id, later)
-    rows = {row.judge: row for row in drift_rows(db, first.name, db, second.name)}
+    rows = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     assert (rows["alder"].shift.value, rows["alder"].changed.value) == (0.0, 0.0)
     assert rows["birch"].changed.value == pytest.approx(flipped / rows["birch"].valid.n)
     assert rows["birch"].shift.ci_low is not None
     assert rows["birch"].shift.ci_low > 0
     assert rows["birch"].restated.value == 1.0
 
-    traces = results.traces(db, second.id)
+    traces = results.load_traces(db, second.id)
     other = [replace(t, text=t.text and t.text[::-1]) for t in traces if t.cell == traces[0].cell]  # as long as before
     none = [replace(t, text=None) for t in traces if t.cell == traces[-1].cell]
     results.save_traces(db, second.id, other + none)
-    fewer = {row.judge: row for row in drift_rows(db, first.name, db, second.name)}
-    seen = {v.cell for v in results.verdicts(db, second.id) if v.judge == "birch" and v.outcome is Outcome.OK}
+    fewer = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    seen = {v.cell for v in results.load_verdicts(db, second.id) if v.judge == "birch" and v.outcome is Outcome.OK}
     assert {traces[0].cell, traces[-1].cell} < seen
     assert fewer["birch"].valid.n < rows["birch"].valid.n
     results.save_traces(db, first.id, none)  # of answers that nobody recorded nothing is known
-    assert {r.judge: r.valid.n for r in drift_rows(db, first.name, db, second.name)}["birch"] == fewer["birch"].valid.n
+    assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}["birch"] == fewer[
+        "birch"
+    ].valid.n
 
 
 def test_the_holdout_of_an_audit(db: Database) -> None:
-    [row] = holdout_experiment(db, populate(db, models=6, countries=8, topics=6).name, 50)
+    [row] = run_holdout_experiment(db, populate(db, models=6, countries=8, topics=6).name, 50)
     assert (row.method, row.models) == ("direct", 6)
     assert row.unseen_cells.n == 6
     assert "6 models" in row.sentence
-    [few] = holdout_experiment(db, populate(db, models=3, name="few").name, 50)
+    [few] = run_holdout_experiment(db, populate(db, models=3, name="few").name, 50)
     assert "cannot be told: fewer than 4 models" in few.sentence
 
 
@@ -241,6 +243,6 @@ def test_leanings_by_chance_are_counted_of_all_that_were_tested(report: Report) 
     first, second = (
         r.model_copy(update={**blank, "leniency": e}) for r, e in zip(report.panel.judges, (mild, level), strict=False)
     )
-    told = " ".join(certificate(report.panel.model_copy(update={"judges": [first, second]})))
+    told = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
     assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in told
     assert "findings is chance" not in told

@@ -8,12 +8,19 @@ import re
 
 import pytest
 
-from auditor.reports.pages.paper_tables import PaperTable, paper_csv, paper_files, paper_latex, paper_tables, tex
+from auditor.reports.pages.paper_tables import (
+    PaperTable,
+    build_paper_tables,
+    escape_tex,
+    render_paper_csv,
+    render_paper_files,
+    render_paper_latex,
+)
 from auditor.reports.report_schema import Report
 
 
 def test_every_table_of_the_paper_is_there(report: Report) -> None:
-    names = {name for name, _ in paper_files(report)}
+    names = {name for name, _ in render_paper_files(report)}
     assert names >= {
         "alignment.csv", "tiers.csv", "peer_agreement.csv", "conflicts.csv", "regions.csv", "regional_gap.csv",
         "topics.csv", "countries.csv", "coverage.csv", "tables.tex",
@@ -23,13 +30,13 @@ def test_every_table_of_the_paper_is_there(report: Report) -> None:
 
 
 def test_csv_reads_back_in_full_precision(report: Report) -> None:
-    rows = list(csv.DictReader(io.StringIO(dict(paper_files(report))["alignment.csv"])))
+    rows = list(csv.DictReader(io.StringIO(dict(render_paper_files(report))["alignment.csv"])))
     assert [row["model"] for row in rows] == [row.model for row in report.alignment]
     assert [float(row["r"]) for row in rows] == [row.pearson_r for row in report.alignment]
 
 
 def test_coverage_is_whole_from_every_side(report: Report) -> None:
-    rows = list(csv.DictReader(io.StringIO(dict(paper_files(report))["coverage.csv"])))
+    rows = list(csv.DictReader(io.StringIO(dict(render_paper_files(report))["coverage.csv"])))
     assert {row["by"] for row in rows} == {"all", "model", "judge", "country", "topic"}
     for row in rows:
         lost = [int(n) for name, n in row.items() if name not in ("by", "name", "what", "planned", "ok", "missing")]
@@ -41,7 +48,7 @@ def test_coverage_is_whole_from_every_side(report: Report) -> None:
 
 
 def test_every_row_is_as_long_as_its_heading(report: Report) -> None:
-    for table in paper_tables(report):
+    for table in build_paper_tables(report):
         assert {len(row) for row in table.rows} <= {len(table.columns)}
 
 
@@ -50,8 +57,8 @@ def test_no_formula_and_no_command_comes_in_with_a_name() -> None:
     table = PaperTable(
         "t", "A caption", ["model", "r", "r_low", "r_high"], [[name, -0.5, -0.61, None], ["b", 0.0, -0.1, 0.1]]
     )
-    assert next(csv.reader(io.StringIO(paper_csv(table).split("\n", 1)[1])))[0].startswith("'=")
-    text = paper_latex([table])
+    assert next(csv.reader(io.StringIO(render_paper_csv(table).split("\n", 1)[1])))[0].startswith("'=")
+    text = render_paper_latex([table])
     assert r"\input{x}" not in text
     assert r"\textbackslash{}input\{x\}\$\_\%\&\#" in text
     assert "$0.00$ [$-0.10$, $0.10$]" in text
@@ -63,8 +70,8 @@ def test_no_formula_and_no_command_comes_in_with_a_name() -> None:
     ("value", "shown"), [(None, "--"), (0.0004, "$<0.001$"), (-0.0004, "$>-0.001$"), (0.004, "$0.004$"), (3, "3")]
 )
 def test_small_figures_are_never_zero(value: float | None, shown: str) -> None:
-    assert shown in paper_latex([PaperTable("t", "c", ["p"], [[value]])])
+    assert shown in render_paper_latex([PaperTable("t", "c", ["p"], [[value]])])
 
 
 def test_text_for_tex_is_one_line() -> None:
-    assert tex("a\nb  c") == "a b c"
+    assert escape_tex("a\nb  c") == "a b c"

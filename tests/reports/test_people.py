@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, Rating
-from auditor.reports.conflicts.human_ratings import settled
+from auditor.reports.conflicts.human_ratings import apply_ratings
 from auditor.storage import results
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import Standing
+from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
-from auditor.storage.review_queue import Queue
+from auditor.storage.review_queue import ConflictQueue
 from tests.population import populate
 
 CELL = Cell("Egypt", "divorce")
@@ -30,27 +30,33 @@ def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> 
 @pytest.mark.parametrize(
     ("said", "standing", "winner"),
     [
-        ([], Standing.MAJORITY, "a"),
-        ([_rating(Decision.RIGHT)], Standing.PERSON, "b"),
-        ([_rating(Decision.LEFT)], Standing.PERSON, "a"),
-        ([_rating(Decision.BOTH)], Standing.PERSON, None),
-        ([_rating(Decision.SKIP)], Standing.MAJORITY, "a"),
-        ([_rating(Decision.RIGHT), _rating(Decision.SKIP)], Standing.MAJORITY, "a"),
-        ([_rating(Decision.RIGHT), _rating(Decision.LEFT)], Standing.PERSON, "a"),
-        ([_rating(Decision.RIGHT, score_left=0.4)], Standing.MAJORITY, "a"),
-        ([_rating(Decision.RIGHT), _rating(Decision.LEFT, "bo")], Standing.DISPUTED, None),
-        ([_rating(Decision.RIGHT), _rating(Decision.LEFT, "bo"), _rating(Decision.RIGHT, "cy")], Standing.PERSON, "b"),
-        ([_rating(Decision.RIGHT), _rating(Decision.SKIP, "bo")], Standing.PERSON, "b"),
+        ([], ConflictStatus.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT)], ConflictStatus.PERSON, "b"),
+        ([_rating(Decision.LEFT)], ConflictStatus.PERSON, "a"),
+        ([_rating(Decision.BOTH)], ConflictStatus.PERSON, None),
+        ([_rating(Decision.SKIP)], ConflictStatus.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT), _rating(Decision.SKIP)], ConflictStatus.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT), _rating(Decision.LEFT)], ConflictStatus.PERSON, "a"),
+        ([_rating(Decision.RIGHT, score_left=0.4)], ConflictStatus.MAJORITY, "a"),
+        ([_rating(Decision.RIGHT), _rating(Decision.LEFT, "bo")], ConflictStatus.DISPUTED, None),
+        (
+            [_rating(Decision.RIGHT), _rating(Decision.LEFT, "bo"), _rating(Decision.RIGHT, "cy")],
+            ConflictStatus.PERSON,
+            "b",
+        ),
+        ([_rating(Decision.RIGHT), _rating(Decision.SKIP, "bo")], ConflictStatus.PERSON, "b"),
     ],
 )
-def test_what_people_say_goes_before_the_judges(said: list[Rating], standing: Standing, winner: str | None) -> None:
-    found = settled([CONFLICT], said)[0]
-    assert (found.standing, found.winner) == (standing, winner)
+def test_what_people_say_goes_before_the_judges(
+    said: list[Rating], standing: ConflictStatus, winner: str | None
+) -> None:
+    found = apply_ratings([CONFLICT], said)[0]
+    assert (found.status, found.winner) == (standing, winner)
 
 
 def test_counts_are_those_of_the_review_queue(db: Database) -> None:
     audit = populate(db)
-    conflicts = results.conflicts(db, audit.id)
+    conflicts = results.load_conflicts(db, audit.id)
     for i, conflict in enumerate(conflicts):
         for rater in ("bo", "cy")[: i % 3]:
             decision = list(Decision)[(i * (2 if rater == "bo" else 1)) % len(Decision)]
@@ -62,11 +68,11 @@ def test_counts_are_those_of_the_review_queue(db: Database) -> None:
                 score_right=conflict.score_right,
             )
             results.add_rating(db, audit.id, rating)
-    ours = Counter(s.standing for s in settled(conflicts, results.ratings(db, audit.id)))
-    queue = Queue(db, audit.id, "ada").counts()
-    assert {standing: ours[standing] for standing in Standing} == queue
+    ours = Counter(s.status for s in apply_ratings(conflicts, results.load_ratings(db, audit.id)))
+    queue = ConflictQueue(db, audit.id, "ada").count_by_status()
+    assert {standing: ours[standing] for standing in ConflictStatus} == queue
     assert all(queue.values())
 
 
 def test_a_conflict_of_another_audit_is_untouched(population: tuple[Database, Audit]) -> None:
-    assert settled([], results.ratings(population[0], population[1].id)) == []
+    assert apply_ratings([], results.load_ratings(population[0], population[1].id)) == []

@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 
 from auditor.errors import UsageError
-from auditor.reports.pages.plot_export import Form, plots, standalone, write_plots
+from auditor.reports.pages.plot_export import PlotFormat, iterate_plots, standalone_svg, write_plots
 from auditor.reports.report_schema import Report
 
 
@@ -41,10 +41,10 @@ def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("form", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_pictures_are_drawn_as_png_and_pdf(
-    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form, magic: bytes
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: PlotFormat, magic: bytes
 ) -> None:
-    one = dict(plots(report))["agreement"]
-    monkeypatch.setattr("auditor.reports.pages.plot_export.plots", lambda _: [("agreement", one)])
+    one = dict(iterate_plots(report))["agreement"]
+    monkeypatch.setattr("auditor.reports.pages.plot_export.iterate_plots", lambda _: [("agreement", one)])
     [path] = write_plots(report, tmp_path, form)
     assert path.name == f"agreement.{form}"
     assert path.read_bytes().startswith(magic)
@@ -62,7 +62,7 @@ def test_without_what_draws_pictures_it_says_so(
 
 def test_plots_as_vega_lite_hold_their_figures_and_can_be_drawn(report: Report, tmp_path: Path) -> None:
     paths = write_plots(report, tmp_path, "vega")
-    assert [path.name.removesuffix(".vl.json") for path in paths] == [name for name, _ in plots(report)]
+    assert [path.name.removesuffix(".vl.json") for path in paths] == [name for name, _ in iterate_plots(report)]
     for path in paths:
         spec = json.loads(path.read_text(encoding="utf-8"))
         assert spec["data"]["values"]
@@ -74,6 +74,6 @@ def test_plots_as_vega_lite_hold_their_figures_and_can_be_drawn(report: Report, 
 
 
 def test_the_style_has_the_rules_of_plots_only(report: Report) -> None:
-    text = standalone(dict(plots(report))["map"])
+    text = standalone_svg(dict(iterate_plots(report))["map"])
     assert ".t3 rect" in text
     assert ".facts" not in text

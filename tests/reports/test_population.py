@@ -15,7 +15,13 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
             audit = populate(db)
-            loads = (results.traces, results.scores, results.verdicts, results.conflicts, results.ratings)
+            loads = (
+                results.load_traces,
+                results.load_scores,
+                results.load_verdicts,
+                results.load_conflicts,
+                results.load_ratings,
+            )
             found.append([load(db, audit.id) for load in loads])
     assert found[0] == found[1]
 
@@ -23,6 +29,6 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
 def test_every_outcome_and_decision_is_there(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db)
-        assert {t.outcome for t in results.traces(db, audit.id)} == set(Outcome)
-        assert {v.outcome for v in results.verdicts(db, audit.id)} == set(Outcome)
-        assert {r.decision for r in results.ratings(db, audit.id)} == set(Decision)
+        assert {t.outcome for t in results.load_traces(db, audit.id)} == set(Outcome)
+        assert {v.outcome for v in results.load_verdicts(db, audit.id)} == set(Outcome)
+        assert {r.decision for r in results.load_ratings(db, audit.id)} == set(Decision)

@@ -9,13 +9,13 @@ import pytest
 
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.build import build_report
-from auditor.reports.pages.alignment_wording import signs
+from auditor.reports.pages.alignment_wording import reasons_for_caution
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from auditor.surveys import grouped
+from auditor.surveys import group_countries
 
 COUNTRIES = (
     "Germany,France,Spain,Poland,Sweden,Italy,Japan,China,India,Iran,Turkey,Thailand,Nigeria,Kenya,Egypt,Ghana,"
@@ -39,17 +39,17 @@ SAMPLE = sample()
 def made(db: Database, grouping: str, worse: str = "", missing: str = "") -> Report:
     """One model, whose error is four times as large in one region, and which says nothing in another."""
     rng = np.random.default_rng(5)
-    survey = grouped(SAMPLE, grouping)
+    survey = group_countries(SAMPLE, grouping)
     assert survey.grouping is not None
     region = survey.grouping.by_country
-    audit = audits.save(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
     rows = []
     for cell, score in survey.scores.items():
         error = 0.1 * float(rng.normal()) * (4 if region.get(cell.country) == worse else 1)
         value = None if missing and region.get(cell.country) == missing else float(np.clip(score + error, -1, 1))
         rows.append(CellScore("m", cell, "direct", value, n_ok=int(value is not None), n_planned=1))
     results.save_scores(db, audit.id, rows)
-    audits.set_stage(db, audit.id, audits.DONE)
+    audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "a")
 
 
@@ -74,7 +74,7 @@ def test_of_several_groups_the_widest_gap_is_told(db: Database) -> None:
         assert "United Nations M49 regions" in text
         assert f"Europe less {gap.first}" in text
         assert "Left out for having fewer than five countries: Oceania." in text
-    assert f"Further from people in Europe than in {gap.first}: m" in " ".join(signs(report))
+    assert f"Further from people in Europe than in {gap.first}: m" in " ".join(reasons_for_caution(report))
 
 
 def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:
@@ -92,11 +92,11 @@ def test_the_regional_mean_and_the_rows_use_the_same_groups(db: Database) -> Non
 
 
 def test_countries_in_no_group_are_named(db: Database) -> None:
-    survey = grouped(SAMPLE, "un_m49")
+    survey = group_countries(SAMPLE, "un_m49")
     assert survey.grouping is not None
     kept = tuple(r for r in survey.grouping.regions if r.name in ("Africa", "Asia"))
     survey = replace(survey, grouping=replace(survey.grouping, regions=kept))
-    audit = audits.save(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
     results.save_scores(db, audit.id, [CellScore("m", c, "direct", 0.1) for c in survey.scores])
     report = build_report(db, "a")
     assert "Germany" in report.regions.ungrouped

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.reports.audit_status import status_of
-from auditor.reports.json_schema import schema_text
-from auditor.reports.pages.render import render
+from auditor.reports.audit_status import load_audit_status
+from auditor.reports.json_schema import render_json_schema
+from auditor.reports.pages.render import render_report
 from auditor.reports.pages.run_summary import summary_columns, summary_rows
 from auditor.reports.report_schema import Report
 from auditor.storage import audits
@@ -25,33 +25,33 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
 
 @pytest.mark.parametrize("form", ["html", "json", "markdown"])
 def test_equal_reports_give_equal_texts(report: Report, form: str) -> None:
-    assert render(report, form) == render(report, form)
+    assert render_report(report, form) == render_report(report, form)
 
 
 def test_json_is_the_report(report: Report) -> None:
-    assert Report.model_validate_json(render(report, "json")) == report
+    assert Report.model_validate_json(render_report(report, "json")) == report
 
 
 def test_unknown_form(report: Report) -> None:
     with pytest.raises(UsageError, match="'pdf' is no report format"):
-        render(report, "pdf")
+        render_report(report, "pdf")
 
 
 def test_the_schema_in_docs_is_current() -> None:
     mend = "run: python -m auditor.reports.json_schema > docs/report.schema.json"
-    assert SCHEMA.read_text(encoding="utf-8") == schema_text(), mend
+    assert SCHEMA.read_text(encoding="utf-8") == render_json_schema(), mend
 
 
 def test_reports_follow_the_schema(db: Database, report: Report) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     for found in (report, hostile_report(db)):
-        jsonschema.validate(json.loads(render(found, "json")), schema)
+        jsonschema.validate(json.loads(render_report(found, "json")), schema)
 
 
 def test_the_schema_refuses_a_stray_key(report: Report) -> None:
-    schema = json.loads(schema_text())
-    data = json.loads(render(report, "json")) | {"stray": 1}
+    schema = json.loads(render_json_schema())
+    data = json.loads(render_report(report, "json")) | {"stray": 1}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, schema)
 
@@ -76,7 +76,7 @@ def test_summary_leaves_out_what_is_not_known(db: Database) -> None:
 
 
 def test_status_counts_what_is_there(population: tuple[Database, Audit], report: Report) -> None:
-    found = status_of(*population)
+    found = load_audit_status(*population)
     total = {row.stage: row for row in report.coverage.total}
     assert (found["traces_ok"], found["verdicts_ok"]) == (total["direct"].ok, total["review"].ok)
     assert found["open"] == report.conflicts.states["open"] + report.conflicts.states["disputed"]
@@ -87,4 +87,4 @@ def test_status_counts_what_is_there(population: tuple[Database, Audit], report:
 
 def test_status_of_an_audit_without_calls(db: Database) -> None:
     import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2})
-    assert status_of(db, audits.get(db, "imported"))["cost_usd"] is None
+    assert load_audit_status(db, audits.get_audit(db, "imported"))["cost_usd"] is None

@@ -6,13 +6,13 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.reports.build import build_report
-from auditor.reports.cost.savings import told
+from auditor.reports.cost.savings import summarize_savings
 from auditor.storage import audits
 from auditor.storage.database import Database
 from tests.population import populate
 
 
-@pytest.mark.parametrize(("stage", "said"), [(audits.DONE, True), ("review", False)])
+@pytest.mark.parametrize(("stage", "said"), [(audits.FINISHED, True), ("review", False)])
 def test_what_is_not_asked_yet_is_no_saving(db: Database, stage: str, said: bool) -> None:
     audit = populate(db, models=3, countries=5, topics=5, samples=3, judges=1)
     assert audit.config is not None
@@ -20,12 +20,12 @@ def test_what_is_not_asked_yet_is_no_saving(db: Database, stage: str, said: bool
     assert build_report(db, audit.name).savings == []
     panel = config.panel.model_copy(update={"judges_per_trace": 1})
     part = config.model_copy(update={"panel": panel}).model_dump_json()
-    audits.save(
+    audits.save_audit(
         db,
         name=audit.name,
         config=part,
         config_hash=audit.config_hash,
-        survey=audits.survey_of(db, audit),
+        survey=audits.load_audit_survey(db, audit),
         environment={},
     )
     audits.set_stage(db, audit.id, stage)
@@ -35,4 +35,4 @@ def test_what_is_not_asked_yet_is_no_saving(db: Database, stage: str, said: bool
         given = sum(r.ok + sum(r.losses.values()) for r in report.coverage.total if r.stage == "review")
         assert (row.stage, row.made, row.means) == ("review", given, ["panel.judges_per_trace = 1"])
         assert row.full == pytest.approx(2 * row.made, abs=1)
-        assert f"{row.made} verdicts were asked for, of about" in told(row)
+        assert f"{row.made} verdicts were asked for, of about" in summarize_savings(row)

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.reports.cost.savings_study import page_of, study
+from auditor.reports.cost.savings_study import build_savings_page, run_savings_study
 from auditor.reports.pages.report_page import render_page
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -15,7 +15,7 @@ from tests.population import populate
 
 def test_what_asking_less_would_have_changed(db: Database) -> None:
     audit = populate(db, models=5, countries=8, topics=8, samples=5)
-    found = study(db, audit.name)
+    found = run_savings_study(db, audit.name)
     assert (found.models, found.samples) == (5, 5)
     rows = {row.name: row for row in found.rows}
     judges = rows["2 judges a trace"]
@@ -27,7 +27,7 @@ def test_what_asking_less_would_have_changed(db: Database) -> None:
     assert loose.largest >= strict.largest > 0
     both = rows["2 judges and tolerance 0.02"]
     assert both.calls < min(strict.calls, judges.calls)
-    text = render_page(page_of(found), "markdown")
+    text = render_page(build_savings_page(found), "markdown")
     assert "2 judges a trace" in text
     assert "stays within 0.01" in text
 
@@ -37,7 +37,9 @@ def test_an_audit_that_asked_less_tells_nothing_of_asking_all(db: Database) -> N
     assert audit.config is not None
     config = AuditConfig.model_validate_json(audit.config)
     less = config.model_copy(update={"panel": config.panel.model_copy(update={"judges_per_trace": 1})})
-    survey = audits.survey_of(db, audit)
-    audits.save(db, name=audit.name, config=less.model_dump_json(), config_hash="other", survey=survey, environment={})
+    survey = audits.load_audit_survey(db, audit)
+    audits.save_audit(
+        db, name=audit.name, config=less.model_dump_json(), config_hash="other", survey=survey, environment={}
+    )
     with pytest.raises(UsageError, match="asked less than everything"):
-        study(db, audit.name)
+        run_savings_study(db, audit.name)

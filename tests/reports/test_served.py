@@ -9,9 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from auditor.cli.app import app
-from auditor.reports.audit_status import status_of
+from auditor.reports.audit_status import load_audit_status
 from auditor.reports.build import build_report
-from auditor.reports.coverage.model_versions import ServedRow, drifted, remarks
+from auditor.reports.coverage.model_versions import (
+    ModelVersionRow,
+    describe_model_versions,
+    find_models_with_version_changes,
+)
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import run_audit
@@ -24,8 +28,10 @@ from tests.fake_server import FakeServer, Reply, Request, answer, error
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
 
 
-def row(served: str | None, fingerprint: str | None = None, altered: str | None = "", name: str = "m") -> ServedRow:
-    return ServedRow(
+def row(
+    served: str | None, fingerprint: str | None = None, altered: str | None = "", name: str = "m"
+) -> ModelVersionRow:
+    return ModelVersionRow(
         name=name, served_model=served, fingerprint=fingerprint, altered=altered, answers=2, first_at="1", last_at="2"
     )
 
@@ -41,15 +47,15 @@ def row(served: str | None, fingerprint: str | None = None, altered: str | None 
         ([row("a"), row("b", name="n")], []),
     ],
 )
-def test_what_is_drift(rows: list[ServedRow], expected: list[str]) -> None:
-    assert drifted(rows) == expected
+def test_what_is_drift(rows: list[ModelVersionRow], expected: list[str]) -> None:
+    assert find_models_with_version_changes(rows) == expected
 
 
 def test_remarks_name_what_changed_and_what_did_not_go_out() -> None:
-    told = " ".join(remarks([row("a", "f\x1b[2J"), row("b", altered="seed, temperature=1")]))
+    told = " ".join(describe_model_versions([row("a", "f\x1b[2J"), row("b", altered="seed, temperature=1")]))
     assert "What stands behind m changed: the provider says it used a (f␛[2J) for 2 answers, b for 2 answers." in told
     assert "seed was left out; temperature went out as 1" in told
-    assert remarks([row("a")]) == []
+    assert describe_model_versions([row("a")]) == []
 
 
 def changing(request: Request) -> Reply:
@@ -64,7 +70,7 @@ def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: Fak
     run_audit(audit, storage=storage)
     assert len(server.requests) == 9
     with open_database(storage) as db:
-        status = status_of(db, audits.get(db, "scripted"))
+        status = load_audit_status(db, audits.get_audit(db, "scripted"))
         report = build_report(db, "scripted")
     assert status["drift"] == ["model-a"]
     assert {(s["served_model"], s["answers"]) for s in status["served"]} == {("scripted-1", 8), ("other", 1)}
@@ -79,21 +85,21 @@ def test_a_served_model_that_changes_between_runs_is_flagged(server: FakeServer,
     small: dict[str, Any] = {"models": 1, "survey": ONE_TOPIC, "judges": []}
     run_audit(config(server.url, **small, probes={"direct": {"samples": 1}}), storage=storage)
     with open_database(storage) as db:
-        assert status_of(db, audits.get(db, "scripted"))["drift"] == []
+        assert load_audit_status(db, audits.get_audit(db, "scripted"))["drift"] == []
     server.script = lambda r: replace(answer(r), body=answer(r).body | {"system_fingerprint": "fp_2"})
     run_audit(config(server.url, **small, probes={"direct": {"samples": 2}}), storage=storage)
     with open_database(storage) as db:
-        assert status_of(db, audits.get(db, "scripted"))["drift"] == ["model-a"]
+        assert load_audit_status(db, audits.get_audit(db, "scripted"))["drift"] == ["model-a"]
 
 
 def test_bodies_are_found_under_their_digest_and_limits_say_when_and_why(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(429, "slow", headers={"retry-after": "0"}) if r.number == 3 else answer(r)
     run_audit(config(server.url, models=1, survey=ONE_TOPIC, judges=[]), storage=storage)
     with open_database(storage) as db:
-        status = status_of(db, audits.get(db, "scripted"))
+        status = load_audit_status(db, audits.get_audit(db, "scripted"))
         with db.read() as connection:
             digests = connection.execute(AnswerRow.__table__.select()).mappings().all()  # type: ignore[attr-defined]
-        bodies = [ledger.payload(db, row["payload"]) for row in digests]
+        bodies = [ledger.load_payload(db, row["payload"]) for row in digests]
     assert len(bodies) == 9
     assert all(b'"scripted-1"' in (body or b"") for body in bodies)
     [change] = [c for c in status["limits"] if c["why"] == "too many requests (429)"]

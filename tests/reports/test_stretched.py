@@ -7,13 +7,13 @@ import pytest
 
 from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
-from auditor.reports.agreement.tiers import preference
+from auditor.reports.agreement.tiers import describe_preference
 from auditor.reports.build import build_report
-from auditor.reports.gates.ci_formats import check_markdown, junit
-from auditor.reports.gates.gate_check import CheckResult, Verdict, check
+from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
+from auditor.reports.gates.gate_check import CheckResult, GateStatus, check_report
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.paper_tables import paper_files
+from auditor.reports.pages.paper_tables import render_paper_files
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -27,7 +27,9 @@ def made(db: Database, methods: tuple[str, ...]) -> Report:
     rng = np.random.default_rng(4)
     truth = {(c, t): float(rng.uniform(-0.5, 0.5)) for c in COUNTRIES for t in "abcdef"}
     survey = survey_of(truth)
-    audit = audits.save(db, name="both", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    audit = audits.save_audit(
+        db, name="both", config=None, config_hash=None, survey=survey, environment={"auditor": "0"}
+    )
     rows = [
         CellScore(model, Cell(*cell), method, float(np.clip(2 * people + 0.2 * rng.normal(), -1, 1)), 1, 1)
         for method in methods
@@ -35,12 +37,12 @@ def made(db: Database, methods: tuple[str, ...]) -> Report:
         for cell, people in truth.items()
     ]
     results.save_scores(db, audit.id, rows)
-    audits.set_stage(db, audit.id, audits.DONE)
+    audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "both")
 
 
 def gates(report: Report) -> CheckResult:
-    return check(
+    return check_report(
         report, CheckSection.model_validate({"max_mae": 2, "max_topic_mae": 2, "max_region_gap": 2, "min_pearson": 0})
     )
 
@@ -69,7 +71,7 @@ def test_r_stays_and_every_error_is_a_named_reason(both: Report) -> None:
 def test_tiers_by_error_are_of_the_others_alone(both: Report) -> None:
     parts = [p for p in both.tiers if p.method == "logprob"]
     assert [(p.by, bool(p.rows)) for p in parts] == [("r", True), ("MAE", False)]
-    assert WHY in preference(parts[1])
+    assert WHY in describe_preference(parts[1])
 
 
 def test_pages_have_no_distance_of_them(both: Report) -> None:
@@ -77,7 +79,7 @@ def test_pages_have_no_distance_of_them(both: Report) -> None:
     assert "Differences of m (direct) from people" in page
     assert "Differences of m (logprob) from people" not in page
     assert text.count("on average its score lies") == 2
-    topics = next(line for line in dict(paper_files(both))["topics.csv"].splitlines() if ",logprob," in line)
+    topics = next(line for line in dict(render_paper_files(both))["topics.csv"].splitlines() if ",logprob," in line)
     assert topics.endswith(",,,,,,")
 
 
@@ -85,21 +87,21 @@ def test_gates_skip_them_and_say_so(both: Report) -> None:
     found = gates(both)
     assert found.passed
     assert found.exit_code == 0
-    skipped = [g for g in found.gates if g.verdict is Verdict.SKIPPED]
+    skipped = [g for g in found.gates if g.verdict is GateStatus.SKIPPED]
     assert {(g.name, g.subject) for g in skipped} == {
         (name, f"{model} (logprob)") for name in ("max_mae", "max_topic_mae", "max_region_gap") for model in "mn"
     }
     assert all(WHY in g.message for g in skipped)
-    assert "skipped" in check_markdown(found)
-    assert f'skipped="{len(skipped)}"' in junit(found)
+    assert "skipped" in render_check_markdown(found)
+    assert f'skipped="{len(skipped)}"' in render_junit(found)
 
 
 def test_where_there_is_nothing_else_to_test_there_is_no_pass(db: Database) -> None:
     found = gates(made(db, ("logprob",)))
     assert found.exit_code == 4
-    undecided = {g.name for g in found.gates if g.verdict is Verdict.UNDECIDED}
+    undecided = {g.name for g in found.gates if g.verdict is GateStatus.UNDECIDED}
     assert undecided == {"max_mae", "max_topic_mae", "max_region_gap"}
-    assert not [g for g in found.gates if g.verdict is Verdict.SKIPPED]
+    assert not [g for g in found.gates if g.verdict is GateStatus.SKIPPED]
 
 
 def test_a_page_of_nothing_else_is_whole(db: Database) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.reports.agreement.tiers import ALL, TiersPart, preference
+from auditor.reports.agreement.tiers import ALL_COUNTRIES, TierRanking, describe_preference
 from auditor.reports.pages.html_report import render_html
 from auditor.storage.database import Database
 from tests.population import COUNTRIES, TOPICS
@@ -14,7 +14,7 @@ CELLS = [(c, t) for c in COUNTRIES[:24] for t in TOPICS[:8]]
 WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "Cyprus", "France")
 
 
-def ranked(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[TiersPart]:
+def ranked(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[TierRanking]:
     """Two models: `fair` errs alike everywhere, `local` less outside some countries and much more in them."""
     rng = np.random.default_rng(0)
     truth = {cell: float(rng.uniform(-0.6, 0.6)) for cell in CELLS}
@@ -32,9 +32,9 @@ def ranked(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[
 
 def test_each_region_may_prefer_another_model(db: Database) -> None:
     parts = {(p.scope, p.by): p for p in ranked(db, WEST)}
-    assert set(parts) == {(ALL, "r"), (ALL, "MAE"), ("Western", "MAE"), ("Non-Western", "MAE")}
-    assert "For Western countries prefer fair" in preference(parts["Western", "MAE"])
-    assert "For Non-Western countries prefer local" in preference(parts["Non-Western", "MAE"])
+    assert set(parts) == {(ALL_COUNTRIES, "r"), (ALL_COUNTRIES, "MAE"), ("Western", "MAE"), ("Non-Western", "MAE")}
+    assert "For Western countries prefer fair" in describe_preference(parts["Western", "MAE"])
+    assert "For Non-Western countries prefer local" in describe_preference(parts["Non-Western", "MAE"])
     assert parts["Western", "MAE"].rows[0].model == "fair"
     assert [row.tier for row in parts["Western", "MAE"].rows] == [1, 2]
 
@@ -48,13 +48,13 @@ def test_what_cannot_be_told_apart_is_said_so(db: Database) -> None:
         for cell, people in truth.items()
     }
     report = import_scores(db, dict(truth), scores)
-    said = preference(next(p for p in report.tiers if p.scope == ALL and p.by == "MAE"))
+    said = describe_preference(next(p for p in report.tiers if p.scope == ALL_COUNTRIES and p.by == "MAE"))
     assert "cannot be told apart from" in said
     assert "prefer" not in said
 
 
 def test_a_model_with_few_scores_is_not_ranked(db: Database) -> None:
-    part = next(p for p in ranked(db, WEST, share=0.5) if p.scope == ALL and p.by == "MAE")
+    part = next(p for p in ranked(db, WEST, share=0.5) if p.scope == ALL_COUNTRIES and p.by == "MAE")
     assert list(part.left_out) == ["local"]
     assert [row.model for row in part.rows] == ["fair"]
 

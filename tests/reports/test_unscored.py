@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.domain import Cell, CellScore, Measure
+from auditor.domain import Cell, CellScore, LogprobMeasure
 from auditor.reports.build import build_report
-from auditor.reports.pages.render import render
+from auditor.reports.pages.render import render_report
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -30,11 +30,11 @@ WHY = {
 
 @pytest.fixture
 def report(db: Database) -> Report:
-    audit = audits.save(db, name="x", config=None, config_hash=None, survey=survey_of(TRUTH), environment={})
+    audit = audits.save_audit(db, name="x", config=None, config_hash=None, survey=survey_of(TRUTH), environment={})
     rows = [CellScore("level", Cell(*cell), "direct", 0.5, n_ok=1, n_planned=1) for cell in CELLS]
     rows += [CellScore(m, Cell(*cell), "direct", TRUTH[cell], n_ok=1, n_planned=1) for m in RAW for cell in CELLS]
     for model, values in RAW.items():
-        measure = None if model == "mute" else Measure.CHOICE
+        measure = None if model == "mute" else LogprobMeasure.CHOICE
         rows += [
             CellScore(model, Cell(*cell), "logprob", None, n_ok=0, n_planned=10, raw=value, measure=measure)
             for cell, value in zip(CELLS, values, strict=True)
@@ -56,7 +56,7 @@ def test_scores_that_could_not_be_scaled_say_so_wherever_they_are_missing(report
             assert WHY[region.model] in str(region.reason)
     for both in report.methods:
         assert WHY[both.model] in str(both.difference.reason)
-    assert "fewer than 3 pairs" not in render(report, "markdown") + render(report, "html")
+    assert "fewer than 3 pairs" not in render_report(report, "markdown") + render_report(report, "html")
 
 
 def test_a_model_that_says_the_same_everywhere_is_told_so_and_named_where_no_tier_can_be(report: Report) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from auditor import run_audit
 from auditor.domain import Cell, Decision, Outcome, Rating
-from auditor.reports.verification import verify
+from auditor.reports.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import Database, open_database
@@ -30,8 +30,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_audit(config(server.url, limits={"max_attempts": 1}), storage=f"sqlite:///{path}")
     patch.undo()
     with open_database(f"sqlite:///{path}") as db:
-        audit = audits.get(db, "scripted")
-        first = results.conflicts(db, audit.id)[0]
+        audit = audits.get_audit(db, "scripted")
+        first = results.load_conflicts(db, audit.id)[0]
         sides = (first.left, first.right, first.score_left, first.score_right)
         results.add_rating(
             db, audit.id, Rating(first.cell, *sides, "ada", Decision.BOTH, datetime(2026, 1, 1, tzinfo=UTC))
@@ -52,16 +52,16 @@ def execute(db: Database, statement: str) -> None:
 
 
 def test_a_whole_audit_adds_up(db: Database) -> None:
-    found = verify(db, "scripted")
-    assert found.holds
+    found = verify_audit(db, "scripted")
+    assert found.is_consistent
     assert {b.stage for b in found.balances} == {"direct", "review"}
     assert all(b.planned == b.done + b.failed + b.cancelled + b.pending for b in found.balances)
     assert sum(b.failed for b in found.balances) > 0
     with db.read() as connection:
         answers = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
-    assert found.records.links == answers + 1
-    assert hash_chain.has(db, found.records.head)
-    assert not hash_chain.has(db, "ab" * 32)
+    assert found.records.n_links == answers + 1
+    assert hash_chain.contains_head(db, found.records.head)
+    assert not hash_chain.contains_head(db, "ab" * 32)
 
 
 @pytest.mark.parametrize(
@@ -78,34 +78,34 @@ def test_a_whole_audit_adds_up(db: Database) -> None:
 )
 def test_what_was_changed_is_named(db: Database, change: str, kind: str, what: str) -> None:
     execute(db, change)
-    found = verify(db, "scripted")
-    assert not found.holds
-    assert any(b.kind == kind and what in b.what for b in found.records.broken)
+    found = verify_audit(db, "scripted")
+    assert not found.is_consistent
+    assert any(b.record_kind == kind and what in b.problem for b in found.records.breaks)
 
 
 def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> None:
-    before = {b.stage: b for b in verify(db, "scripted").balances if b.model == "model-a"}
+    before = {b.stage: b for b in verify_audit(db, "scripted").balances if b.model == "model-a"}
     execute(
         db,
         "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')",
     )
-    found = verify(db, "scripted")
+    found = verify_audit(db, "scripted")
     after = {b.stage: b for b in found.balances if b.model == "model-a"}
-    assert not found.holds
+    assert not found.is_consistent
     assert after["direct"].pending == before["direct"].pending + 1
     assert after["review"].stray == 2
 
 
 def test_a_trace_that_nobody_planned_is_a_stray(db: Database) -> None:
-    audit = audits.get(db, "scripted")
-    stray = replace(results.traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
+    audit = audits.get_audit(db, "scripted")
+    stray = replace(results.load_traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
     results.save_traces(db, audit.id, [stray])
-    found = verify(db, "scripted")
-    assert not found.holds
+    found = verify_audit(db, "scripted")
+    assert not found.is_consistent
     assert sum(b.stray for b in found.balances) == 1
 
 
 def test_a_score_without_an_answer_is_unfounded(db: Database) -> None:
     execute(db, "UPDATE trace SET key = 'nobody' WHERE rowid = (SELECT min(rowid) FROM trace WHERE outcome = 'ok')")
-    found = verify(db, "scripted")
-    assert (found.unfounded, found.holds) == (1, False)
+    found = verify_audit(db, "scripted")
+    assert (found.unfounded, found.is_consistent) == (1, False)

@@ -6,18 +6,26 @@ from typing import Any
 
 import pytest
 
-from auditor.reports.cost import wording as cost_words
-from auditor.reports.measurement_schema import AlignmentRow, CrossedPart, Estimate
+from auditor.reports.cost import wording as cost_wording
+from auditor.reports.measurement_schema import AlignmentRow, Estimate, TwoWayEstimates
 from auditor.reports.pages import alignment_wording
-from auditor.reports.pages.number_format import count, interval, number, p_value, share, signed, usd
+from auditor.reports.pages.number_format import (
+    format_count,
+    format_interval,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_signed,
+    format_usd,
+)
 from auditor.reports.report_schema import Report
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 
 
-def _crossed(r: float | None = None, low: float | None = None, high: float | None = None) -> CrossedPart:
+def _crossed(r: float | None = None, low: float | None = None, high: float | None = None) -> TwoWayEstimates:
     none = Estimate(value=None, n=40, reason=NO_CLUSTERS)
-    return CrossedPart(
+    return TwoWayEstimates(
         countries=4,
         topics=10,
         pearson_r=Estimate(value=r, n=40, ci_low=low, ci_high=high, reason=NO_CLUSTERS if low is None else None),
@@ -68,7 +76,7 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
     ],
 )
 def test_answer(row: AlignmentRow, kind: str, text: str) -> None:
-    found = alignment_wording.answer(row)
+    found = alignment_wording.describe_alignment(row)
     assert found.kind == kind
     assert text in found.text
     assert "None" not in found.text
@@ -76,29 +84,29 @@ def test_answer(row: AlignmentRow, kind: str, text: str) -> None:
 
 def test_headline_counts_each_kind_once() -> None:
     rows = [_row(), _row(), _row(0.1, -0.2, 0.4), _row(None, None, None, reason="x")]
-    assert alignment_wording.headline(rows) == (
+    assert alignment_wording.alignment_headline(rows) == (
         "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that cannot be "
         "told from no relation at all and 1 cannot be judged, since there is no interval over countries and topics."
     )
     assert (
-        alignment_wording.headline([_row(), _row(0.6)])
+        alignment_wording.alignment_headline([_row(), _row(0.6)])
         == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
     )
     assert (
-        alignment_wording.headline([_row(-0.5, -0.6, -0.4)])
+        alignment_wording.alignment_headline([_row(-0.5, -0.6, -0.4)])
         == "The one model scored runs against people beyond chance (r = −0.50)."
     )
-    assert alignment_wording.headline([_row(0.1, -0.2, 0.4)]).startswith(
+    assert alignment_wording.alignment_headline([_row(0.1, -0.2, 0.4)]).startswith(
         "The one model scored shows an agreement that cannot"
     )
-    assert alignment_wording.headline([]).startswith("No scores")
+    assert alignment_wording.alignment_headline([]).startswith("No scores")
 
 
 def test_order_names_a_best_model_only_when_its_interval_lies_above_all() -> None:
     best, near, far = _row(0.9, 0.85, 0.95, model="a"), _row(0.8, 0.7, 0.86, model="b"), _row(0.1, 0.0, 0.2, model="c")
-    assert alignment_wording.order([far, best]) == "The interval of a lies above all others."
-    assert "overlaps those of 1 other," in (alignment_wording.order([best, near, far]) or "")
-    assert alignment_wording.order([best]) is None
+    assert alignment_wording.ranking_sentence([far, best]) == "The interval of a lies above all others."
+    assert "overlaps those of 1 other," in (alignment_wording.ranking_sentence([best, near, far]) or "")
+    assert alignment_wording.ranking_sentence([best]) is None
 
 
 def _changed(report: Report, **parts: Any) -> Report:
@@ -116,7 +124,7 @@ def test_signs_of_failure(report: Report) -> None:
         peer_agreement=[poor],
         regions=report.regions.model_copy(update={"gaps": [gap]}),
     )
-    told = " ".join(alignment_wording.signs(bad))
+    told = " ".join(alignment_wording.reasons_for_caution(bad))
     assert "every figure is provisional" in told
     assert "The variance of the samples is above 0.12 on average for alder (0.20)." in told
     assert "The judges find less than 70% of the reasoning valid of alder (60%)." in told
@@ -132,12 +140,12 @@ def test_few_judges_leave_chance_open_and_a_model_counts_once_a_topic(report: Re
         for method in ("direct", "logprob")
     ]
     panel = report.panel.model_copy(update={"fleiss_kappa": kappa})
-    told = " ".join(alignment_wording.signs(_changed(report, panel=panel, topics=topics)))
+    told = " ".join(alignment_wording.reasons_for_caution(_changed(report, panel=panel, topics=topics)))
     assert "The judges’ agreement cannot be told from chance (Fleiss’ kappa 0.26" in told
     assert "divorce (2 models)" in told
     below = kappa.model_copy(update={"value": -0.3, "ci_low": -0.5, "ci_high": -0.1})
     worse = _changed(report, panel=report.panel.model_copy(update={"fleiss_kappa": below}))
-    assert "less than chance would give" in " ".join(alignment_wording.signs(worse))
+    assert "less than chance would give" in " ".join(alignment_wording.reasons_for_caution(worse))
 
 
 def test_no_sign_without_a_figure(report: Report) -> None:
@@ -151,15 +159,15 @@ def test_no_sign_without_a_figure(report: Report) -> None:
         coverage=report.coverage.model_copy(update={"total": []}),
         panel=report.panel.model_copy(update={"fleiss_kappa": none}),
     )
-    assert alignment_wording.signs(clean) == []
+    assert alignment_wording.reasons_for_caution(clean) == []
 
 
 def test_unknown_cost_is_not_nothing(report: Report) -> None:
     unknown = report.cost.total.model_copy(update={"usd": None})
-    assert "unknown, which is not nothing" in cost_words.cost(
+    assert "unknown, which is not nothing" in cost_wording.describe_cost(
         _changed(report, cost=report.cost.model_copy(update={"total": unknown}))
     )
-    assert "at least" in cost_words.cost(report)
+    assert "at least" in cost_wording.describe_cost(report)
 
 
 def test_an_estimate_without_a_value_says_why() -> None:
@@ -174,12 +182,14 @@ def test_an_estimate_without_a_value_says_why() -> None:
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
-        (number(-0.5), "−0.50"), (number(-0.001), "0.00"), (number(None), "–"), (signed(0.5), "+0.50"),
-        (signed(-0.004), "0.00"), (signed(None), "–"), (interval(-1, 0.5), "−1.00 to 0.50"), (interval(None, 1), "–"),
-        (p_value(0.0), "< 0.001"), (p_value(0.0125), "0.013"), (p_value(None), "–"), (share(0, 0), "–"),
-        (share(1, 1000), "< 1%"), (share(999, 1000), "> 99%"), (share(0, 5), "0%"), (share(5, 5), "100%"),
-        (share(1, 3), "33%"), (count(1234567), "1\u202f234\u202f567"), (usd(None), "unknown"), (usd(0.0), "$0.00"),
-        (usd(0.0123, True), "≥ $0.0123"), (usd(1234.5), "$1,234.50"),
+        (format_number(-0.5), "−0.50"), (format_number(-0.001), "0.00"), (format_number(None), "–"),
+        (format_signed(0.5), "+0.50"), (format_signed(-0.004), "0.00"), (format_signed(None), "–"),
+        (format_interval(-1, 0.5), "−1.00 to 0.50"), (format_interval(None, 1), "–"),
+        (format_p_value(0.0), "< 0.001"), (format_p_value(0.0125), "0.013"), (format_p_value(None), "–"),
+        (format_percent(0, 0), "–"), (format_percent(1, 1000), "< 1%"), (format_percent(999, 1000), "> 99%"),
+        (format_percent(0, 5), "0%"), (format_percent(5, 5), "100%"), (format_percent(1, 3), "33%"),
+        (format_count(1234567), "1\u202f234\u202f567"), (format_usd(None), "unknown"), (format_usd(0.0), "$0.00"),
+        (format_usd(0.0123, True), "≥ $0.0123"), (format_usd(1234.5), "$1,234.50"),
     ],
 )  # fmt: skip
 def test_numbers_as_people_read_them(shown: str, text: str) -> None:
@@ -192,5 +202,5 @@ def test_the_corrected_r_stands_beside_the_raw_one(report: Report) -> None:
         assert row.corrected_r.value is not None
         assert abs(row.corrected_r.value) > abs(row.pearson_r)
         assert row.reliability == pytest.approx((row.pearson_r / row.corrected_r.value) ** 2)
-        assert alignment_wording.corrected(row).startswith(number(row.corrected_r.value))
-    assert alignment_wording.corrected(_row()) == "no cell has two samples"
+        assert alignment_wording.format_corrected_r(row).startswith(format_number(row.corrected_r.value))
+    assert alignment_wording.format_corrected_r(_row()) == "no cell has two samples"

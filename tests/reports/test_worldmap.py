@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from xml.etree import ElementTree
 
-from auditor.reports.pages.world_map import error_map, shade, tiles
+from auditor.reports.pages.world_map import draw_error_map, layout_tiles, shade_level
 from auditor.surveys.countries import known_codes
 from auditor.surveys.loader import load_survey
 from tests.population import COUNTRIES
 
 
 def test_no_two_countries_share_a_square_and_directions_hold() -> None:
-    found, lost = tiles(COUNTRIES)
+    found, lost = layout_tiles(COUNTRIES)
     assert lost == []
     assert len({(t.row, t.column) for t in found}) == len(found) == len(COUNTRIES)
     at = {t.country: t for t in found}
@@ -23,22 +23,22 @@ def test_no_two_countries_share_a_square_and_directions_hold() -> None:
 
 
 def test_the_layout_does_not_depend_on_order_and_names_what_has_no_place() -> None:
-    one, _ = tiles(["Germany", "Japan", "Kenya"])
-    other, lost = tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
+    one, _ = layout_tiles(["Germany", "Japan", "Kenya"])
+    other, lost = layout_tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
     assert one == other
     assert lost == ["Middle-earth"]
-    assert tiles(["Middle-earth"]) == ([], ["Middle-earth"])
+    assert layout_tiles(["Middle-earth"]) == ([], ["Middle-earth"])
 
 
 def test_every_country_of_the_built_in_surveys_has_a_place() -> None:
     for name in ("wvs7-sample", "pew2013-sample"):
-        assert tiles(list(load_survey(name).countries))[1] == []
+        assert layout_tiles(list(load_survey(name).countries))[1] == []
     assert len(known_codes()) >= 150
 
 
 def test_the_picture_names_each_country_with_its_figure() -> None:
-    svg = error_map({"Germany": 0.12, "Japan": 0.5}, "a <title>", "and more")
+    svg = draw_error_map({"Germany": 0.12, "Japan": 0.5}, "a <title>", "and more")
     root = ElementTree.fromstring(str(svg))
     assert [e.text for e in root.iter("title")] == ["a <title>", "Germany: 0.12", "Japan: 0.50"]
-    assert [shade(v) for v in (0.0, 0.1, 0.25, 0.39, 0.4, 2.0)] == [0, 1, 2, 3, 4, 4]
-    assert error_map({}, "", "") == ""
+    assert [shade_level(v) for v in (0.0, 0.1, 0.25, 0.39, 0.4, 2.0)] == [0, 1, 2, 3, 4, 4]
+    assert draw_error_map({}, "", "") == ""

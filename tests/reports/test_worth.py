@@ -47,7 +47,7 @@ def test_the_gain_is_r_within_topics(db: Database) -> None:
     expected = stats.pearsonr((aware - aware.mean(axis=0)).ravel(), (truth - full).ravel()).statistic
     assert gains["aware"].within_topics.value == pytest.approx(expected)
     assert (gains["aware"].p_value or 1) < 0.05
-    said = {model: text for _, model, text in sentences.knowledge(report)}
+    said = {model: text for _, model, text in sentences.within_topic_sentences(report)}
     assert "knows something of how countries differ" in said["aware"]
     assert "is not shown to know how countries differ" in said["blind"]
 
@@ -60,7 +60,7 @@ def test_one_answer_a_topic_is_no_knowledge_of_countries(db: Database, noise: fl
     scores = {("m", *c): level[c.topic] + noise * rng.normal() for c in survey.scores}
     report = import_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores)
     [row] = report.gain or []
-    text = sentences.knowledge(report)[0][2]
+    text = sentences.within_topic_sentences(report)[0][2]
     assert "knows" not in text
     if noise:
         low, high = row.within_topics.ci_low, row.within_topics.ci_high
@@ -91,7 +91,10 @@ def test_one_country_alone_has_a_named_reason(db: Database) -> None:
     report = import_scores(db, {("Japan", t): 0.1 for t in TOPICS}, {("m", "Japan", t): 0.2 for t in TOPICS})
     [row] = report.gain or []
     assert row.within_topics.value is None
-    assert "cannot be tested on how countries differ: neither the model nor people" in sentences.knowledge(report)[0][2]
+    assert (
+        "cannot be tested on how countries differ: neither the model nor people"
+        in sentences.within_topic_sentences(report)[0][2]
+    )
     assert render_html(report)
 
 
@@ -110,4 +113,4 @@ def test_words_go_by_the_interval(
     estimate = Estimate(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
     row = GainRow(model="m", method="direct", within_topics=estimate, p_value=None)
     report = import_scores(db, {("Japan", "a"): 0.1}, {("m", "Japan", "a"): 0.2}).model_copy(update={"gain": [row]})
-    assert words in sentences.knowledge(report)[0][2]
+    assert words in sentences.within_topic_sentences(report)[0][2]

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from auditor.domain import Act, Decision
+from auditor.domain import Decision, RatingAction
 from auditor.errors import StorageError
-from auditor.review.completion import Afterwards
-from auditor.review.item import Item
-from auditor.review.rater_agreement import said_blind
-from auditor.review.session import Desk
+from auditor.review.completion import CompletionNotifier
+from auditor.review.item import ReviewItem
+from auditor.review.rater_agreement import load_blind_decisions
+from auditor.review.session import ReviewSession
 from auditor.storage import rating_log, results
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, Standing
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
-from auditor.storage.rating_log import SHOWN
+from auditor.storage.rating_log import FULL_DISCLOSURE
 from tests.review_case import MODELS, review_case
 
 
@@ -24,14 +24,14 @@ def text_of(value: Any) -> str:
     return repr(value)
 
 
-def desk_of(db: Database, rater: str = "ada", **options: Any) -> Desk:
+def desk_of(db: Database, rater: str = "ada", **options: Any) -> ReviewSession:
     from auditor.storage import audits
 
-    return Desk(db, audits.find(db, "moral") or review_case(db), rater, **options)
+    return ReviewSession(db, audits.find_audit(db, "moral") or review_case(db), rater, **options)
 
 
-def first(desk: Desk, **wanted: Any) -> Item:
-    return desk.item(desk.keys(QueueFilter(**wanted))[0])
+def first(desk: ReviewSession, **wanted: Any) -> ReviewItem:
+    return desk.load_item(desk.conflict_keys(QueueFilter(**wanted))[0])
 
 
 def test_a_blind_item_holds_no_author_verdict_or_survey_until_it_is_decided(db: Database) -> None:
@@ -42,7 +42,7 @@ def test_a_blind_item_holds_no_author_verdict_or_survey_until_it_is_decided(db: 
     assert (item.left.author, item.left.verdicts, item.survey, item.revealed) == (None, (), None, False)
 
     desk.decide(item, Decision.LEFT)
-    seen = desk.item(item.key)
+    seen = desk.load_item(item.key)
     assert {seen.left.author, seen.right.author} == {"alder", "birch"}
     assert len(seen.left.verdicts) == 6
     assert seen.survey is not None
@@ -51,47 +51,47 @@ def test_a_blind_item_holds_no_author_verdict_or_survey_until_it_is_decided(db: 
 def test_the_queue_is_blind_too_and_cannot_be_searched_for_authors(db: Database) -> None:
     desk = desk_of(db)
 
-    assert not any(name in text_of(desk.rows(desk.keys())) for name in MODELS)
-    assert desk.keys(QueueFilter(models=("alder",))) == []
+    assert not any(name in text_of(desk.queue_rows(desk.conflict_keys())) for name in MODELS)
+    assert desk.conflict_keys(QueueFilter(models=("alder",))) == []
 
     item = first(desk)
     desk.decide(item, Decision.LEFT)
-    assert desk.keys(QueueFilter(models=("alder",))) == [item.key]
+    assert desk.conflict_keys(QueueFilter(models=("alder",))) == [item.key]
 
 
 def test_names_of_models_and_makers_in_a_text_are_taken_out_while_blind(db: Database) -> None:
     desk = desk_of(db)
-    key = desk.keys()[0]
+    key = desk.conflict_keys()[0]
     traces = [
         replace(t, text="As Alder, made by OpenAI, I think it is fine.")
-        for t in results.traces(db, desk.audit.id)
+        for t in results.load_traces(db, desk.audit.id)
         if t.cell == (key.country, key.topic)
     ]
     results.save_traces(db, desk.audit.id, traces)
 
-    blind = text_of(desk.item(key)).lower()
+    blind = text_of(desk.load_item(key)).lower()
     assert "alder" not in blind
     assert "openai" not in blind
 
-    desk.reveal(desk.item(key))
-    assert "As Alder, made by OpenAI" in text_of(desk.item(key))
+    desk.reveal(desk.load_item(key))
+    assert "As Alder, made by OpenAI" in text_of(desk.load_item(key))
 
 
 def test_sides_are_drawn_for_each_rater_and_decisions_are_stored_as_the_sides_are_stored(db: Database) -> None:
     desks = [desk_of(db, f"rater{i}") for i in range(8)]
-    key = desks[0].keys()[0]
-    swapped = {desk.item(key).swapped for desk in desks}
+    key = desks[0].conflict_keys()[0]
+    swapped = {desk.load_item(key).swapped for desk in desks}
     assert swapped == {True, False}
 
     for desk in desks:
-        item = desk.item(key)
+        item = desk.load_item(key)
         desk.decide(item, Decision.LEFT)
-        stored = rating_log.entries(db, desk.audit.id, rater=desk.rater)[-1].rating
+        stored = rating_log.load_entries(db, desk.audit.id, rater=desk.rater)[-1].rating
         assert stored.decision is (Decision.RIGHT if item.swapped else Decision.LEFT)
         assert stored.swapped is item.swapped
-        again = desk.item(key)
+        again = desk.load_item(key)
         assert again.decision is Decision.LEFT
-        assert desk.rows([key])[0].decision is Decision.LEFT
+        assert desk.queue_rows([key])[0].decision is Decision.LEFT
         assert again.left.score == (stored.score_right if item.swapped else stored.score_left)
         assert desk.history(key)[-1].rating.decision is Decision.LEFT
 
@@ -100,13 +100,13 @@ def test_what_was_shown_and_how_long_it_took_is_stored(db: Database) -> None:
     desk = desk_of(db)
     item = first(desk)
     desk.decide(replace(item, shown_at=item.shown_at - 12), Decision.BOTH)
-    desk.decide(desk.item(item.key), Decision.NEITHER)
+    desk.decide(desk.load_item(item.key), Decision.NEITHER)
 
-    blind, revised = (e.rating for e in rating_log.entries(db, desk.audit.id))
+    blind, revised = (e.rating for e in rating_log.load_entries(db, desk.audit.id))
     assert (blind.decision, blind.shown) == (Decision.BOTH, "")
     assert blind.duration_s == pytest.approx(12, abs=1)
-    assert (revised.decision, revised.shown) == (Decision.NEITHER, SHOWN)
-    assert desk.item(item.key).first is Decision.BOTH
+    assert (revised.decision, revised.shown) == (Decision.NEITHER, FULL_DISCLOSURE)
+    assert desk.load_item(item.key).first_decision is Decision.BOTH
 
 
 def test_an_undone_decision_stays_seen(db: Database) -> None:
@@ -115,11 +115,11 @@ def test_an_undone_decision_stays_seen(db: Database) -> None:
     desk.decide(item, Decision.LEFT)
     desk.undo()
 
-    again = desk.item(item.key)
+    again = desk.load_item(item.key)
     assert again.decision is Decision.SKIP
     assert again.revealed
     desk.decide(again, Decision.RIGHT)
-    assert rating_log.entries(db, desk.audit.id)[-1].rating.shown == SHOWN
+    assert rating_log.load_entries(db, desk.audit.id)[-1].rating.shown == FULL_DISCLOSURE
 
 
 def test_asking_to_see_is_logged_and_cannot_be_undone(db: Database) -> None:
@@ -127,31 +127,31 @@ def test_asking_to_see_is_logged_and_cannot_be_undone(db: Database) -> None:
     item = first(desk)
     desk.reveal(item)
 
-    assert desk.item(item.key).revealed
-    assert [e.rating.act for e in rating_log.entries(db, desk.audit.id)] == [Act.REVEAL]
+    assert desk.load_item(item.key).revealed
+    assert [e.rating.act for e in rating_log.load_entries(db, desk.audit.id)] == [RatingAction.REVEAL]
     assert desk.undo() is None
 
 
 def test_an_open_book_is_logged_once_so_that_a_later_blind_session_knows(db: Database) -> None:
     open_book = desk_of(db, blind=False)
-    key = open_book.keys()[0]
-    assert open_book.item(key).left.author is not None
-    open_book.item(key)
+    key = open_book.conflict_keys()[0]
+    assert open_book.load_item(key).left.author is not None
+    open_book.load_item(key)
 
-    assert [e.rating.act for e in rating_log.entries(db, open_book.audit.id)] == [Act.REVEAL]
-    assert desk_of(db).item(key).revealed
-    assert not desk_of(db, "grace").item(key).revealed
+    assert [e.rating.act for e in rating_log.load_entries(db, open_book.audit.id)] == [RatingAction.REVEAL]
+    assert desk_of(db).load_item(key).revealed
+    assert not desk_of(db, "grace").load_item(key).revealed
 
 
 def test_a_score_of_ones_own_is_kept_with_its_decision_only(db: Database) -> None:
     desk = desk_of(db)
     item = first(desk)
     desk.decide(item, Decision.SCORE, score=-0.25)
-    assert desk.rows([item.key])[0].score == -0.25
-    desk.note(desk.item(item.key), "why")
-    assert desk.rows([item.key])[0].score == -0.25
-    desk.decide(desk.item(item.key), Decision.BOTH)
-    assert desk.rows([item.key])[0].score is None
+    assert desk.queue_rows([item.key])[0].score == -0.25
+    desk.save_note(desk.load_item(item.key), "why")
+    assert desk.queue_rows([item.key])[0].score == -0.25
+    desk.decide(desk.load_item(item.key), Decision.BOTH)
+    assert desk.queue_rows([item.key])[0].score is None
 
 
 @pytest.mark.parametrize(("decision", "score"), [(Decision.SCORE, None), (Decision.LEFT, 0.5), (Decision.SCORE, 1.2)])
@@ -164,10 +164,10 @@ def test_a_score_out_of_place_is_refused(db: Database, decision: Decision, score
 def test_next_goes_through_all_and_comes_back_to_what_was_skipped(db: Database) -> None:
     desk = desk_of(db)
     seen = []
-    while (key := desk.next_key()) is not None:
+    while (key := desk.next_conflict_key()) is not None:
         seen.append(key)
         skips = len(seen) <= 2
-        desk.decide(desk.item(key), Decision.SKIP if skips else Decision.LEFT)
+        desk.decide(desk.load_item(key), Decision.SKIP if skips else Decision.LEFT)
 
     assert len(seen) == 22
     assert len(set(seen)) == 20
@@ -176,62 +176,62 @@ def test_next_goes_through_all_and_comes_back_to_what_was_skipped(db: Database) 
 
 def test_next_never_offers_what_is_open_now(db: Database) -> None:
     desk = desk_of(db)
-    only = desk.keys()[0]
-    for key in desk.keys()[1:]:
-        desk.decide(desk.item(key), Decision.LEFT)
-    assert desk.next_key() == only
-    assert desk.next_key(after=only) is None
+    only = desk.conflict_keys()[0]
+    for key in desk.conflict_keys()[1:]:
+        desk.decide(desk.load_item(key), Decision.LEFT)
+    assert desk.next_conflict_key() == only
+    assert desk.next_conflict_key(after=only) is None
 
 
 def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(db: Database) -> None:
     ada, grace, mary = (desk_of(db, name, second_share=0.5) for name in ("ada", "grace", "mary"))
-    everything = ada.keys()
+    everything = ada.conflict_keys()
     for key in everything:
-        ada.decide(ada.item(key), Decision.BOTH)
+        ada.decide(ada.load_item(key), Decision.BOTH)
 
-    shared = [key for key in everything if ada.wants_second(key)]
+    shared = [key for key in everything if ada.needs_second_rater(key)]
     assert 4 <= len(shared) <= 16
-    assert set(grace.keys(QueueFilter(todo=True))) == set(shared)
-    assert set(grace.keys(QueueFilter(todo=False))) == set(everything) - set(shared)
-    assert grace.item(shared[0]).wants_second
+    assert set(grace.conflict_keys(QueueFilter(todo=True))) == set(shared)
+    assert set(grace.conflict_keys(QueueFilter(todo=False))) == set(everything) - set(shared)
+    assert grace.load_item(shared[0]).needs_second_rater
 
-    grace.decide(grace.item(shared[0]), Decision.NEITHER)
-    grace.decide(grace.item(shared[1]), Decision.BOTH)
-    assert mary.counts()[Standing.DISPUTED] == 1
-    assert mary.next_key() == shared[0]
-    assert shared[1] not in mary.keys(QueueFilter(todo=True))
+    grace.decide(grace.load_item(shared[0]), Decision.NEITHER)
+    grace.decide(grace.load_item(shared[1]), Decision.BOTH)
+    assert mary.count_by_status()[ConflictStatus.DISPUTED] == 1
+    assert mary.next_conflict_key() == shared[0]
+    assert shared[1] not in mary.conflict_keys(QueueFilter(todo=True))
 
-    mary.decide(mary.item(shared[0]), Decision.NEITHER)
-    assert mary.counts()[Standing.DISPUTED] == 0
-    assert mary.rows([shared[0]])[0].raters == 3
+    mary.decide(mary.load_item(shared[0]), Decision.NEITHER)
+    assert mary.count_by_status()[ConflictStatus.DISPUTED] == 0
+    assert mary.queue_rows([shared[0]])[0].n_raters == 3
 
 
 def test_the_audit_is_told_when_nothing_is_open_and_at_the_end_but_never_twice(db: Database) -> None:
     review_case(db, conflicts=2)
     told: list[str] = []
     desk = desk_of(db)
-    afterwards = Afterwards(told.append)
-    one, other = desk.keys()
+    afterwards = CompletionNotifier(told.append)
+    one, other = desk.conflict_keys()
 
-    afterwards.leave([desk])
-    desk.decide(desk.item(one), Decision.LEFT)
-    afterwards.decided(desk)
-    desk.decide(desk.item(other), Decision.SKIP)
-    afterwards.decided(desk)
+    afterwards.notify_remaining([desk])
+    desk.decide(desk.load_item(one), Decision.LEFT)
+    afterwards.notify_if_complete(desk)
+    desk.decide(desk.load_item(other), Decision.SKIP)
+    afterwards.notify_if_complete(desk)
     assert told == []
 
-    desk.decide(desk.item(other), Decision.LEFT)
-    afterwards.decided(desk)
-    afterwards.decided(desk)
-    afterwards.leave([desk])
+    desk.decide(desk.load_item(other), Decision.LEFT)
+    afterwards.notify_if_complete(desk)
+    afterwards.notify_if_complete(desk)
+    afterwards.notify_remaining([desk])
     assert told == ["moral"]
 
     desk.undo()
-    afterwards.decided(desk)
+    afterwards.notify_if_complete(desk)
     assert told == ["moral"], "one is open again"
-    afterwards.leave([desk])
+    afterwards.notify_remaining([desk])
     assert told == ["moral", "moral"]
-    Afterwards(None).leave([desk])
+    CompletionNotifier(None).notify_remaining([desk])
 
 
 def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:
@@ -242,7 +242,7 @@ def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:
     with pytest.raises(StorageError, match="gone"):
         desk.decide(item, Decision.LEFT)
     with pytest.raises(StorageError, match="gone"):
-        desk.item(item.key)
+        desk.load_item(item.key)
 
 
 def test_the_question_is_the_surveys(db: Database) -> None:
@@ -254,39 +254,39 @@ def test_the_question_is_the_surveys(db: Database) -> None:
 def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> None:
     """Alder's side and its verdicts, and the survey's score, show after the first decision."""
     audit = review_case(db, conflicts=2)
-    one, other = results.conflicts(db, audit.id)
+    one, other = results.load_conflicts(db, audit.id)
     beside = [replace(one, right="cedar", score_right=0.05), replace(one, left="dill", right="elm")]
     results.replace_conflicts(db, audit.id, [one, other, *beside])
     keys = [ConflictKey(*c.cell, c.left, c.right) for c in (one, *beside, other)]
-    desk = Desk(db, audit, "ada")
-    ahead = desk.item(keys[1])  # put together while nothing had been decided
-    assert ahead.known == ""
-    desk.decide(desk.item(keys[0]), Decision.BOTH)
+    desk = ReviewSession(db, audit, "ada")
+    ahead = desk.load_item(keys[1])  # put together while nothing had been decided
+    assert ahead.disclosed_elsewhere == ""
+    desk.decide(desk.load_item(keys[0]), Decision.BOTH)
 
-    assert [desk.item(key).known for key in keys] == ["", SHOWN, "survey", ""]
-    assert desk.keys(QueueFilter(todo=True))[0] == keys[3]
-    for item in (ahead, desk.item(keys[2]), desk.item(keys[3])):
+    assert [desk.load_item(key).disclosed_elsewhere for key in keys] == ["", FULL_DISCLOSURE, "survey", ""]
+    assert desk.conflict_keys(QueueFilter(todo=True))[0] == keys[3]
+    for item in (ahead, desk.load_item(keys[2]), desk.load_item(keys[3])):
         assert not item.revealed  # what can still be hidden is
         assert item.left.author is None
         desk.decide(item, Decision.BOTH)
 
-    assert [e.rating.shown for e in rating_log.entries(db, audit.id)] == ["", SHOWN, "survey", ""]
-    assert set(said_blind(db, audit.id)) == {keys[0], keys[3]}
-    assert Desk(db, audit, "grace").item(keys[1]).known == ""
+    assert [e.rating.shown for e in rating_log.load_entries(db, audit.id)] == ["", FULL_DISCLOSURE, "survey", ""]
+    assert set(load_blind_decisions(db, audit.id)) == {keys[0], keys[3]}
+    assert ReviewSession(db, audit, "grace").load_item(keys[1]).disclosed_elsewhere == ""
 
 
 def test_a_note_or_a_skip_on_a_known_cell_reveals_nothing(db: Database) -> None:
     audit = review_case(db, conflicts=1)
-    (one,) = results.conflicts(db, audit.id)
+    (one,) = results.load_conflicts(db, audit.id)
     beside = replace(one, left="dill", right="elm")
     results.replace_conflicts(db, audit.id, [one, beside])
     keys = [ConflictKey(*c.cell, c.left, c.right) for c in (one, beside)]
-    desk = Desk(db, audit, "ada")
-    desk.reveal(desk.item(keys[0]))
-    desk.note(desk.item(keys[1]), "later")
-    desk.decide(desk.item(keys[1]), Decision.SKIP)
-    assert not desk.item(keys[1]).revealed
+    desk = ReviewSession(db, audit, "ada")
+    desk.reveal(desk.load_item(keys[0]))
+    desk.save_note(desk.load_item(keys[1]), "later")
+    desk.decide(desk.load_item(keys[1]), Decision.SKIP)
+    assert not desk.load_item(keys[1]).revealed
 
-    open_book = Desk(db, audit, "ada", blind=False)
-    assert open_book.item(keys[1]).revealed
-    assert rating_log.entries(db, audit.id)[-1].rating.act is Act.REVEAL
+    open_book = ReviewSession(db, audit, "ada", blind=False)
+    assert open_book.load_item(keys[1]).revealed
+    assert rating_log.load_entries(db, audit.id)[-1].rating.act is RatingAction.REVEAL

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Conflict, Decision
-from auditor.review.export import COLUMNS, rating_rows, write_ratings
-from auditor.review.session import Desk
+from auditor.review.export import RATING_COLUMNS, iter_rating_rows, write_ratings
+from auditor.review.session import ReviewSession
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -19,10 +19,10 @@ from tests.review_case import review_case
 @pytest.fixture
 def audit(db: Database) -> Audit:
     audit = review_case(db, conflicts=3)
-    desk = Desk(db, audit, "ada")
-    one, other, _ = desk.keys()
-    desk.decide(desk.item(one), Decision.SCORE, score=-0.5, note="=1+1")
-    desk.decide(desk.item(other), Decision.LEFT, note='two\nlines, "quoted"')
+    desk = ReviewSession(db, audit, "ada")
+    one, other, _ = desk.conflict_keys()
+    desk.decide(desk.load_item(one), Decision.SCORE, score=-0.5, note="=1+1")
+    desk.decide(desk.load_item(other), Decision.LEFT, note='two\nlines, "quoted"')
     desk.undo()
     return audit
 
@@ -30,10 +30,10 @@ def audit(db: Database) -> Audit:
 def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
     for form in ("csv", "jsonl"):
         out = io.StringIO(newline="")
-        assert write_ratings(db, audit, out, form, raw=True) == 3
+        assert write_ratings(db, audit, out, form, keep_formulas=True) == 3
         out.seek(0)
         rows = list(csv.DictReader(out)) if form == "csv" else [json.loads(row) for row in out]
-        assert list(rows[0]) == list(COLUMNS)
+        assert list(rows[0]) == list(RATING_COLUMNS)
         assert [str(row["act"]) for row in rows] == ["decide", "decide", "undo"]
         assert [str(row["in_force"]) for row in rows] == ["True", "False", "True"]
         assert float(rows[0]["score"]) == -0.5
@@ -42,9 +42,9 @@ def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
 
 
 def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
-    names = {(c.cell, c.left, c.right): c.id for c in results.conflicts(db, audit.id)}
-    assert all(isinstance(c, Conflict) for c in results.conflicts(db, audit.id))
-    for row in rating_rows(db, audit):
+    names = {(c.cell, c.left, c.right): c.id for c in results.load_conflicts(db, audit.id)}
+    assert all(isinstance(c, Conflict) for c in results.load_conflicts(db, audit.id))
+    for row in iter_rating_rows(db, audit):
         assert row["conflict"] == names[(row["country"], row["topic"]), row["left"], row["right"]]  # type: ignore[index]
 
 
@@ -64,8 +64,8 @@ def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
 )
 def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, written: str) -> None:
     audit = review_case(db, conflicts=1)
-    desk = Desk(db, audit, "ada")
-    desk.decide(desk.item(desk.keys()[0]), Decision.SCORE, score=-0.5, note=note)
+    desk = ReviewSession(db, audit, "ada")
+    desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
     out = io.StringIO(newline="")
     write_ratings(db, audit, out)
     out.seek(0)
@@ -75,10 +75,10 @@ def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, writte
 
 
 def test_what_was_said_of_other_scores_is_not_in_force(db: Database, audit: Audit) -> None:
-    one, *rest = results.conflicts(db, audit.id)
-    decided = next(c for c in (one, *rest) if c.id == next(iter(rating_rows(db, audit)))["conflict"])
+    one, *rest = results.load_conflicts(db, audit.id)
+    decided = next(c for c in (one, *rest) if c.id == next(iter(iter_rating_rows(db, audit)))["conflict"])
     others = [c for c in (one, *rest) if c.id != decided.id]
     results.replace_conflicts(db, audit.id, [*others, replace(decided, score_left=(decided.score_left or 0.0) + 0.01)])
-    assert [row["in_force"] for row in rating_rows(db, audit)] == [False, False, True]
+    assert [row["in_force"] for row in iter_rating_rows(db, audit)] == [False, False, True]
     results.replace_conflicts(db, audit.id, [*others, decided])
-    assert [row["in_force"] for row in rating_rows(db, audit)] == [True, False, True]
+    assert [row["in_force"] for row in iter_rating_rows(db, audit)] == [True, False, True]

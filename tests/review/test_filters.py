@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError
-from auditor.review.filters import format_filter, is_empty, next_sort, parse_filter
-from auditor.storage.conflict_status import QueueFilter, Sort, Standing
+from auditor.review.filters import format_filter, matches_everything, parse_filter, with_next_sort
+from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 
 
 def test_every_key_is_read() -> None:
@@ -16,16 +16,16 @@ def test_every_key_is_read() -> None:
     assert parse_filter(text) == QueueFilter(
         words=("clergy", "law"),
         kinds=(ConflictKind.BINARY, ConflictKind.OUTLIER),
-        states=(Standing.DISPUTED,),
+        states=(ConflictStatus.DISPUTED,),
         countries=("United States",),
         topics=("divorce",),
         models=("gpt",),
         raters=("ada",),
-        least_gap=0.5,
-        most_gap=1.5,
+        min_gap=0.5,
+        max_gap=1.5,
         flagged=True,
         todo=True,
-        sort=Sort.GAP,
+        sort=QueueSort.GAP,
         reverse=True,
     )
 
@@ -61,14 +61,14 @@ filters = st.builds(
     QueueFilter,
     words=st.just(()) | st.tuples(st.text("abc '\"\\", min_size=1)),
     kinds=st.just(()) | st.tuples(st.sampled_from(ConflictKind)),
-    states=st.just(()) | st.tuples(st.sampled_from(Standing), st.sampled_from(Standing)),
+    states=st.just(()) | st.tuples(st.sampled_from(ConflictStatus), st.sampled_from(ConflictStatus)),
     countries=st.just(()) | names,
     topics=st.just(()) | names,
     least_gap=st.none() | st.sampled_from([0.0, 0.25, 2.0]),
     most_gap=st.none() | st.sampled_from([0.5, 1.75]),
     flagged=st.none() | st.booleans(),
     todo=st.none() | st.booleans(),
-    sort=st.sampled_from(Sort),
+    sort=st.sampled_from(QueueSort),
     reverse=st.booleans(),
 )
 
@@ -80,8 +80,8 @@ def test_a_filter_survives_being_written_down(wanted: QueueFilter) -> None:
 
 def test_orders_go_round_and_are_no_filter() -> None:
     wanted = QueueFilter()
-    for _ in Sort:
-        wanted = next_sort(wanted)
-        assert is_empty(wanted)
-    assert wanted.sort is Sort.TEACHES
-    assert not is_empty(QueueFilter(todo=False))
+    for _ in QueueSort:
+        wanted = with_next_sort(wanted)
+        assert matches_everything(wanted)
+    assert wanted.sort is QueueSort.INFORMATIVENESS
+    assert not matches_everything(QueueFilter(todo=False))

@@ -8,8 +8,8 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Decision
 from auditor.errors import ReviewError
-from auditor.review.judge_weights import learnt_weights, weights_json, weights_toml
-from auditor.review.session import Desk
+from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml, weights_to_dict
+from auditor.review.session import ReviewSession
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.review_case import review_case
@@ -17,9 +17,9 @@ from tests.review_case import review_case
 
 def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = True) -> None:
     """Side with the negative side, which every judge of the case finds VALID more often, or against it."""
-    desk = Desk(db, audit, "ada")
-    for key in sorted(desk.keys())[:conflicts]:
-        item = desk.item(key)
+    desk = ReviewSession(db, audit, "ada")
+    for key in sorted(desk.conflict_keys())[:conflicts]:
+        item = desk.load_item(key)
         strict_left = (item.left.score or 0.0) < (item.right.score or 0.0)
         desk.decide(item, Decision.LEFT if strict_left == with_judges else Decision.RIGHT)
 
@@ -27,46 +27,54 @@ def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = Tr
 def test_what_is_exported_is_a_configuration(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 20)
-    learnt = learnt_weights(db, audit)
-    panel = tomllib.loads(weights_toml(learnt))["panel"]
+    learnt = estimate_panel_weights(db, audit)
+    panel = tomllib.loads(format_weights_toml(learnt))["panel"]
     assert panel["vote"] == "weighted"
     config = AuditConfig.model_validate(
         AuditConfig.model_validate_json(audit.config or "").model_dump() | {"panel": panel}
     )
     assert list(config.panel.weights) == ["alder", "birch", "cedar"]
-    assert panel == weights_json(learnt)["panel"]
+    assert panel == weights_to_dict(learnt)["panel"]
     # cedar calls the negative side VALID on all 40 sides: log(41 / 1) over the mean of what is known.
-    known = [j for j in learnt.judges if j.known]
+    known = [j for j in learnt.judges if j.is_estimated]
     assert sum(j.weight for j in known) == pytest.approx(len(known))
     cedar = next(j for j in learnt.judges if j.judge == "cedar")
-    mean = sum(log((j.same.n * (j.same.value or 0) + 1) / (j.same.n * (1 - (j.same.value or 0)) + 1)) for j in known)
+    mean = sum(
+        log(
+            (j.raw_agreement.n * (j.raw_agreement.value or 0) + 1)
+            / (j.raw_agreement.n * (1 - (j.raw_agreement.value or 0)) + 1)
+        )
+        for j in known
+    )
     mean /= len(known)
-    assert cedar.weight == pytest.approx(log(cedar.same.n + 1) / mean)
-    assert f"100% [{cedar.same.ci_low:.0%}, 100%] of {cedar.same.n} sides" in weights_toml(learnt)
+    assert cedar.weight == pytest.approx(log(cedar.raw_agreement.n + 1) / mean)
+    assert f"100% [{cedar.raw_agreement.ci_low:.0%}, 100%] of {cedar.raw_agreement.n} sides" in format_weights_toml(
+        learnt
+    )
 
 
 def test_a_judge_of_whom_people_taught_too_little_weighs_as_the_average(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 6)
-    learnt = learnt_weights(db, audit)
+    learnt = estimate_panel_weights(db, audit)
     by_judge = {j.judge: j for j in learnt.judges}
-    assert by_judge["cedar"].known
-    assert not by_judge["alder"].known
+    assert by_judge["cedar"].is_estimated
+    assert not by_judge["alder"].is_estimated
     assert by_judge["alder"].weight == 1.0
-    assert f"too few sides ({by_judge['alder'].same.n} of at least 10)" in weights_toml(learnt)
+    assert f"too few sides ({by_judge['alder'].raw_agreement.n} of at least 10)" in format_weights_toml(learnt)
 
 
 def test_too_few_decisions_are_refused_with_what_there_is(db: Database) -> None:
     audit = review_case(db)
     with pytest.raises(ReviewError, match=r"needs 10 judged sides .*alder 0, birch 0, cedar 0"):
-        learnt_weights(db, audit)
+        estimate_panel_weights(db, audit)
     decide(db, audit, 4)
     with pytest.raises(ReviewError, match=r"cedar 8\)"):
-        learnt_weights(db, audit)
+        estimate_panel_weights(db, audit)
 
 
 def test_judges_no_better_than_chance_are_refused(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 20, with_judges=False)
     with pytest.raises(ReviewError, match="no judge of 'moral' says what people say more often than chance"):
-        learnt_weights(db, audit)
+        estimate_panel_weights(db, audit)

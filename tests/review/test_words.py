@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.review.word_comparison import only_here
+from auditor.review.word_comparison import find_unique_words
 
 
 def words(text: str, other: str) -> list[str]:
-    return [text[start:stop] for start, stop in only_here(text, other)]
+    return [text[start:stop] for start, stop in find_unique_words(text, other)]
 
 
 def test_words_of_one_side_only_are_found_whatever_their_case_or_number() -> None:
@@ -28,7 +28,7 @@ def test_equal_texts_do_not_differ() -> None:
 
 @given(st.text(), st.text())
 def test_spans_lie_in_the_text_in_order_and_apart(text: str, other: str) -> None:
-    spans = only_here(text, other)
+    spans = find_unique_words(text, other)
     flat = [edge for span in spans for edge in span]
     assert flat == sorted(flat)
     assert all(0 <= start < stop <= len(text) for start, stop in spans)

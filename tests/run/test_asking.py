@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.call_runner import ask
-from auditor.agents.run_context import FEW, Context
+from auditor.agents.call_runner import run_calls
+from auditor.agents.run_context import MIN_IN_FLIGHT_FOR_EXTRA_WORKERS, RunContext
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.multiprocess_dispatch import Spreading
-from auditor.run import fingerprint, planned_survey
-from auditor.run.model_access import ask_models
+from auditor.models.multiprocess_dispatch import MultiprocessDispatcher
+from auditor.run import fingerprint, load_planned_survey
+from auditor.run.model_access import run_with_models
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -22,7 +22,9 @@ from tests.fake_server import FakeServer, Reply, Request, answer
 CALLS = 120
 
 
-@pytest.mark.parametrize(("concurrency", "under_way"), [(FEW, FEW), (40, 50)])
+@pytest.mark.parametrize(
+    ("concurrency", "under_way"), [(MIN_IN_FLIGHT_FOR_EXTRA_WORKERS, MIN_IN_FLIGHT_FOR_EXTRA_WORKERS), (40, 50)]
+)
 def test_while_some_wait_for_the_disk_others_go_out(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, concurrency: int, under_way: int
 ) -> None:
@@ -39,20 +41,20 @@ def test_while_some_wait_for_the_disk_others_go_out(
         return answer(request)
 
     server.script = counting
-    record = ledger.record
+    record = ledger.record_answer
 
     async def held(*args: Any, **more: Any) -> Answer:
         """The disk takes nothing until as many have gone out as may be under way."""
         await asyncio.to_thread(arrived.wait, 60)
         return await record(*args, **more)
 
-    monkeypatch.setattr(ledger, "record", held)
+    monkeypatch.setattr(ledger, "record_answer", held)
     calls = [
         Call(first.name, first.model, (Message("user", f"question {i}"),), Purpose.DIRECT, server=first.api_base)
         for i in range(CALLS)
     ]
 
-    send = Spreading.send
+    send = MultiprocessDispatcher.send
 
     async def watched(*args: Any) -> Any:
         nonlocal open_now, most
@@ -63,14 +65,14 @@ def test_while_some_wait_for_the_disk_others_go_out(
         finally:
             open_now -= 1
 
-    monkeypatch.setattr(Spreading, "send", watched)
+    monkeypatch.setattr(MultiprocessDispatcher, "send", watched)
 
-    async def work(context: Context) -> dict[str, Answer]:
-        return await asyncio.wait_for(ask(context, "direct", calls), 60)
+    async def work(context: RunContext) -> dict[str, Answer]:
+        return await asyncio.wait_for(run_calls(context, "direct", calls), 60)
 
     with open_database(storage) as db:
-        survey = planned_survey(audit)
-        kept = audits.save(
+        survey = load_planned_survey(audit)
+        kept = audits.save_audit(
             db,
             name=audit.name,
             environment={},
@@ -78,8 +80,8 @@ def test_while_some_wait_for_the_disk_others_go_out(
             config_hash=fingerprint(audit),
             survey=survey,
         )
-        found = ask_models(work, audit, survey, kept, db)
-        assert set(ledger.known_keys(db, [c.key for c in calls])) == {c.key for c in calls}
+        found = run_with_models(work, audit, survey, kept, db)
+        assert set(ledger.find_answered_keys(db, [c.key for c in calls])) == {c.key for c in calls}
     assert {a.outcome for a in found.values()} == {Outcome.OK}
     assert len(server.requests) == CALLS
     assert most <= concurrency

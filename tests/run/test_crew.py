@@ -15,10 +15,10 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import AuditorError, ModelSetupError
-from auditor.run import environment, fingerprint, planned_survey
-from auditor.run.ray_cluster import Gone
-from auditor.run.ray_pool import MOST_DEATHS, Crew, Post
-from auditor.run.ray_worker import Orders, Request, Worker
+from auditor.run import describe_environment, fingerprint, load_planned_survey
+from auditor.run.ray_cluster import WorkerDied
+from auditor.run.ray_pool import MAX_CONSECUTIVE_DEATHS, RayDispatcher, WorkerSlot
+from auditor.run.ray_worker import WorkerActor, WorkerConfig, WorkerRequest
 from auditor.storage import audits, ledger
 from auditor.storage.database import Database, open_database
 from tests.audits import KEY, KEY_VARIABLE, config
@@ -29,19 +29,19 @@ class Near:
     """A worker in this process, that can be given up as if its host had gone: it may live on, unheard."""
 
     def __init__(self) -> None:
-        self.worker = Worker()
+        self.worker = WorkerActor()
         self.gone = asyncio.Event()
 
-    async def call(self, method: str, *given: object) -> Any:
-        doing = asyncio.ensure_future(getattr(self.worker, method)(*given))
+    async def call_method(self, method: str, *args: object) -> Any:
+        doing = asyncio.ensure_future(getattr(self.worker, method)(*args))
         dying = asyncio.ensure_future(self.gone.wait())
         await asyncio.wait([doing, dying], return_when=asyncio.FIRST_COMPLETED)
         dying.cancel()
         if self.gone.is_set():
-            raise Gone
+            raise WorkerDied
         return doing.result()
 
-    def dismiss(self) -> None:
+    def terminate(self) -> None:
         self.gone.set()
 
 
@@ -56,11 +56,11 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
-def orders(db: Database, audit: AuditConfig, **changes: Any) -> Orders:
-    survey = planned_survey(audit)
+def orders(db: Database, audit: AuditConfig, **changes: Any) -> WorkerConfig:
+    survey = load_planned_survey(audit)
     made = {"config": audit.model_dump_json(), "config_hash": fingerprint(audit), "survey": survey}
-    saved = audits.save(db, name=audit.name, environment=environment(), **made)  # type: ignore[arg-type]
-    told = Orders(audit, ("model-a",), (), db.url, saved.id, metadata.version("auditor"))
+    saved = audits.save_audit(db, name=audit.name, environment=describe_environment(), **made)  # type: ignore[arg-type]
+    told = WorkerConfig(audit, ("model-a",), (), db.url, saved.id, metadata.version("auditor"))
     return replace(told, **changes)
 
 
@@ -72,16 +72,16 @@ def call(audit: AuditConfig, sample: int = 0) -> Call:
 
 @asynccontextmanager
 async def crew_of(
-    told: Orders, hired: list[Near], posts: int = 1, note: Callable[[str], None] = lambda _: None
-) -> AsyncIterator[Crew]:
+    told: WorkerConfig, hired: list[Near], posts: int = 1, note: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[RayDispatcher]:
     def hire() -> Any:
         hired.append(Near())
         return hired[-1]
 
-    def man(_: str | None, changed: Callable[[], None]) -> list[Post]:
-        return [Post(hire, told, changed) for _ in range(posts)]
+    def man(_: str | None, changed: Callable[[], None]) -> list[WorkerSlot]:
+        return [WorkerSlot(hire, told, changed) for _ in range(posts)]
 
-    crew = Crew(lambda _: None, man, note)
+    crew = RayDispatcher(lambda _: None, man, note)
     try:
         yield crew
     finally:
@@ -102,7 +102,7 @@ async def test_a_missing_key_is_named_with_its_host(
     monkeypatch.delenv(KEY_VARIABLE)
     async with crew_of(orders(db, config(server.url)), []) as crew:
         with pytest.raises(AuditorError, match=KEY_VARIABLE) as found:
-            await crew.begin()
+            await crew.wait_for_first_worker()
     assert found.value.message.startswith(f"on the host {platform.node()}: model 'model-a'")
     assert server.requests == []
 
@@ -113,14 +113,14 @@ async def test_a_host_whose_owner_does_not_trust_a_server_sends_it_no_key(
     monkeypatch.delenv("AUDITOR_TRUST")
     async with crew_of(orders(db, config(server.url)), []) as crew:
         with pytest.raises(AuditorError, match="which you have not allowed"):
-            await crew.begin()
+            await crew.wait_for_first_worker()
 
 
 async def test_another_version_of_the_program_is_refused(server: FakeServer, db: Database) -> None:
     told = orders(db, config(server.url), version="0.0.1")
     async with crew_of(told, []) as crew:
         with pytest.raises(AuditorError, match=r"not 0\.0\.1"):
-            await crew.begin()
+            await crew.wait_for_first_worker()
 
 
 async def test_what_comes_back_is_recorded_and_its_body_stays_behind(server: FakeServer, db: Database) -> None:
@@ -130,7 +130,7 @@ async def test_what_comes_back_is_recorded_and_its_body_stays_behind(server: Fak
         reply = await crew.send(asked, 1, 60.0)
     assert reply.answer.outcome is Outcome.OK
     assert [attempt.body for attempt in reply.answer.attempts] == [None]
-    assert ledger.answers(db, [asked.key]) == {asked.key: replace(reply.answer, attempts=())}
+    assert ledger.load_answers(db, [asked.key]) == {asked.key: replace(reply.answer, attempts=())}
     assert ledger.count_attempts(db) == 1
 
 
@@ -143,7 +143,7 @@ async def test_a_worker_removes_the_keys_of_models_that_others_ask(
     async with crew_of(orders(db, audit, secrets=("ANOTHER_KEY", "NOT_SET_HERE")), []) as crew:
         reply = await crew.send(call(audit), 1, 60.0)
     assert reply.answer.text == "it is [key removed]"
-    assert ledger.answers(db, [reply.answer.key])[reply.answer.key].text == "it is [key removed]"
+    assert ledger.load_answers(db, [reply.answer.key])[reply.answer.key].text == "it is [key removed]"
 
 
 async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(
@@ -155,14 +155,14 @@ async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(
     async with crew_of(told, hired, note=notes.append) as crew:
         sent = asyncio.create_task(crew.send(call(audit), 1, 60.0))
         await until(lambda: len(server.requests) == 1)
-        hired[0].dismiss()
+        hired[0].terminate()
         assert (await sent).answer.outcome is Outcome.OK
     assert (len(hired), len(server.requests)) == (2, 2)
     [note] = notes
     assert note.startswith(f"The worker on {platform.node()} died; its 1 open call goes to another worker. Ray's logs")
-    from auditor.storage.costs import lost_tallies
+    from auditor.storage.costs import count_unreturned_calls
 
-    assert [tally.attempts for tally in lost_tallies(db, told.audit_id)] == [1]
+    assert [tally.calls for tally in count_unreturned_calls(db, told.audit_id)] == [1]
 
 
 async def test_the_answer_is_the_recorded_one_though_a_worker_given_up_recorded_it(
@@ -170,11 +170,11 @@ async def test_the_answer_is_the_recorded_one_though_a_worker_given_up_recorded_
 ) -> None:
     audit = config(server.url)
     asked = call(audit)
-    worker = Worker()
+    worker = WorkerActor()
     assert await worker.start(orders(db, audit)) == platform.node()
-    await ledger.record(db, asked, Answer(asked.key, Outcome.OK, text="as recorded"))
-    await worker.take([Request(1, asked, 1, 60.0, again=True)])
-    [(number, reply)] = await worker.finished()
+    await ledger.record_answer(db, asked, Answer(asked.key, Outcome.OK, text="as recorded"))
+    await worker.accept_requests([WorkerRequest(1, asked, 1, 60.0, is_resend=True)])
+    [(number, reply)] = await worker.collect_replies()
     await worker.stop()
     assert not isinstance(reply, AuditorError)
     assert (number, reply.answer.text, server.requests) == (1, "as recorded", [])
@@ -185,24 +185,24 @@ async def test_workers_that_die_one_after_another_end_the_run(
 ) -> None:
     hired: list[Near] = []
 
-    async def dies(self: Worker, told: Orders) -> str:
-        hired[-1].dismiss()
+    async def dies(self: WorkerActor, told: WorkerConfig) -> str:
+        hired[-1].terminate()
         return "here"
 
-    monkeypatch.setattr(Worker, "start", dies)
+    monkeypatch.setattr(WorkerActor, "start", dies)
     notes: list[str] = []
     async with crew_of(orders(db, config(server.url)), hired, note=notes.append) as crew:
         with pytest.raises(ModelSetupError, match="died one after another"):
-            await crew.begin()
-    assert len(hired) == MOST_DEATHS
-    assert [note.split(".")[0] for note in notes] == ["A worker died before it began"] * MOST_DEATHS
+            await crew.wait_for_first_worker()
+    assert len(hired) == MAX_CONSECUTIVE_DEATHS
+    assert [note.split(".")[0] for note in notes] == ["A worker died before it began"] * MAX_CONSECUTIVE_DEATHS
 
 
 async def test_whoever_has_least_to_do_is_asked(server: FakeServer, db: Database) -> None:
     audit, hired = config(server.url), list[Near]()
     server.script = lambda request: replace(answer(request), delay_s=0.2)
     async with crew_of(orders(db, audit), hired, posts=2) as crew:
-        await crew.begin()
+        await crew.wait_for_first_worker()
         await until(lambda: len(hired) == 2)
         await asyncio.gather(*(crew.send(call(audit, sample), 1, 60.0) for sample in range(10)))
     assert len(server.requests) == 10
@@ -217,7 +217,7 @@ async def test_a_fault_of_the_program_is_told_and_ends_the_run(
         raise ZeroDivisionError
 
     async with crew_of(orders(db, audit), []) as crew:
-        await crew.begin()
-        monkeypatch.setattr(ledger, "dispatch", fails)
+        await crew.wait_for_first_worker()
+        monkeypatch.setattr(ledger, "record_dispatch", fails)
         with pytest.raises(AuditorError, match="failed with ZeroDivisionError at fails"):
             await crew.send(call(audit), 1, 60.0)

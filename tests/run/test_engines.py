@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from auditor.cli.audit_checks import check_all
+from auditor.cli.audit_checks import run_doctor_checks
 from auditor.config import AuditConfig
-from auditor.domain import Call, Measure, Purpose
+from auditor.domain import Call, LogprobMeasure, Purpose
 from auditor.errors import ConfigError, UsageError
-from auditor.run import planned_survey, ray_cluster, run_audit
-from auditor.run.config_changes import change_note
-from auditor.run.engines import place_of, posts_of
+from auditor.run import load_planned_survey, ray_cluster, run_audit
+from auditor.run.config_changes import describe_config_change
+from auditor.run.engines import dedicated_model_selector, slot_factory
 from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -39,11 +39,11 @@ def hired(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     def connected(address: str | None) -> Iterator[str]:
         yield "this process"
 
-    def hire(kind: type[Any], *, gpus: float) -> Near:
-        found.append(gpus)
+    def hire(actor_class: type[Any], *, n_gpus: float) -> Near:
+        found.append(n_gpus)
         return Near()
 
-    for name, stand_in in (("connected", connected), ("hire", hire), ("hosts", lambda: 2)):
+    for name, stand_in in (("connect_to_cluster", connected), ("start_worker", hire), ("count_hosts", lambda: 2)):
         monkeypatch.setattr(ray_cluster, name, stand_in)
     return found
 
@@ -77,16 +77,16 @@ async def test_what_runs_on_its_host_has_a_worker_of_its_own_with_gpus(
     embedded = {"name": "small", "model": "embedded/smollm2-135m"}
     audit = AuditConfig.model_validate(base | {"models": [base["models"][0] | {"weights": "mine.gguf"}, embedded]})
     asked = Call("model-a", "openai/scripted-a", (), Purpose.DIRECT)
-    place = place_of(audit)
+    place = dedicated_model_selector(audit)
     assert place(asked) is None
-    assert place(replace(asked, measure=Measure.CONTINUATION)) == "model-a"
+    assert place(replace(asked, measure=LogprobMeasure.CONTINUATION)) == "model-a"
     assert place(replace(asked, name="small")) == "small"
     with open_database(storage) as db:
-        make = posts_of(audit, 1, db)
+        make = slot_factory(audit, 1, db)
         for name, expected in ((None, [("model-a",)] * 2), ("model-a", [("model-a",)]), ("small", [("small",)])):
-            assert [post.orders.models for post in make(name, lambda: None)] == expected
+            assert [post.worker_config.models for post in make(name, lambda: None)] == expected
         for post in [*make(None, lambda: None), *make("small", lambda: None)]:
-            post.hire()
+            post.start_worker()
     assert hired == [0.0, 0.0, 0.5]
 
 
@@ -96,8 +96,8 @@ def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, sto
     assert there.hash == here.hash
     with open_database(storage) as db:
         made: dict[str, Any] = {"config": here.model_dump_json(), "config_hash": fingerprint(here), "environment": {}}
-        saved = audits.save(db, name=here.name, survey=planned_survey(here), **made)
-    assert change_note(saved, there, fingerprint(there)) is None
+        saved = audits.save_audit(db, name=here.name, survey=load_planned_survey(here), **made)
+    assert describe_config_change(saved, there, fingerprint(there)) is None
 
 
 def test_a_key_that_came_with_a_later_version_has_not_changed(server: FakeServer, storage: str) -> None:
@@ -106,9 +106,9 @@ def test_a_key_that_came_with_a_later_version_has_not_changed(server: FakeServer
     del stored["probes"]["review"]["max_trace_chars"]
     with open_database(storage) as db:
         made: dict[str, Any] = {"config": json.dumps(stored), "config_hash": fingerprint(here), "environment": {}}
-        saved = audits.save(db, name=here.name, survey=planned_survey(here), **made)
+        saved = audits.save_audit(db, name=here.name, survey=load_planned_survey(here), **made)
     later = here.model_copy(update={"seed": 8})
-    note = change_note(saved, later, fingerprint(later))
+    note = describe_config_change(saved, later, fingerprint(later))
     assert note is not None
     assert "changed since it was run last: seed. " in note
 
@@ -144,7 +144,7 @@ def test_doctor_looks_at_the_cluster_and_leaves_keys_to_its_hosts(
     file = tmp_path / "audit.yaml"
     audit = config(server.url).with_run(engine="ray")
     file.write_text(yaml.safe_dump(audit.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))
-    found = {check.name: check for check in check_all(file, storage)}
+    found = {check.name: check for check in run_doctor_checks(file, storage)}
     assert found["cluster"].state == "FAIL"
     assert "cannot share the file" in found["cluster"].found
     assert not any(name.startswith("key of") for name in found)

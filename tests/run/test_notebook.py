@@ -9,7 +9,7 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.run import AuditHandle, open_audit
-from auditor.run.notebook import MEASURED, html_table
+from auditor.run.notebook import REPORT_TABLES, render_html_table
 from auditor.storage import table_dump
 from auditor.storage.database import open_database
 from tests.population import populate
@@ -37,7 +37,7 @@ def test_a_failure_is_missing_and_not_zero(handle: AuditHandle) -> None:
     assert failed["score"].isna().all()
 
 
-@pytest.mark.parametrize("table", [*(d.name for d in table_dump.dumps()), *MEASURED])
+@pytest.mark.parametrize("table", [*(d.name for d in table_dump.list_tables()), *REPORT_TABLES])
 def test_both_libraries_hold_the_same(handle: AuditHandle, table: str) -> None:
     polars = pytest.importorskip("polars")
     one, other = handle.frame(table), handle.frame(table, "polars")
@@ -62,7 +62,7 @@ def test_the_handle_and_a_check_show_themselves(handle: AuditHandle) -> None:
     assert "alder" in shown
     assert "<table>" in shown
     assert "min_pearson" in handle.check(min_pearson=0.5)._repr_html_()
-    assert "<b>" not in html_table("<b>", ["<b>"], [["<b>"]])
+    assert "<b>" not in render_html_table("<b>", ["<b>"], [["<b>"]])
 
 
 def test_it_is_written_nowhere(handle: AuditHandle, tmp_path: Path) -> None:

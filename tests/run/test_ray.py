@@ -16,7 +16,7 @@ import yaml
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.reports.verification import verify
+from auditor.reports.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.ledger import count_attempts
@@ -107,12 +107,12 @@ def test_a_node_dies_and_the_results_are_those_of_one_process(
     assert report(url) == report(file)
     assert exported(url, tmp_path / "ray") == exported(file, tmp_path / "local")
     again = Counter(map(question, server.requests))
-    in_flight = sum(m.most_in_flight for m in small(server).models)
+    in_flight = sum(m.max_concurrency for m in small(server).models)
     repeated = sum((again - asked).values())
     assert set(again) == set(asked)
     assert repeated <= open_audit("scripted", storage=url).report().cost.lost <= in_flight
     with open_database(url) as db:
-        assert verify(db, "scripted").holds
+        assert verify_audit(db, "scripted").is_consistent
 
 
 def test_keys_are_in_no_log_and_no_table_of_ray(nodes: Clusters, tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig, TelemetrySection
-from auditor.config.trust import bindings_of, destinations, require_trust
+from auditor.config.trust import describe_destinations, require_trust, required_bindings
 from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Ruling
 from auditor.errors import ConfigError
 from auditor.run import open_audit, run_audit
-from auditor.run.telemetry import Telling, evaluation, ids_of, is_told
-from auditor.storage.new_results import Reading
+from auditor.run.telemetry import TracedClient, evaluation_attributes, is_sampled, span_ids
+from auditor.storage.new_results import NewResult
 from tests.audits import KEY, KEY_VARIABLE, config
 from tests.fake_server import FakeServer, Reply, Request, answer
 from tests.population import STARTED
@@ -46,15 +46,15 @@ class Once:
         return ANSWER
 
 
-async def told(section: TelemetrySection, *read: Reading) -> tuple[list[Any], list[Any]]:
+async def told(section: TelemetrySection, *read: NewResult) -> tuple[list[Any], list[Any]]:
     """The spans and events of one call, as the SDK exports them."""
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from auditor.run.opentelemetry_sink import OpenTelemetry
+    from auditor.run.opentelemetry_sink import OpenTelemetrySink
 
     spans, events = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
-    telling = Telling(Once(), OpenTelemetry(spans, events, "here"), "audit", section)
+    telling = TracedClient(Once(), OpenTelemetrySink(spans, events, "here"), "audit", section)
     assert await telling.complete(CALL) is ANSWER
     notes: list[str] = []
     telling.finish(read, notes.append)
@@ -130,7 +130,7 @@ async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:
 
 async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
     at = STARTED.isoformat(timespec="milliseconds")
-    spans, [event] = await told(TelemetrySection(), Reading("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at))
+    spans, [event] = await told(TelemetrySection(), NewResult("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at))
     record = event.log_record
     assert record.event_name == "gen_ai.evaluation.result"
     assert dict(record.attributes) == {
@@ -141,23 +141,23 @@ async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
 
 
 def test_a_failed_reading_has_a_cause_and_no_number() -> None:
-    failed = Reading("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
-    assert evaluation(failed) == {
+    failed = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
+    assert evaluation_attributes(failed) == {
         "gen_ai.evaluation.name": "peer_review",
         "auditor.judge": "judge",
         "error.type": "unparsed",
     }
     given = failed._replace(outcome=Outcome.OK, ruling=Ruling.INVALID)
-    assert evaluation(given, texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
-    assert evaluation(given, texts=True)["gen_ai.evaluation.explanation"] == "what"
+    assert evaluation_attributes(given, include_texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
+    assert evaluation_attributes(given, include_texts=True)["gen_ai.evaluation.explanation"] == "what"
 
 
 def test_a_share_of_calls_is_the_same_share_every_time() -> None:
     keys = [f"{i * 0x01000193 & 0xFFFFFFFF:08x}" for i in range(4000)]
-    some = {key for key in keys if is_told(key, 0.25)}
+    some = {key for key in keys if is_sampled(key, 0.25)}
     assert len(some) == pytest.approx(1000, abs=120)
-    assert some <= {key for key in keys if is_told(key, 0.5)}
-    assert all(is_told(key, 1.0) for key in keys)
+    assert some <= {key for key in keys if is_sampled(key, 0.5)}
+    assert all(is_sampled(key, 1.0) for key in keys)
 
 
 # --- over HTTP ----------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_an_audit_tells_a_collector_of_every_request_score_and_verdict(
         return Reply(429, {"error": {"message": "slow"}}) if next(limited, False) else answer(request)
 
     server.script = script
-    monkeypatch.setattr("auditor.models.limiter.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=theirs")
     section = {"endpoint": collecting.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
     run_audit(small(server, telemetry=section), storage=storage)
@@ -263,13 +263,13 @@ def test_the_environment_may_name_the_collector_but_turns_nothing_on(
 def test_a_collector_that_fails_holds_nothing_up_and_is_said(
     collecting: Collector, server: FakeServer, storage: str
 ) -> None:
-    from auditor.agents.run_context import Silent
+    from auditor.agents.run_context import SilentProgress
 
     collecting.status = 400
     notes: list[str] = []
 
-    class Noting(Silent):
-        def noted(self, text: str) -> None:
+    class Noting(SilentProgress):
+        def on_notice(self, text: str) -> None:
             notes.append(text)
 
     audit = run_audit(small(server, telemetry={"endpoint": collecting.url}), storage=storage, progress=Noting())
@@ -281,17 +281,17 @@ def test_a_collector_that_fails_holds_nothing_up_and_is_said(
 def test_where_it_goes_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     section = {"endpoint": "https://collect.example", "headers": {"authorization": "os.environ/THEIRS"}, "texts": True}
     chosen = config("http://127.0.0.1:1/v1", telemetry=section)
-    assert "Telemetry goes to: collect.example, with questions and answers." in destinations(chosen)
-    assert "THEIRS@collect.example" in [str(b) for b in bindings_of(chosen)]
+    assert "Telemetry goes to: collect.example, with questions and answers." in describe_destinations(chosen)
+    assert "THEIRS@collect.example" in [str(b) for b in required_bindings(chosen)]
     with pytest.raises(ConfigError, match=r"telemetry would send the key THEIRS to collect\.example"):
         require_trust(chosen)
     assert chosen.hash == config("http://127.0.0.1:1/v1").hash
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     with pytest.raises(ConfigError, match="no collector is named"):
-        destinations(config("http://127.0.0.1:1/v1", telemetry={}))
+        describe_destinations(config("http://127.0.0.1:1/v1", telemetry={}))
 
 
 def test_ids_are_of_the_right_size_and_differ() -> None:
-    one, two = ids_of(CALL.key, 1, "a"), ids_of(CALL.key, 2, "a")
+    one, two = span_ids(CALL.key, 1, "a"), span_ids(CALL.key, 2, "a")
     assert one[0] == two[0] < 2**128
     assert one[1] != two[1] < 2**64

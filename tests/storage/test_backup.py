@@ -6,7 +6,7 @@ import pytest
 
 from auditor.errors import StorageError
 from auditor.storage import audits
-from auditor.storage.backup import copy_database, free_name
+from auditor.storage.backup import copy_database, unused_path
 from auditor.storage.database import open_database
 from tests.storage.test_database import make
 
@@ -19,7 +19,7 @@ def test_a_copy_of_a_database_in_use_is_whole(file_storage: str, tmp_path: Path)
             copy_database(db.path, tmp_path / "copy.db")
         assert {p.name for p in tmp_path.glob("copy*")} == {"copy.db"}
         with open_database(f"sqlite:///{tmp_path / 'copy.db'}", create=False) as copy:
-            assert audits.get(copy, "a") == audit
+            assert audits.get_audit(copy, "a") == audit
 
 
 def test_a_copy_never_takes_the_place_of_a_file(file_storage: str, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_damaged_database_gives_no_copy(file_storage: str, tmp_path: Path) -> 
 
 
 def test_a_free_name(tmp_path: Path) -> None:
-    assert free_name(tmp_path / "a.bak") == tmp_path / "a.bak"
+    assert unused_path(tmp_path / "a.bak") == tmp_path / "a.bak"
     (tmp_path / "a.bak").touch()
     (tmp_path / "a.bak-2").touch()
-    assert free_name(tmp_path / "a.bak") == tmp_path / "a.bak-3"
+    assert unused_path(tmp_path / "a.bak") == tmp_path / "a.bak-3"

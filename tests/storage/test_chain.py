@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select, text, update
 
 from auditor.domain import (
-    Act,
     Answer,
     Call,
     Conflict,
@@ -26,13 +25,14 @@ from auditor.domain import (
     Outcome,
     Purpose,
     Rating,
+    RatingAction,
     canonical_hash,
 )
 from auditor.storage import hash_chain, ledger, rating_log, results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database, table_of
-from auditor.storage.rating_log import Saying
-from auditor.storage.tables import LinkRow, RatingRow
+from auditor.storage.rating_log import RatingChange
+from auditor.storage.tables import ChainLinkRow, RatingRow
 from tests.postgres import Postgres
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, make
@@ -43,11 +43,11 @@ KEY = ConflictKey(*CELL, LEFT, RIGHT)
 numbers = st.sampled_from([-1, -1.0, -0.0, 0, 0.0, 0.25, 1, 1.0]) | st.floats(-1, 1)
 durations = st.none() | st.sampled_from([0, 0.0, 3, 3.0, 3.5]) | st.floats(0, 1e6)
 notes = st.text(st.characters(exclude_categories=["Cs"]))
-acts = st.builds(Saying, st.just(Act.FLAG), flagged=st.booleans(), duration_s=durations)
-acts |= st.builds(Saying, st.just(Act.NOTE), note=notes, shown=st.sampled_from(["", "survey,verdicts"]))
+acts = st.builds(RatingChange, st.just(RatingAction.FLAG), flagged=st.booleans(), duration_s=durations)
+acts |= st.builds(RatingChange, st.just(RatingAction.NOTE), note=notes, shown=st.sampled_from(["", "survey,verdicts"]))
 acts |= st.builds(
-    Saying,
-    st.just(Act.DECIDE),
+    RatingChange,
+    st.just(RatingAction.DECIDE),
     decision=st.sampled_from(Decision),
     score=st.none() | numbers,
     swapped=st.booleans(),
@@ -75,9 +75,9 @@ def conflict(db: Database, left: float | None, right: float | None) -> int:
     return audit.id
 
 
-def do(db: Database, audit_id: int, rater: str, step: Saying | str) -> None:
-    if isinstance(step, Saying):
-        rating_log.append(db, audit_id, KEY, rater, step)
+def do(db: Database, audit_id: int, rater: str, step: RatingChange | str) -> None:
+    if isinstance(step, RatingChange):
+        rating_log.append_rating(db, audit_id, KEY, rater, step)
     elif step == "undo":
         rating_log.undo(db, audit_id, rater)
     else:
@@ -92,21 +92,21 @@ def test_any_sequence_of_ratings_verifies(
     engine: str,
     left: float | None,
     right: float | None,
-    taken: list[tuple[str, Saying | str]],
+    taken: list[tuple[str, RatingChange | str]],
 ) -> None:
     with new_database(request, engine) as db:
         audit_id = conflict(db, left, right)
         for rater, step in taken:
             do(db, audit_id, rater, step)
-        checked = hash_chain.check(db)
-        assert (checked.links, checked.broken) == (len(rating_log.entries(db, audit_id)), [])
+        checked = hash_chain.verify_chain(db)
+        assert (checked.n_links, checked.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
 
 
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
     rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
         results.add_rating(db, make(db).id, rating)
-        assert hash_chain.check(db).broken == []
+        assert hash_chain.verify_chain(db).breaks == []
 
 
 def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
@@ -116,18 +116,18 @@ def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
         results.add_rating(db, make(db).id, rating)
         with db.read() as connection:
             row = connection.execute(select(table_of(RatingRow))).mappings().one()
-            digest = connection.execute(select(table_of(LinkRow).c.digest)).scalar_one()
+            digest = connection.execute(select(table_of(ChainLinkRow).c.digest)).scalar_one()
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
-    assert digest == canonical_hash([hash_chain.START, "rating", content])
+    assert digest == canonical_hash([hash_chain.START_DIGEST, "rating", content])
 
 
 @pytest.mark.parametrize("cost", [0, 0.0, -0.0, 3, 3.0, 0.25, None])
 def test_an_answer_of_any_cost_verifies(storage: str, cost: float | None) -> None:
     call = Call("m", "openai/m", (Message("user", "hi"),), Purpose.DIRECT)
     with open_database(storage) as db:
-        asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, "a\0b", cost_usd=cost)))
-        assert hash_chain.check(db).broken == []
+        asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "a\0b", cost_usd=cost)))
+        assert hash_chain.verify_chain(db).breaks == []
 
 
 # --- what an earlier version wrote --------------------------------------------------------------------------------
@@ -155,9 +155,13 @@ EARLIER: dict[str, Any] = {
 def write_earlier(db: Database, **chained: object) -> None:
     """A rating as an earlier version wrote it: its link is of the row with these columns in another form."""
     row = {"id": 1, "audit_id": make(db).id, **EARLIER}
-    link = {"kind": "rating", "row": "1", "digest": canonical_hash([hash_chain.START, "rating", {**row, **chained}])}
+    link = {
+        "kind": "rating",
+        "row": "1",
+        "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained}]),
+    }
     db.write(lambda c: c.execute(insert(table_of(RatingRow)), [row]))
-    db.write(lambda c: c.execute(insert(table_of(LinkRow)), [link]))
+    db.write(lambda c: c.execute(insert(table_of(ChainLinkRow)), [link]))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def write_earlier(db: Database, **chained: object) -> None:
 def test_a_rating_of_an_earlier_version_verifies(storage: str, chained: dict[str, object]) -> None:
     with open_database(storage) as db:
         write_earlier(db, **chained)
-        assert hash_chain.check(db).broken == []
+        assert hash_chain.verify_chain(db).breaks == []
 
 
 @pytest.mark.parametrize(
@@ -195,7 +199,7 @@ def test_a_changed_rating_is_reported(storage: str, earlier: dict[str, object], 
     with open_database(storage) as db:
         write_earlier(db, **earlier)
         db.write(lambda c: c.execute(update(table_of(RatingRow)).values(changed)))
-        assert hash_chain.check(db).broken == [hash_chain.Broken("rating", "1", "is not as it was written")]
+        assert hash_chain.verify_chain(db).breaks == [hash_chain.ChainBreak("rating", "1", "is not as it was written")]
 
 
 @pytest.mark.parametrize("value", ["'three'", "X'33'", "'3.0 s'", "9e999"])
@@ -203,7 +207,7 @@ def test_a_number_that_became_something_else_is_reported(file_storage: str, valu
     with open_database(file_storage) as db:
         write_earlier(db)
         db.write(lambda c: c.execute(text(f"UPDATE rating SET duration_s = {value}")))
-        assert hash_chain.check(db).broken == [hash_chain.Broken("rating", "1", "is not as it was written")]
+        assert hash_chain.verify_chain(db).breaks == [hash_chain.ChainBreak("rating", "1", "is not as it was written")]
 
 
 @pytest.mark.parametrize(("column", "value"), [("of", "1"), ("of", "'x'"), ("note", "X'00'"), ("score", "NULL")])
@@ -211,11 +215,11 @@ def test_another_column_that_changed_its_type_is_reported(file_storage: str, col
     with open_database(file_storage) as db:
         write_earlier(db)
         db.write(lambda c: c.execute(text(f'UPDATE rating SET "{column}" = {value}')))
-        assert [broken.what for broken in hash_chain.check(db).broken] == ["is not as it was written"]
+        assert [broken.problem for broken in hash_chain.verify_chain(db).breaks] == ["is not as it was written"]
 
 
 def test_a_rating_with_a_number_in_words_was_never_accepted(storage: str) -> None:
     """A link of the text "3.0" is not one of the number 3.0."""
     with open_database(storage) as db:
         write_earlier(db, duration_s="3.0")
-        assert len(hash_chain.check(db).broken) == 1
+        assert len(hash_chain.verify_chain(db).breaks) == 1

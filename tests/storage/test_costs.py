@@ -25,9 +25,9 @@ def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_calls_and_their_cost(db: Database) -> None:
-    rows = costs.call_tallies(db, AUDIT)
-    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
-    answers = ledger.answers(db, [t.key for t in traces if t.key])
+    rows = costs.count_calls(db, AUDIT)
+    traces = [t for t in results.load_traces(db, AUDIT) if t.model == "alder"]
+    answers = ledger.load_answers(db, [t.key for t in traces if t.key])
     mine = [r for r in rows if (r.name, r.purpose) == ("alder", "direct")]
     assert sum(r.calls for r in mine) == len(traces)
     assert sum(r.answers for r in mine) == len(answers) < len(traces)
@@ -39,13 +39,13 @@ def test_calls_and_their_cost(db: Database) -> None:
 
 def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
     rows = Counter[tuple[str, str]]()
-    for row in costs.call_tallies(db, AUDIT):
+    for row in costs.count_calls(db, AUDIT):
         rows[row.name, row.purpose] += row.attempts
-    traces = [t for t in results.traces(db, AUDIT) if t.model == "alder"]
+    traces = [t for t in results.load_traces(db, AUDIT) if t.model == "alder"]
     twice = sum(t.sample == 0 and t.outcome.is_answer for t in traces)
     assert rows["alder", "direct"] == len(traces) + twice
 
 
 def test_another_audit_has_no_calls(db: Database) -> None:
-    assert costs.call_tallies(db, AUDIT + 1) == []
-    assert costs.cost(db, AUDIT + 1) == (None, 0)
+    assert costs.count_calls(db, AUDIT + 1) == []
+    assert costs.sum_audit_cost(db, AUDIT + 1) == (None, 0)

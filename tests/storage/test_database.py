@@ -34,7 +34,7 @@ from auditor.domain import (
 from auditor.errors import StorageError, UsageError
 from auditor.storage import audits, ledger, results
 from auditor.storage.database import Database, open_database, run_lock, table_of
-from auditor.storage.schema import VERSION
+from auditor.storage.schema import VERSION_TABLE_DEFINITION
 from auditor.storage.tables import REVISION, VectorRow
 
 CELL = Cell("NO", "divorce")
@@ -50,7 +50,7 @@ def db(storage: str) -> Iterator[Database]:
 
 
 def make(db: Database, config_hash: str = "h") -> audits.Audit:
-    return audits.save(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
+    return audits.save_audit(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
 
 
 def test_a_server_that_does_not_answer_is_one_plain_sentence() -> None:
@@ -85,7 +85,7 @@ def test_what_is_no_database_of_ours_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) -> None:
-    db.write(lambda c: c.execute(VERSION.update().values(version_num="9999")))
+    db.write(lambda c: c.execute(VERSION_TABLE_DEFINITION.update().values(version_num="9999")))
     for create in (True, False):
         with pytest.raises(StorageError, match=f"newer version of auditor .revision 9999, known here: {REVISION}"):
             open_database(storage, create=create)
@@ -93,30 +93,30 @@ def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) ->
 
 def test_an_audit_comes_back_as_it_was(db: Database) -> None:
     audit = make(db)
-    assert audits.survey_of(db, audit) == SURVEY
-    assert audits.get(db, "a") == audit
+    assert audits.load_audit_survey(db, audit) == SURVEY
+    assert audits.get_audit(db, "a") == audit
     with pytest.raises(StorageError, match="Did you mean 'a'"):
-        audits.get(db, "aa")
+        audits.get_audit(db, "aa")
 
 
 def test_a_changed_config_drops_what_is_derived_and_keeps_what_was_paid_for(db: Database) -> None:
     audit = make(db)
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
-    asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, "yes")))
+    asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
     results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", call.key)])
     make(db)
-    assert len(results.traces(db, audit.id)) == 1
+    assert len(results.load_traces(db, audit.id)) == 1
     make(db, config_hash="other")
-    assert results.traces(db, audit.id) == []
-    assert set(ledger.answers(db, [call.key, "nothing"])) == {call.key}
+    assert results.load_traces(db, audit.id) == []
+    assert set(ledger.load_answers(db, [call.key, "nothing"])) == {call.key}
 
 
 def test_an_answer_is_recorded_once_and_attempts_always(db: Database) -> None:
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"seed": 1})
     attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK)
     for words in ("first", "second"):
-        asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, words, attempts=(attempt,))))
-    assert ledger.answers(db, [call.key])[call.key].text == "first"
+        asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, words, attempts=(attempt,))))
+    assert ledger.load_answers(db, [call.key])[call.key].text == "first"
     assert ledger.count_attempts(db) == 2
 
 
@@ -124,8 +124,8 @@ def test_what_is_no_answer_is_asked_again(db: Database) -> None:
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     for outcome in Outcome:
         if not outcome.is_answer:
-            asyncio.run(ledger.record(db, call, Answer(call.key, outcome)))
-    assert ledger.answers(db, [call.key]) == {}
+            asyncio.run(ledger.record_answer(db, call, Answer(call.key, outcome)))
+    assert ledger.load_answers(db, [call.key]) == {}
 
 
 def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
@@ -200,12 +200,12 @@ def test_a_survey_comes_back_as_it_was_saved_and_one_of_less_detail_does_too(db:
         native={"NO": ("de", "fr")},
         phrasings={"en": Phrasing("{topic} {country}?", ("bad", "good"), {"divorce": "parting"})},
     )
-    audit = audits.save(db, name="b", config="{}", config_hash="h", survey=told, environment={})
-    assert audits.survey_of(db, audit) == told
+    audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=told, environment={})
+    assert audits.load_audit_survey(db, audit) == told
     bare = json.loads(audit.survey)
     for key in ("grouping", "native", "phrasings"):
         del bare[key]
-    found = audits.survey_of(db, replace(audit, survey=json.dumps(bare)))
+    found = audits.load_audit_survey(db, replace(audit, survey=json.dumps(bare)))
     assert (found.grouping, found.native, found.phrasings) == (None, {}, {})
 
 

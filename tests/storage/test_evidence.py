@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from auditor.domain import Conflict, ConflictKind, Outcome
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 from auditor.storage import evidence, results
 from auditor.storage.conflict_status import ConflictKey, QueueFilter
 from auditor.storage.database import Database, open_database
@@ -20,17 +20,19 @@ def db(storage: str) -> Iterator[Database]:
 
 def test_a_conflict_between_methods_shows_what_was_said_and_comes_up_in_the_queue(db: Database) -> None:
     audit = populate(db)
-    trace = next(t for t in results.traces(db, audit.id) if t.outcome is Outcome.OK)
+    trace = next(t for t in results.load_traces(db, audit.id) if t.outcome is Outcome.OK)
     conflict = Conflict(
         trace.cell, f"{trace.model} (direct)", f"{trace.model} (logprob)", 0.9, -0.9, ConflictKind.METHODS
     )
-    results.replace_conflicts(db, audit.id, [*results.scored_conflicts(db, audit.id), conflict])
+    results.replace_conflicts(db, audit.id, [*results.load_model_conflicts(db, audit.id), conflict])
     key = ConflictKey(*trace.cell, conflict.left, conflict.right)
-    said, read_off = evidence.sides(db, audit.id, key)
+    said, read_off = evidence.load_sides(db, audit.id, key)
     assert trace.text in {s.text for s in said}
     assert read_off == ()
-    assert results.method_conflicts(db, audit.id) == [conflict]
-    assert conflict not in results.scored_conflicts(db, audit.id)
-    desk = Desk(db, audit, "ada")
-    assert desk.keys(QueueFilter(kinds=(ConflictKind.METHODS,))) == [key]
-    assert trace.model not in str([s.text for s in (*desk.item(key).left.samples, *desk.item(key).right.samples)])
+    assert results.load_method_conflicts(db, audit.id) == [conflict]
+    assert conflict not in results.load_model_conflicts(db, audit.id)
+    desk = ReviewSession(db, audit, "ada")
+    assert desk.conflict_keys(QueueFilter(kinds=(ConflictKind.METHODS,))) == [key]
+    assert trace.model not in str(
+        [s.text for s in (*desk.load_item(key).left.samples, *desk.load_item(key).right.samples)]
+    )

@@ -7,7 +7,7 @@ import pytest
 from auditor.errors import StorageError
 from auditor.storage import filesystems
 from auditor.storage.database import open_database
-from auditor.storage.filesystems import file_system, refuse_network
+from auditor.storage.filesystems import find_filesystem_type, refuse_network_filesystem
 
 LINUX = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -44,13 +44,13 @@ MAC = """\
     ],
 )
 def test_the_file_system_of_a_path(path: str, kind: str | None, table: str) -> None:
-    assert file_system(Path(path), table) == kind
+    assert find_filesystem_type(Path(path), table) == kind
     if kind in ("nfs4", "cifs", "fuse.sshfs", "smbfs"):
         with pytest.raises(StorageError, match=f"network file system .{kind}") as refused:
-            refuse_network(Path(path), table)
-        assert "local disk" in refused.value.mend
+            refuse_network_filesystem(Path(path), table)
+        assert "local disk" in refused.value.how_to_fix
     else:
-        refuse_network(Path(path), table)
+        refuse_network_filesystem(Path(path), table)
 
 
 def test_a_database_on_a_network_file_system_is_not_opened(
@@ -58,12 +58,12 @@ def test_a_database_on_a_network_file_system_is_not_opened(
 ) -> None:
     open_database(file_storage).close()
     mounts = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:9 / {tmp_path.resolve()} rw - nfs server:/x rw\n"
-    monkeypatch.setattr(filesystems, "_table", lambda: mounts)
+    monkeypatch.setattr(filesystems, "_read_mount_table", lambda: mounts)
     for create in (True, False):
         with pytest.raises(StorageError, match="on which SQLite loses data"):
             open_database(file_storage, create=create)
-    assert filesystems.file_system(Path("/"), mounts) == "ext4"
+    assert filesystems.find_filesystem_type(Path("/"), mounts) == "ext4"
 
 
 def test_this_machine_tells_of_its_own() -> None:
-    assert file_system(Path("/")) is not None
+    assert find_filesystem_type(Path("/")) is not None

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.agents.recording import Book
-from auditor.domain import Answer, Attempt, Body, Call, Outcome
+from auditor.agents.recording import CallRecorder
+from auditor.domain import Answer, Attempt, Call, Outcome, ResponseBody
 from auditor.errors import StorageError, UnstorableError
-from auditor.models.provider_request import Reply
+from auditor.models.provider_request import ProviderReply
 from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, make_storable, open_database, table_of
 from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
@@ -55,13 +55,13 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     calls = [asked(i) for i in range(4)]
     odd = calls[1]
     first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
-    last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=Body("d", b'{"model": "?"}', 14))
+    last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=ResponseBody("d", b'{"model": "?"}', 14))
     answers = {c.key: answered(c) for c in calls}
     answers[odd.key] = replace(answers[odd.key], attempts=(first, last), **({"cost_usd": 0.25} | content))
     for call in calls:
-        await ledger.dispatch(db, "run", audit.id, call)
+        await ledger.record_dispatch(db, "run", audit.id, call)
     gate, _ = held(db)
-    tasks = [asyncio.create_task(ledger.record(db, c, answers[c.key], run="run")) for c in calls]
+    tasks = [asyncio.create_task(ledger.record_answer(db, c, answers[c.key], run_id="run")) for c in calls]
     await asyncio.sleep(0)
     gate.set()
     recorded = dict(zip([c.key for c in calls], await asyncio.gather(*tasks), strict=True))
@@ -74,7 +74,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     assert "Python" not in failure.error
     assert "codec" not in failure.error
     failure.error.encode()
-    assert set(ledger.answers(db, [c.key for c in calls])) == set(recorded)
+    assert set(ledger.load_answers(db, [c.key for c in calls])) == set(recorded)
     assert all(recorded[key] is answers[key] for key in recorded)
     rows = attempts_of(db, odd)
     assert [(r["number"], r["outcome"], r["http_status"], r["retry_after_s"]) for r in rows] == [
@@ -82,19 +82,19 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
         (2, "server_error", 200, None),
     ]
     assert rows[1]["error"] == failure.error
-    assert ledger.payload(db, "d") == b'{"model": "?"}'
+    assert ledger.load_payload(db, "d") == b'{"model": "?"}'
     with db.read() as connection:
         assert connection.execute(select(table_of(DispatchRow))).all() == []
         assert len(connection.execute(select(table_of(PayloadRow))).all()) == len(calls)
-    checked = hash_chain.check(db)
-    assert (checked.links, checked.broken) == (3, [])
+    checked = hash_chain.verify_chain(db)
+    assert (checked.n_links, checked.breaks) == (3, [])
 
 
 async def test_an_attempt_that_cannot_be_stored_is_stored_without_what_is_odd_about_it(db: Database) -> None:
     call = asked(0)
     odd = Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 10**20, "said \ud800\0", float("inf"))
     again = Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT)
-    answer = await ledger.record(db, call, Answer(call.key, Outcome.TIMEOUT, attempts=(odd, again)))
+    answer = await ledger.record_answer(db, call, Answer(call.key, Outcome.TIMEOUT, attempts=(odd, again)))
     assert answer.outcome is Outcome.SERVER_ERROR
     first, _ = attempts_of(db, call)
     assert (first["http_status"], first["error"], first["retry_after_s"]) == (None, "said \\ud800\\x00", None)
@@ -102,12 +102,12 @@ async def test_an_attempt_that_cannot_be_stored_is_stored_without_what_is_odd_ab
 
 async def test_whoever_asked_gets_the_failure(db: Database) -> None:
     call = asked(0)
-    reply = Reply(replace(answered(call), prompt_tokens=10**30), None)
+    reply = ProviderReply(replace(answered(call), prompt_tokens=10**30), None)
 
-    async def ask(_: Call) -> Reply:
+    async def ask(_: Call) -> ProviderReply:
         return reply
 
-    found = await Book(db, make(db).id, "run").keep(call, ask)
+    found = await CallRecorder(db, make(db).id, "run").ask_and_record(call, ask)
     assert (found.answer.outcome, found.failure) == (Outcome.SERVER_ERROR, None)
 
 
@@ -115,11 +115,11 @@ async def test_a_database_that_is_full_is_not_taken_for_an_odd_answer(tmp_path: 
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         db.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1"))
         call = asked(0)
-        body = Body("d", b"".join(i.to_bytes(4, "big") for i in range(2**16)), 2**18)
+        body = ResponseBody("d", b"".join(i.to_bytes(4, "big") for i in range(2**16)), 2**18)
         attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK, 200, body=body)
         full = replace(answered(call), text="x" * 2**20, attempts=(attempt,))
         with pytest.raises(StorageError, match="full") as caught:
-            await ledger.record(db, call, full)
+            await ledger.record_answer(db, call, full)
         assert not isinstance(caught.value, UnstorableError)
         assert attempts_of(db, call) == []
 
@@ -130,7 +130,7 @@ async def test_a_locked_database_is_not_taken_for_an_odd_answer(file_storage: st
         db.write(lambda connection: connection.exec_driver_sql("PRAGMA busy_timeout = 50"))
         gate, _ = held(other)
         with pytest.raises(StorageError, match="locked") as caught:
-            await ledger.record(db, call, answered(call))
+            await ledger.record_answer(db, call, answered(call))
         gate.set()
         assert not isinstance(caught.value, UnstorableError)
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, insert, text
 
-from auditor.domain import Act, Answer, Call, Decision, Message, Outcome, Purpose, Rating, Trace
+from auditor.domain import Answer, Call, Decision, Message, Outcome, Purpose, Rating, RatingAction, Trace
 from auditor.errors import EmptyStorageError, NotAllowedError, StorageError, UsageError
-from auditor.reports.audit_status import status_of
+from auditor.reports.audit_status import load_audit_status
 from auditor.run import AuditHandle, resume_after_review
 from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, engine, hash_chain, ledger, rating_log, results, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock, table_of, upgrade_database
-from auditor.storage.engine import _connect_args, make_engine, shown
+from auditor.storage.engine import _connect_args, make_engine, redact_url
 from auditor.storage.roles import roles_sql
 from auditor.storage.tables import RatingRow
 from tests.postgres import PASSWORD, Postgres
@@ -55,28 +55,30 @@ def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
 
 
 def decide(db: Database) -> None:
-    audit = audits.get(db, "moral")
-    key, _ = review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())[0]
-    rating_log.append(db, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, decision=Decision.LEFT))
+    audit = audits.get_audit(db, "moral")
+    key, _ = review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())[0]
+    rating_log.append_rating(
+        db, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
+    )
 
 
 def record(db: Database) -> None:
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
-    asyncio.run(ledger.record(db, call, Answer(call.key, Outcome.OK, "yes")))
+    asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
 
 
 def run(db: Database) -> None:
     with run_lock(db, "theirs"):
         record(db)
-        audit = audits.save(db, name="theirs", config="{}", config_hash="h", survey=SURVEY, environment={})
+        audit = audits.save_audit(db, name="theirs", config="{}", config_hash="h", survey=SURVEY, environment={})
         results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", "k")])
-        audits.save(db, name="theirs", config="{}", config_hash="h2", survey=SURVEY, environment={})
+        audits.save_audit(db, name="theirs", config="{}", config_hash="h2", survey=SURVEY, environment={})
         audits.set_stage(db, audit.id, "elicit")
 
 
 def rate(db: Database) -> None:
     decided = Rating(CELL, "a", "b", 0.1, 0.9, "robot", Decision.LEFT, datetime.now(UTC))
-    results.add_rating(db, audits.get(db, "moral").id, decided)
+    results.add_rating(db, audits.get_audit(db, "moral").id, decided)
 
 
 def change(statement: str) -> Callable[[Database], Any]:
@@ -116,27 +118,29 @@ def test_each_role_may_do_its_work_and_no_more(
     for work in [*may_not, *NOBODY_MAY]:
         with pytest.raises(NotAllowedError) as refused:
             work(db)
-        assert "docs/team.md" in refused.value.mend
-    assert audits.all_audits(db)[0].name == "moral"
-    assert hash_chain.check(db).broken == []
+        assert "docs/team.md" in refused.value.how_to_fix
+    assert audits.load_audits(db)[0].name == "moral"
+    assert hash_chain.verify_chain(db).breaks == []
 
 
 def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
     postgres: Postgres, team: Callable[[str], Database]
 ) -> None:
     def stage() -> tuple[str, int]:
-        return audits.get(ada, "moral").stage, status_of(ada, audits.get(ada, "moral"))["open"]
+        return audits.get_audit(ada, "moral").stage, load_audit_status(ada, audits.get_audit(ada, "moral"))["open"]
 
     ada, robot = team("ada"), team("robot")
-    audit = audits.get(ada, "moral")
-    audits.set_stage(robot, audit.id, audits.PERSON)
-    for key, _ in review_queue.Queue(ada, audit.id, "ada").keys(QueueFilter()):
-        rating_log.append(ada, audit.id, key, "ada", rating_log.Saying(Act.DECIDE, decision=Decision.LEFT))
+    audit = audits.get_audit(ada, "moral")
+    audits.set_stage(robot, audit.id, audits.AWAITING_HUMAN)
+    for key, _ in review_queue.ConflictQueue(ada, audit.id, "ada").keys(QueueFilter()):
+        rating_log.append_rating(
+            ada, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
+        )
     url = ada.engine.url.render_as_string(hide_password=False)
     assert resume_after_review("moral", storage=url) == 0
-    assert stage() == (audits.PERSON, 0)  # saved, and no error: a reviewer may not end an audit
+    assert stage() == (audits.AWAITING_HUMAN, 0)  # saved, and no error: a reviewer may not end an audit
     assert resume_after_review("moral", storage=robot.engine.url.render_as_string(hide_password=False)) == 0
-    assert stage() == (audits.DONE, 0)
+    assert stage() == (audits.FINISHED, 0)
 
 
 def test_a_reader_s_connection_writes_nothing_even_as_the_owner(postgres: Postgres) -> None:
@@ -161,11 +165,11 @@ def test_a_password_is_shown_nowhere(postgres: Postgres) -> None:
     with open_database(url) as db:
         told_url = db.url
         with pytest.raises(StorageError) as absent:
-            audits.get(db, "none")
+            audits.get_audit(db, "none")
     for text_ in (str(empty.value), str(absent.value), told_url, repr(AuditHandle("a", url))):
         assert "canary" not in text_
-    assert "canary" not in shown(f"postgresql://h/d?password={PASSWORD}&sslpassword={PASSWORD}")
-    assert "canary" not in shown(f"no url://u:{PASSWORD}@h")
+    assert "canary" not in redact_url(f"postgresql://h/d?password={PASSWORD}&sslpassword={PASSWORD}")
+    assert "canary" not in redact_url(f"no url://u:{PASSWORD}@h")
 
 
 def test_other_machines_are_reached_by_encryption_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +194,7 @@ def test_a_server_is_upgraded_by_its_owner_only_when_told(postgres: Postgres) ->
     for create in (True, False):
         with pytest.raises(StorageError, match="older version") as refused:
             open_database(url, create=create)
-        assert refused.value.mend.endswith("auditor doctor --upgrade")  # no URL to copy without its password
+        assert refused.value.how_to_fix.endswith("auditor doctor --upgrade")  # no URL to copy without its password
         assert PASSWORD not in str(refused.value)
     with pytest.raises(Exception, match="0000"):  # there is no such revision to go on from
         upgrade_database(url)
@@ -198,9 +202,9 @@ def test_a_server_is_upgraded_by_its_owner_only_when_told(postgres: Postgres) ->
 
 def test_what_no_text_on_a_server_may_hold_is_kept_visible(postgres: Postgres) -> None:
     with open_database(postgres.schema()) as db:
-        audit = audits.save(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
+        audit = audits.save_audit(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
         results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "a\0b \U0001f600 \u202e", "k")])
-        assert [t.text for t in results.traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
+        assert [t.text for t in results.load_traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
 
 
 def test_a_broken_connection_is_told_to_all_and_nothing_is_written_twice(postgres: Postgres) -> None:
@@ -229,6 +233,6 @@ def test_a_broken_connection_is_told_to_all_and_nothing_is_written_twice(postgre
 
 def test_who_waits_for_a_turn_gives_up_in_the_end(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_database(postgres.schema()) as db, db.engine.connect() as sleeper, sleeper.begin():
-        monkeypatch.setattr(engine, "WAIT", "50ms")
+        monkeypatch.setattr(engine, "LOCK_TIMEOUT", "50ms")
         with pytest.raises(StorageError, match="lock timeout"):
             record(db)

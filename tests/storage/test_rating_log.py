@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from auditor.domain import Act, Decision
+from auditor.domain import Decision, RatingAction
 from auditor.errors import StorageError
 from auditor.storage import hash_chain, rating_log, results, review_queue
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, Standing
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.engine import make_engine
-from auditor.storage.rating_log import Saying, stacks
+from auditor.storage.rating_log import RatingChange, undo_redo_stacks
 from tests.review_case import review_case
 
 
@@ -36,15 +36,15 @@ def audit(db: Database) -> Audit:
 
 
 def keys_of(db: Database, audit: Audit) -> list[ConflictKey]:
-    return [key for key, _ in review_queue.Queue(db, audit.id, "ada").keys(QueueFilter())]
+    return [key for key, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())]
 
 
 def say(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
-    rating_log.append(db, audit.id, key, rater, Saying(Act.DECIDE, decision=decision))
+    rating_log.append_rating(db, audit.id, key, rater, RatingChange(RatingAction.DECIDE, decision=decision))
 
 
-def standing(db: Database, audit: Audit, key: ConflictKey) -> Standing:
-    return review_queue.Queue(db, audit.id, "ada").rows([key])[0].standing
+def standing(db: Database, audit: Audit, key: ConflictKey) -> ConflictStatus:
+    return review_queue.ConflictQueue(db, audit.id, "ada").rows([key])[0].status
 
 
 def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audit) -> None:
@@ -61,16 +61,16 @@ def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audi
 def test_a_note_that_no_database_can_hold_is_refused_and_the_next_is_saved(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
     with pytest.raises(StorageError, match=r"not saved: .* U\+D83D, which is not a Unicode character"):
-        rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="half \ud83d"))
-    rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="whole \U0001f600"))
-    assert [entry.rating.note for entry in rating_log.entries(db, audit.id)] == ["whole \U0001f600"]
+        rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="half \ud83d"))
+    rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="whole \U0001f600"))
+    assert [entry.rating.note for entry in rating_log.load_entries(db, audit.id)] == ["whole \U0001f600"]
 
 
 def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     key, other, *_ = keys_of(db, audit)
     say(db, audit, key, Decision.LEFT)
     say(db, audit, other, Decision.BOTH)
-    rating_log.append(db, audit.id, key, "ada", Saying(Act.NOTE, note="odd"))
+    rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="odd"))
     say(db, audit, key, Decision.RIGHT)
 
     states = []
@@ -82,13 +82,13 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
         (False, Decision.SKIP, ""),
         (True, Decision.SKIP, ""),
     ]
-    assert standing(db, audit, key) is Standing.OPEN
+    assert standing(db, audit, key) is ConflictStatus.OPEN
 
     while rating_log.redo(db, audit.id, "ada"):
         pass
-    last = rating_log.entries(db, audit.id, key=key)[-1].rating
-    assert (last.decision, last.note, last.act) == (Decision.RIGHT, "odd", Act.REDO)
-    ids = [e.id for e in rating_log.entries(db, audit.id)]
+    last = rating_log.load_entries(db, audit.id, key=key)[-1].rating
+    assert (last.decision, last.note, last.act) == (Decision.RIGHT, "odd", RatingAction.REDO)
+    ids = [e.id for e in rating_log.load_entries(db, audit.id)]
     assert ids == sorted(ids)
     assert len(ids) == 4 + 4 + 4
 
@@ -99,8 +99,10 @@ def test_undo_is_each_raters_own(db: Database, audit: Audit) -> None:
     say(db, audit, key, Decision.LEFT, "grace")
     assert rating_log.undo(db, audit.id, "ada")
     assert rating_log.undo(db, audit.id, "ada") is None
-    assert [r.rater for r in (e.rating for e in rating_log.entries(db, audit.id)) if r.act is Act.UNDO] == ["ada"]
-    assert standing(db, audit, key) is Standing.PERSON
+    assert [
+        r.rater for r in (e.rating for e in rating_log.load_entries(db, audit.id)) if r.act is RatingAction.UNDO
+    ] == ["ada"]
+    assert standing(db, audit, key) is ConflictStatus.PERSON
 
 
 def test_a_new_act_ends_what_could_be_redone(db: Database, audit: Audit) -> None:
@@ -114,36 +116,36 @@ def test_a_new_act_ends_what_could_be_redone(db: Database, audit: Audit) -> None
 @given(st.lists(st.sampled_from(["do", "undo", "redo"]), max_size=40))
 def test_the_stacks_are_those_of_an_editor(acts: list[str]) -> None:
     """Against the textbook's two stacks, kept in memory as one goes."""
-    log: list[tuple[int, Act, int | None]] = []
+    log: list[tuple[int, RatingAction, int | None]] = []
     done: list[int] = []
     undone: list[int] = []
     for number, act in enumerate(acts):
         if act == "do":
-            log.append((number, Act.DECIDE, None))
+            log.append((number, RatingAction.DECIDE, None))
             done.append(number)
             undone = []
         elif act == "undo" and done:
             undone.append(done.pop())
-            log.append((number, Act.UNDO, undone[-1]))
+            log.append((number, RatingAction.UNDO, undone[-1]))
         elif act == "redo" and undone:
             done.append(undone.pop())
-            log.append((number, Act.REDO, done[-1]))
-        log.append((100 + number, Act.REVEAL, None))
-        assert stacks(log) == (done, undone)
+            log.append((number, RatingAction.REDO, done[-1]))
+        log.append((100 + number, RatingAction.REVEAL, None))
+        assert undo_redo_stacks(log) == (done, undone)
 
 
 def test_a_decision_holds_only_while_the_scores_stay(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
     say(db, audit, key, Decision.LEFT)
-    assert standing(db, audit, key) is Standing.PERSON
+    assert standing(db, audit, key) is ConflictStatus.PERSON
 
-    before = results.conflicts(db, audit.id)
+    before = results.load_conflicts(db, audit.id)
     table = "update conflict set score_left = score_left - 0.01 where country = :c and topic = :t"
     db.write(lambda connection: connection.execute(text(table), {"c": key.country, "t": key.topic}))
-    assert standing(db, audit, key) is Standing.OPEN
+    assert standing(db, audit, key) is ConflictStatus.OPEN
 
     results.replace_conflicts(db, audit.id, before)
-    assert standing(db, audit, key) is Standing.PERSON
+    assert standing(db, audit, key) is ConflictStatus.PERSON
 
 
 def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None
             say(db, audit, key, Decision.LEFT)
         holder.execute("ROLLBACK")
         holder.close()
-        assert rating_log.entries(db, audit.id) == []
+        assert rating_log.load_entries(db, audit.id) == []
         say(db, audit, key, Decision.LEFT)
 
 
@@ -215,9 +217,9 @@ def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
         assert process.wait() == 0
 
     with open_database(url) as db:
-        stored = {rater: rating_log.entries(db, audit.id, rater=rater) for rater in raters}
-        records = hash_chain.check(db)
-    assert (records.links, records.broken) == (200, [])
+        stored = {rater: rating_log.load_entries(db, audit.id, rater=rater) for rater in raters}
+        records = hash_chain.verify_chain(db)
+    assert (records.n_links, records.breaks) == (200, [])
     for rater, ids in zip(raters, said, strict=True):
         assert [e.id for e in stored[rater]] == ids
         assert [e.rating.note for e in stored[rater]] == [str(i) for i in range(100)]

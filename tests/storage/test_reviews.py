@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from auditor.domain import Act, Conflict, ConflictKind, ConflictState, Decision, Rating
+from auditor.domain import Conflict, ConflictKind, ConflictState, Decision, Rating, RatingAction
 from auditor.storage import rating_log, results, review_queue
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow, Sort, Standing
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database, open_database
-from auditor.storage.rating_log import Saying
+from auditor.storage.rating_log import RatingChange
 from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
 
@@ -33,11 +33,13 @@ def audit(db: Database) -> Audit:
     populate(db, models=4, name="another")
     audit = populate(db, models=5)
     drawn = random.Random(5)
-    keys = [ConflictKey(*c.cell, c.left, c.right) for c in results.conflicts(db, audit.id)]
+    keys = [ConflictKey(*c.cell, c.left, c.right) for c in results.load_conflicts(db, audit.id)]
     for _ in range(200):
         rater = drawn.choice(RATERS)
-        saying = Saying(Act.DECIDE, decision=drawn.choice(list(Decision)), note=drawn.choice(["", "odd %_ one"]))
-        rating_log.append(db, audit.id, drawn.choice(keys[:60]), rater, saying)
+        saying = RatingChange(
+            RatingAction.DECIDE, decision=drawn.choice(list(Decision)), note=drawn.choice(["", "odd %_ one"])
+        )
+        rating_log.append_rating(db, audit.id, drawn.choice(keys[:60]), rater, saying)
         if drawn.random() < 0.2:
             rating_log.undo(db, audit.id, rater)
     return audit
@@ -45,37 +47,37 @@ def audit(db: Database) -> Audit:
 
 def held(db: Database, audit: Audit) -> Held:
     """Each rater's last row on each conflict, of its present scores."""
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.conflicts(db, audit.id)}
+    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
     found: Held = {}
-    for entry in rating_log.entries(db, audit.id):
+    for entry in rating_log.load_entries(db, audit.id):
         conflict = conflicts[entry.key]
         if (entry.rating.score_left, entry.rating.score_right) == (conflict.score_left, conflict.score_right):
             found.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
     return found
 
 
-def standing(conflict: Conflict, ratings: dict[str, Rating]) -> Standing:
-    said = Counter(r.decision for r in ratings.values() if r.decision.settles)
+def standing(conflict: Conflict, ratings: dict[str, Rating]) -> ConflictStatus:
+    said = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
     if not said:
-        return Standing.MAJORITY if conflict.state is ConflictState.MAJORITY else Standing.OPEN
-    return Standing.PERSON if 2 * max(said.values()) > sum(said.values()) else Standing.DISPUTED
+        return ConflictStatus.MAJORITY if conflict.state is ConflictState.MAJORITY else ConflictStatus.OPEN
+    return ConflictStatus.PERSON if 2 * max(said.values()) > sum(said.values()) else ConflictStatus.DISPUTED
 
 
 def rows(db: Database, audit: Audit, rater: str, wanted: QueueFilter | None = None) -> list[QueueRow]:
-    queue = review_queue.Queue(db, audit.id, rater)
+    queue = review_queue.ConflictQueue(db, audit.id, rater)
     return queue.rows([key for key, _ in queue.keys(wanted or QueueFilter())])
 
 
 @pytest.mark.parametrize("rater", [*RATERS, "nobody"])
 def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
     said = held(db, audit)
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.conflicts(db, audit.id)}
+    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
     found = {row.key: row for row in rows(db, audit, rater)}
     assert set(found) == set(conflicts)
     for key, conflict in conflicts.items():
         row, here = found[key], said.get(key, {})
-        assert row.standing is standing(conflict, here)
-        assert row.raters == sum(r.decision.settles for r in here.values())
+        assert row.status is standing(conflict, here)
+        assert row.n_raters == sum(r.decision.resolves_conflict for r in here.values())
         mine = here.get(rater)
         assert row.decision is (mine and mine.decision)
         assert row.note == (mine.note if mine else "")
@@ -85,20 +87,20 @@ def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
 def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audit) -> None:
     expected: dict[ConflictKey, Decision | None] = {}
     for key, ratings in held(db, audit).items():
-        said = Counter(r.decision for r in ratings.values() if r.decision.settles)
+        said = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
         if said:
             top, n = said.most_common(1)[0]
             expected[key] = top if 2 * n > said.total() else None
-    assert review_queue.people_say(db, audit.id) == expected
+    assert review_queue.load_majority_decisions(db, audit.id) == expected
     assert None in expected.values()
-    standings = {row.key: row.standing for row in rows(db, audit, "ada")}
+    standings = {row.key: row.status for row in rows(db, audit, "ada")}
     for key, decision in expected.items():
-        assert standings[key] is (Standing.DISPUTED if decision is None else Standing.PERSON)
+        assert standings[key] is (ConflictStatus.DISPUTED if decision is None else ConflictStatus.PERSON)
 
 
 def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
-    counted = Counter(row.standing for row in rows(db, audit, "ada"))
-    counts = review_queue.Queue(db, audit.id, "ada").counts()
+    counted = Counter(row.status for row in rows(db, audit, "ada"))
+    counts = review_queue.ConflictQueue(db, audit.id, "ada").count_by_status()
     assert {k: n for k, n in counts.items() if n} == counted
     assert len(counted) == 4, "the drawn ratings leave a standing untested"
 
@@ -106,8 +108,8 @@ def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
 FILTERS: dict[str, tuple[QueueFilter, Callable[[QueueRow], bool]]] = {
     "kinds": (QueueFilter(kinds=(ConflictKind.BINARY,)), lambda r: r.kind is ConflictKind.BINARY),
     "states": (
-        QueueFilter(states=(Standing.DISPUTED, Standing.PERSON)),
-        lambda r: r.standing in (Standing.DISPUTED, Standing.PERSON),
+        QueueFilter(states=(ConflictStatus.DISPUTED, ConflictStatus.PERSON)),
+        lambda r: r.status in (ConflictStatus.DISPUTED, ConflictStatus.PERSON),
     ),
     "country": (QueueFilter(countries=("EGY",)), lambda r: r.key.country == "Egypt"),
     "topic or topic": (QueueFilter(topics=("divorce", "abor")), lambda r: r.key.topic in ("divorce", "abortion")),
@@ -116,8 +118,8 @@ FILTERS: dict[str, tuple[QueueFilter, Callable[[QueueRow], bool]]] = {
         lambda r: r.key.topic == "divorce" and "a" in r.key.country.lower() + r.note,
     ),
     "note": (QueueFilter(words=("%_",)), lambda r: "%_" in r.note),
-    "gap": (QueueFilter(least_gap=0.5, most_gap=0.8), lambda r: r.gap is not None and 0.5 <= r.gap <= 0.8),
-    "model": (QueueFilter(models=("alder",)), lambda r: r.seen and "alder" in (r.key.left, r.key.right)),
+    "gap": (QueueFilter(min_gap=0.5, max_gap=0.8), lambda r: r.gap is not None and 0.5 <= r.gap <= 0.8),
+    "model": (QueueFilter(models=("alder",)), lambda r: r.revealed and "alder" in (r.key.left, r.key.right)),
 }
 
 
@@ -134,8 +136,8 @@ def test_todo_is_what_is_open_to_the_rater_disputed_or_decided_by_one_other(db: 
     expected = {
         row.key
         for row in rows(db, audit, "ada")
-        if not (row.decision and row.decision.settles)
-        and (row.standing in (Standing.OPEN, Standing.DISPUTED) or row.raters == 1)
+        if not (row.decision and row.decision.resolves_conflict)
+        and (row.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) or row.n_raters == 1)
     }
     assert {row.key for row in rows(db, audit, "ada", QueueFilter(todo=True))} == expected
     done = {row.key for row in rows(db, audit, "ada", QueueFilter(todo=False))}
@@ -144,7 +146,7 @@ def test_todo_is_what_is_open_to_the_rater_disputed_or_decided_by_one_other(db: 
 
 
 def test_conflicts_of_a_rater(db: Database, audit: Audit) -> None:
-    expected = {k for k, said in held(db, audit).items() if "mary" in said and said["mary"].decision.settles}
+    expected = {k for k, said in held(db, audit).items() if "mary" in said and said["mary"].decision.resolves_conflict}
     assert {row.key for row in rows(db, audit, "ada", QueueFilter(raters=("mary",)))} == expected
 
 
@@ -153,16 +155,16 @@ def teaches(conflict: Conflict, rows_of_rater: list[QueueRow], row: QueueRow) ->
     and half of it on a cell that the rater has opened another conflict on."""
     votes = conflict.votes_left + conflict.votes_right
     even = 1 - abs(conflict.votes_left - conflict.votes_right) / votes if votes else 1.0
-    done = [r.key for r in rows_of_rater if r.decision and r.decision.settles]
+    done = [r.key for r in rows_of_rater if r.decision and r.decision.resolves_conflict]
     topic = 1 / (1 + sum(k.topic == row.key.topic for k in done))
     country = 1 / (1 + sum(k.country == row.key.country for k in done))
-    weight = 2 if row.standing is Standing.DISPUTED else 1
-    blind = 0.5 if any(r.seen and r.key[:2] == row.key[:2] for r in rows_of_rater) else 1.0
+    weight = 2 if row.status is ConflictStatus.DISPUTED else 1
+    blind = 0.5 if any(r.revealed and r.key[:2] == row.key[:2] for r in rows_of_rater) else 1.0
     return abs(conflict.difference or 0.0) / 2 * (1 + even) * (topic + country) * weight * blind
 
 
 def test_the_order_of_what_teaches_most(db: Database, audit: Audit) -> None:
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.conflicts(db, audit.id)}
+    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
     ordered = rows(db, audit, "ada")
     undecided = [row for row in ordered if row.decision is None]
     values = [teaches(conflicts[row.key], ordered, row) for row in undecided]
@@ -177,14 +179,14 @@ def test_the_order_of_what_teaches_most(db: Database, audit: Audit) -> None:
 
 
 def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
-    gaps = [r.gap or 0.0 for r in rows(db, audit, "ada", QueueFilter(sort=Sort.GAP))]
+    gaps = [r.gap or 0.0 for r in rows(db, audit, "ada", QueueFilter(sort=QueueSort.GAP))]
     assert gaps == sorted(gaps, reverse=True)
-    countries = [r.key.country for r in rows(db, audit, "ada", QueueFilter(sort=Sort.COUNTRY, reverse=True))]
+    countries = [r.key.country for r in rows(db, audit, "ada", QueueFilter(sort=QueueSort.COUNTRY, reverse=True))]
     assert countries == sorted(countries, reverse=True)
 
 
 def test_lines_come_in_the_order_asked_and_what_is_gone_is_left_out(db: Database, audit: Audit) -> None:
-    queue = review_queue.Queue(db, audit.id, "ada")
+    queue = review_queue.ConflictQueue(db, audit.id, "ada")
     keys = [key for key, _ in queue.keys(QueueFilter())]
     gone = ConflictKey("Atlantis", "divorce", "alder", "birch")
     assert [row.key for row in queue.rows([keys[3], gone, keys[1]])] == [keys[3], keys[1]]

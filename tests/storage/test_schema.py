@@ -17,8 +17,8 @@ from auditor.domain import Cell, Outcome, Trace, canonical_hash
 from auditor.errors import StorageError
 from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
 from auditor.storage.database import Database, open_database, table_of, upgrade_database
-from auditor.storage.engine import make_engine, reading
-from auditor.storage.schema import VERSION, State
+from auditor.storage.engine import make_engine, read_only_options
+from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION, AttemptRow, TraceRow
 from tests.storage.test_database import CELL, make
 
@@ -67,7 +67,7 @@ def path_of(storage: str) -> Path:
 def described(url: str) -> dict[str, object]:
     """Columns, keys and indexes of every table."""
     engine = make_engine(url)
-    with engine.connect().execution_options(**reading(engine)) as connection:
+    with engine.connect().execution_options(**read_only_options(engine)) as connection:
         found = inspect(connection)
         told: dict[str, object] = {}
         for name in sorted(found.get_table_names()):
@@ -102,7 +102,7 @@ def test_revisions_are_numbered_as_the_schema() -> None:
     from alembic.script import ScriptDirectory
 
     with make_engine("sqlite://").connect() as connection:
-        script = ScriptDirectory.from_config(migrations.config(connection))
+        script = ScriptDirectory.from_config(migrations.alembic_config(connection))
     found = [revision.revision for revision in script.walk_revisions()]
     assert found == [f"{n:04}" for n in range(tables.SCHEMA_VERSION, 0, -1)]
 
@@ -112,7 +112,7 @@ def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(f
     open_database(new).close()
     engine = make_engine(old, foreign_keys=False)
     written = {"key": "k", "model": "m", "purpose": "direct", "outcome": "ok", "created_at": "1"}
-    link = {"kind": "answer", "row": "k", "digest": canonical_hash([hash_chain.START, "answer", written])}
+    link = {"kind": "answer", "row": "k", "digest": canonical_hash([hash_chain.START_DIGEST, "answer", written])}
     audit = {"name": "a", "survey": "{}", "stage": "done", "created_at": "1", "updated_at": "1", "environment": "{}"}
     with engine.begin() as connection:
         migrations.upgrade(connection, "0001")
@@ -122,11 +122,15 @@ def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(f
     engine.dispose()
     done = upgrade_database(old)
     assert done is not None
-    assert (done.before, done.after, done.copy is None) == ("0001", REVISION, old.startswith("postgresql"))
+    assert (done.from_revision, done.to_revision, done.backup is None) == (
+        "0001",
+        REVISION,
+        old.startswith("postgresql"),
+    )
     assert described(old) == described(new)
     with open_database(old, create=False) as db:
-        assert [a.name for a in audits.all_audits(db)] == ["a"]
-        assert hash_chain.check(db) == (1, link["digest"], [])
+        assert [a.name for a in audits.load_audits(db)] == ["a"]
+        assert hash_chain.verify_chain(db) == (1, link["digest"], [])
 
 
 def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(fresh: list[str]) -> None:
@@ -157,20 +161,20 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(f
             (1, None, None, None),
             (2, None, None, None),
         ]
-        assert costs.cost(db, 1) == (0.25, 0)
-        [tally] = costs.call_tallies(db, 1)
-        assert (tally.attempts, tally.cost_usd, tally.prompt_tokens, tally.estimated) == (2, 0.25, 7, 0)
+        assert costs.sum_audit_cost(db, 1) == (0.25, 0)
+        [tally] = costs.count_calls(db, 1)
+        assert (tally.attempts, tally.cost_usd, tally.prompt_tokens, tally.estimated_attempts) == (2, 0.25, 7, 0)
 
 
 def test_an_upgrade_keeps_every_row_and_a_copy_of_what_was(file_storage: str, versions: Path) -> None:
     with open_database(file_storage) as db:
         fill(db)
     path = path_of(file_storage)
-    done = schema.upgrade(file_storage, path, to=NEXT, versions=(versions,))
+    done = schema.upgrade_schema(file_storage, path, to=NEXT, versions=(versions,))
     assert done is not None
-    assert done.copy == path.with_name(f"{path.name}.bak-{REVISION}")
-    assert (done.before, done.after) == (REVISION, NEXT)
-    assert schema.upgrade(file_storage, path, to=NEXT, versions=(versions,)) is None
+    assert done.backup == path.with_name(f"{path.name}.bak-{REVISION}")
+    assert (done.from_revision, done.to_revision) == (REVISION, NEXT)
+    assert schema.upgrade_schema(file_storage, path, to=NEXT, versions=(versions,)) is None
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name, owner FROM audit").fetchall() == [("a", "nobody")]
         assert connection.execute("SELECT count(*), count(DISTINCT text) FROM trace").fetchone() == (50, 50)
@@ -179,8 +183,8 @@ def test_an_upgrade_keeps_every_row_and_a_copy_of_what_was(file_storage: str, ve
         assert "repair_key" not in {row[1] for row in connection.execute("PRAGMA table_info(trace)")}
     with pytest.raises(StorageError, match="newer version"):
         open_database(file_storage)
-    with open_database(f"sqlite:///{done.copy}", create=False) as copy:
-        assert len(results.traces(copy, audits.get(copy, "a").id)) == 50
+    with open_database(f"sqlite:///{done.backup}", create=False) as copy:
+        assert len(results.load_traces(copy, audits.get_audit(copy, "a").id)) == 50
 
 
 def test_killed_in_the_middle_of_an_upgrade_it_is_as_it_was(file_storage: str, versions: Path) -> None:
@@ -193,12 +197,12 @@ def test_killed_in_the_middle_of_an_upgrade_it_is_as_it_was(file_storage: str, v
     assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
     assert described(file_storage) == before
     with open_database(file_storage, create=False) as db:
-        assert len(results.traces(db, audits.get(db, "a").id)) == 50
+        assert len(results.load_traces(db, audits.get_audit(db, "a").id)) == 50
     file.write_text(REVISION_FILE.replace("DIES", "pass"), encoding="utf-8")
-    done = schema.upgrade(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
+    done = schema.upgrade_schema(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
     assert done is not None
-    assert done.copy is not None
-    assert done.copy.name.endswith(f".bak-{REVISION}-2")  # the first copy is left alone
+    assert done.backup is not None
+    assert done.backup.name.endswith(f".bak-{REVISION}-2")  # the first copy is left alone
     assert "label" in described(file_storage)
 
 
@@ -209,7 +213,7 @@ def test_an_upgrade_that_would_break_references_is_undone(file_storage: str, ver
     text = REVISION_FILE.replace("DIES", 'op.execute("DELETE FROM audit")')
     (versions / "next.py").write_text(text, encoding="utf-8")
     with pytest.raises(StorageError, match="'audit' that are not there"):
-        schema.upgrade(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
+        schema.upgrade_schema(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
     assert described(file_storage) == before
 
 
@@ -220,17 +224,17 @@ def test_a_writer_upgrades_and_a_reader_says_how(file_storage: str, monkeypatch:
 
     def add_table(connection: Connection, to: str, versions: tuple[Path, ...]) -> None:
         asked.append(to)
-        connection.execute(VERSION.update().values(version_num=to))
+        connection.execute(VERSION_TABLE_DEFINITION.update().values(version_num=to))
 
     monkeypatch.setattr(schema, "REVISION", NEXT)
     monkeypatch.setattr(migrations, "upgrade", add_table)
-    monkeypatch.setattr(schema.upgrade, "__kwdefaults__", {"to": NEXT, "versions": ()})
+    monkeypatch.setattr(schema.upgrade_schema, "__kwdefaults__", {"to": NEXT, "versions": ()})
     with pytest.raises(StorageError, match="older version of auditor") as refused:
         open_database(file_storage, create=False)
-    assert refused.value.mend.endswith(f"auditor doctor --upgrade --storage {file_storage}")
+    assert refused.value.how_to_fix.endswith(f"auditor doctor --upgrade --storage {file_storage}")
     with open_database(file_storage) as db:
         assert f"from revision {REVISION} to {NEXT}" in str(db.upgraded)
-        assert audits.find(db, "a") is not None
+        assert audits.find_audit(db, "a") is not None
     with open_database(file_storage) as db:
         assert db.upgraded is None
     assert asked == [NEXT]
@@ -257,7 +261,7 @@ def test_who_comes_at_once_makes_one_database(storage: str) -> None:
         for opened in pool.map(lambda _: open_database(storage), range(4)):
             opened.close()
     engine = make_engine(storage)
-    assert schema.look(engine) == (State.TODAY, REVISION)
+    assert schema.detect_schema(engine) == (SchemaState.CURRENT, REVISION)
     engine.dispose()
 
 

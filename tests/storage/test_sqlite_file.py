@@ -14,7 +14,7 @@ from auditor.storage.sqlite_file import (
     WatchedFile,
     create_database_file,
     create_private,
-    permissions,
+    list_permissions,
     refuse_unread_log,
 )
 
@@ -45,7 +45,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_the_permissions_are_those_of_all_its_files(tmp_path: Path) -> None:
     for name in ("a.db", "a.db-wal", "a.graph.db", "b.db"):
         (tmp_path / name).touch(0o600)
-    assert [(path.name, bits) for path, bits in permissions(tmp_path / "a.db")] == [
+    assert [(path.name, bits) for path, bits in list_permissions(tmp_path / "a.db")] == [
         ("a.db", 0o600),
         ("a.db-wal", 0o600),
         ("a.graph.db", 0o600),
@@ -69,8 +69,8 @@ def test_a_file_in_its_place_is_not_lost_whatever_is_written_to_it(tmp_path: Pat
     watched = WatchedFile(path)
     path.write_text("two")
     path.chmod(0o400)
-    assert watched.loss() is None
-    watched.check()
+    assert watched.moved_error() is None
+    watched.require_unmoved()
 
 
 def test_a_file_that_is_linked_is_in_its_place(tmp_path: Path) -> None:
@@ -78,10 +78,10 @@ def test_a_file_that_is_linked_is_in_its_place(tmp_path: Path) -> None:
     path.touch()
     link.symlink_to(path)
     watched = WatchedFile(link)
-    watched.check()
+    watched.require_unmoved()
     link.unlink()
     with pytest.raises(StorageError, match=r"link\.db was deleted or moved"):
-        watched.check()
+        watched.require_unmoved()
 
 
 def test_what_became_of_a_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,16 +92,16 @@ def test_what_became_of_a_file_is_said(tmp_path: Path, monkeypatch: pytest.Monke
         watched = WatchedFile(Path("a.db"))
         path.rename(moved)
         with pytest.raises(StorageError, match=f"its data were at {path} and are now at {moved}"):
-            watched.check()
+            watched.require_unmoved()
         shutil.copy(moved, path)
         with pytest.raises(StorageError, match="was replaced by another file"):
-            watched.check()
+            watched.require_unmoved()
         path.unlink()
         moved.unlink()
-        error = watched.loss(["m direct 1", "m direct 2"])
+        error = watched.moved_error(["m direct 1", "m direct 2"])
     assert error is not None
     assert error.message == (
         f"the database a.db was deleted or moved while it was in use: its data were at {path}. "
         "These answers may not be on disk: m direct 1, m direct 2."
     )
-    assert error.mend.startswith("Put it back, or a copy of it")
+    assert error.how_to_fix.startswith("Put it back, or a copy of it")

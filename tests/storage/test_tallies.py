@@ -28,44 +28,47 @@ AUDIT = 1
 
 
 def test_traces_and_verdicts_by_outcome(db: Database) -> None:
-    expected = Counter((t.model, *t.cell, t.outcome.value) for t in results.traces(db, AUDIT))
-    assert {tuple(row[:4]): row.n for row in count_queries.trace_tallies(db, AUDIT)} == expected
-    expected = Counter((v.model, *v.cell, v.outcome.value) for v in results.verdicts(db, AUDIT))
-    assert {tuple(row[:4]): row.n for row in count_queries.verdict_tallies(db, AUDIT)} == expected
+    expected = Counter((t.model, *t.cell, t.outcome.value) for t in results.load_traces(db, AUDIT))
+    assert {tuple(row[:4]): row.n for row in count_queries.count_traces(db, AUDIT)} == expected
+    expected = Counter((v.model, *v.cell, v.outcome.value) for v in results.load_verdicts(db, AUDIT))
+    assert {tuple(row[:4]): row.n for row in count_queries.count_verdicts(db, AUDIT)} == expected
 
 
 def test_judges(db: Database) -> None:
-    rows = count_queries.judge_tallies(db, AUDIT)
+    rows = count_queries.count_judge_verdicts(db, AUDIT)
     for row in rows:
-        mine = [v for v in results.verdicts(db, AUDIT) if (v.judge, v.model, v.outcome) == row[:3]]
+        mine = [v for v in results.load_verdicts(db, AUDIT) if (v.judge, v.model, v.outcome) == row[:3]]
         assert row.n == len(mine)
         assert row.valid == sum(v.ruling is Ruling.VALID for v in mine)
         assert row.score_fit == sum(v.score_fit is True for v in mine)
         assert row.n_score_fit == sum(v.score_fit is not None for v in mine)
         assert row.logical_consistency == row.n_logical_consistency == (row.n if row.outcome == "ok" else 0)
-    assert sum(r.n for r in rows) == len(results.verdicts(db, AUDIT))
+    assert sum(r.n for r in rows) == len(results.load_verdicts(db, AUDIT))
 
 
 def test_how_rulings_split(db: Database) -> None:
     by_trace: dict[tuple[str, ...], list[Verdict]] = {}
-    for v in results.verdicts(db, AUDIT):
+    for v in results.load_verdicts(db, AUDIT):
         if v.outcome is Outcome.OK:
             by_trace.setdefault((v.model, *v.cell, str(v.sample)), []).append(v)
     expected = Counter(
         (*trace[:3], sum(v.ruling is Ruling.VALID for v in vs), sum(v.ruling is Ruling.INVALID for v in vs))
         for trace, vs in by_trace.items()
     )
-    assert {tuple(row[:5]): row.n for row in count_queries.ruling_tallies(db, AUDIT)} == expected
+    assert {tuple(row[:5]): row.n for row in count_queries.count_ruling_splits(db, AUDIT)} == expected
 
 
 def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, countries=5, topics=5)
-        before, peers = count_queries.judge_tallies(db, audit.id), count_queries.peer_tallies(db, audit.id)
-        asked = [v for v in results.verdicts(db, audit.id) if v.judge == "alder"]
+        before, peers = (
+            count_queries.count_judge_verdicts(db, audit.id),
+            count_queries.count_peer_verdicts(db, audit.id),
+        )
+        asked = [v for v in results.load_verdicts(db, audit.id) if v.judge == "alder"]
         results.save_verdicts(db, audit.id, [replace(v, always=v.sample > 0) for v in asked])
-        kept = [v for v in results.verdicts(db, audit.id) if v.outcome is Outcome.OK]
-        whole, fair = count_queries.judge_tallies(db, audit.id), count_queries.peer_tallies(db, audit.id)
+        kept = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
+        whole, fair = count_queries.count_judge_verdicts(db, audit.id), count_queries.count_peer_verdicts(db, audit.id)
     assert whole == before
     every, some = (Counter((v.model, *v.cell) for v in kept if always or v.always) for always in (True, False))
     assert {row[:3]: row.n for row in peers} == every

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, insert, select
 
-from auditor.domain import Answer, Attempt, Body, Call, Message, Outcome, Purpose
+from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose, ResponseBody
 from auditor.errors import StorageError
 from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
-from auditor.storage.writer import MAX_GROUP
+from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import make
 
 
@@ -72,7 +72,7 @@ def asked(i: int) -> Call:
 
 
 def answered(call: Call) -> Answer:
-    body = Body(call.key, call.key.encode(), 64)
+    body = ResponseBody(call.key, call.key.encode(), 64)
     attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK, 200, body=body)
     return Answer(call.key, Outcome.OK, text="so", cost_usd=0, prompt_tokens=7, attempts=(attempt,))
 
@@ -80,7 +80,7 @@ def answered(call: Call) -> Answer:
 def test_what_waits_goes_in_groups_of_at_most_200(db: Database) -> None:
     commits = counted(db, "commit")
     gate, first = held(db)
-    waiting = [db.writer.submit(note(db, f"k{i}")) for i in range(2 * MAX_GROUP + 1)]
+    waiting = [db.writer.submit(note(db, f"k{i}")) for i in range(2 * MAX_JOBS_PER_TRANSACTION + 1)]
     assert not any(f.done() for f in waiting)
     gate.set()
     for future in [first, *waiting]:
@@ -111,8 +111,8 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
 
     monkeypatch.setattr(loop, "call_soon_threadsafe", noted)
     statements = counted(file, "before_cursor_execute")
-    out = [ledger.dispatch(file, "run", audit.id, call) for call in calls]
-    back = [ledger.record(file, call, answered(call), run="run") for call in calls]
+    out = [ledger.record_dispatch(file, "run", audit.id, call) for call in calls]
+    back = [ledger.record_answer(file, call, answered(call), run_id="run") for call in calls]
     for step in (out, back):
         gate, _ = held(file)
         tasks = [asyncio.create_task(one) for one in step]
@@ -127,20 +127,20 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
         rows = {t: len(connection.execute(select(table_of(t))).all()) for t in (AnswerRow, AttemptRow, PayloadRow)}
         assert set(rows.values()) == {100}
         assert connection.execute(select(table_of(DispatchRow))).all() == []
-    checked = hash_chain.check(file)
-    assert (checked.links, checked.broken) == (100, [])
+    checked = hash_chain.verify_chain(file)
+    assert (checked.n_links, checked.breaks) == (100, [])
 
 
 async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -> None:
     call = asked(0)
     gate, _ = held(db)
-    tasks = [asyncio.create_task(ledger.record(db, call, answered(call))) for _ in range(2)]
+    tasks = [asyncio.create_task(ledger.record_answer(db, call, answered(call))) for _ in range(2)]
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(*tasks)
-    await ledger.record(db, call, answered(call))
-    checked = hash_chain.check(db)
-    assert (checked.links, checked.broken, ledger.count_attempts(db)) == (1, [], 3)
+    await ledger.record_answer(db, call, answered(call))
+    checked = hash_chain.verify_chain(db)
+    assert (checked.n_links, checked.breaks, ledger.count_attempts(db)) == (1, [], 3)
 
 
 async def test_who_stops_waiting_undoes_nothing(db: Database) -> None:
@@ -177,10 +177,10 @@ async def test_a_job_that_raises_tells_whoever_waits(db: Database) -> None:
 
 async def test_a_file_that_is_gone_fails_all_that_is_queued_and_names_the_answers(file: Database) -> None:
     assert file.path is not None
-    await ledger.record(file, asked(99), answered(asked(99)))
+    await ledger.record_answer(file, asked(99), answered(asked(99)))
     calls = [asked(i) for i in range(7)]
     gate, busy = held(file)
-    tasks = [asyncio.create_task(ledger.record(file, call, answered(call))) for call in calls]
+    tasks = [asyncio.create_task(ledger.record_answer(file, call, answered(call))) for call in calls]
     await asyncio.sleep(0)
     file.path.rename(file.path.with_name("moved.db"))
     gate.set()
@@ -205,7 +205,7 @@ def test_a_file_that_is_in_its_place_costs_one_look_a_commit(file: Database, mon
 
     monkeypatch.setattr(Path, "stat", counted_stat)
     gate, first = held(file)
-    waiting = [file.writer.submit(note(file, f"k{i}")) for i in range(MAX_GROUP)]
+    waiting = [file.writer.submit(note(file, f"k{i}")) for i in range(MAX_JOBS_PER_TRANSACTION)]
     gate.set()
     for future in [first, *waiting]:
         future.result(timeout=60)
@@ -215,5 +215,5 @@ def test_a_file_that_is_in_its_place_costs_one_look_a_commit(file: Database, mon
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 255, 256, 511, 512, 4096, 65_536])
 def test_a_body_is_packed_in_a_window_of_its_size(size: int) -> None:
     for data in (random.Random(size).randbytes(size), (b'{"model": "m", "content": "words"}' * 2000)[:size]):
-        assert zlib.decompress(ledger.packed(data)) == data
-        assert len(ledger.packed(data)) <= 1.1 * len(zlib.compress(data, 1)) + 16
+        assert zlib.decompress(ledger.compress_payload(data)) == data
+        assert len(ledger.compress_payload(data)) <= 1.1 * len(zlib.compress(data, 1)) + 16

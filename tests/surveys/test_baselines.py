@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Cell, Grouping, Region, Survey, SurveyCell
-from auditor.surveys import baselines, country_mean, load_survey, regional_mean, topic_mean
+from auditor.surveys import compute_baselines, country_mean, load_survey, regional_mean, topic_mean
 
 SCORES = {
     ("Norway", "a"): 0.5, ("Norway", "b"): 0.1, ("Sweden", "a"): 0.3, ("Sweden", "b"): None,
@@ -55,11 +55,11 @@ def test_a_baseline_never_sees_what_it_predicts() -> None:
             continue
         moved = tuple(SurveyCell(c.cell, 1.0) if c.cell == cell.cell else c for c in survey.cells)
         other = Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), moved)
-        for name, scores in baselines(survey).items():
-            assert baselines(other)[name].get(cell.cell) == pytest.approx(scores.get(cell.cell)), name
+        for name, scores in compute_baselines(survey).items():
+            assert compute_baselines(other)[name].get(cell.cell) == pytest.approx(scores.get(cell.cell)), name
 
 
 def test_all_baselines_of_the_sample_have_every_scored_cell() -> None:
     survey = load_survey("wvs7-sample")
-    for scores in baselines(survey).values():
+    for scores in compute_baselines(survey).values():
         assert set(scores) == set(survey.scores)

@@ -122,7 +122,9 @@ def test_a_random_survey_has_the_findings_of_comparing_each_name_with_each(seed:
     assert [line for line in lines if "spelt almost alike" in line] == expected
     for kind, place in (("country", 0), ("topic", 1)):
         few = few_scores(odd, kind, place)
-        line = f"{checks._listed(few)}: the {kind} has a score in fewer than half as many cells as the fullest one."
+        line = (
+            f"{checks._format_names(few)}: the {kind} has a score in fewer than half as many cells as the fullest one."
+        )
         assert (line in lines) == bool(few)
     for topic in odd.topics:
         same = [c.score for c in odd.cells if c.cell.topic == topic and c.score is not None]

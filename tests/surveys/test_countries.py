@@ -7,8 +7,8 @@ import csv
 import pycountry
 import pytest
 
-from auditor.surveys import country_code, demonyms, load_survey
-from auditor.surveys.countries import DATA
+from auditor.surveys import country_code, country_name_forms, load_survey
+from auditor.surveys.countries import DATA_FOLDER
 
 OWN_CODES = {"XKX", "XNI"}
 SURVEYED = {c for name in ("wvs7-sample", "pew2013-sample") for c in load_survey(name).countries}
@@ -23,7 +23,7 @@ COUNTRIES = sorted(SURVEYED | set(ELSEWHERE.split(",")))
 
 
 def rows() -> list[dict[str, str]]:
-    with open(DATA / "countries.csv", encoding="utf-8", newline="") as file:
+    with open(DATA_FOLDER / "countries.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -79,12 +79,12 @@ def test_no_spelling_means_two_countries() -> None:
     ],
 )
 def test_names_adjectives_and_people_are_all_there(country: str, forms: set[str]) -> None:
-    assert forms <= set(demonyms(country))
+    assert forms <= set(country_name_forms(country))
 
 
 @pytest.mark.parametrize("country", COUNTRIES)
 def test_every_surveyed_country_has_its_name_and_more_longest_first(country: str) -> None:
-    forms = demonyms(country)
+    forms = country_name_forms(country)
     assert country in forms
     assert len(forms) >= 3
     assert list(map(len, forms)) == sorted(map(len, forms), reverse=True)
@@ -92,4 +92,4 @@ def test_every_surveyed_country_has_its_name_and_more_longest_first(country: str
 
 
 def test_a_place_unknown_to_us_still_gives_its_own_name() -> None:
-    assert demonyms("Atlantis") == ("Atlantis",)
+    assert country_name_forms("Atlantis") == ("Atlantis",)

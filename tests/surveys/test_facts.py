@@ -8,7 +8,7 @@ import pytest
 
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
-from auditor.surveys import load_facts, load_survey, treated
+from auditor.surveys import apply_treatment, load_survey, load_survey_facts
 from auditor.surveys.importer import import_survey
 from auditor.surveys.survey_facts import TREATMENTS
 from tests.surveys import official
@@ -25,17 +25,17 @@ def test_shares_give_all_but_imputation() -> None:
     cell = SurveyCell(CELL, 0.4, acceptable=0.5, not_a_moral_issue=0.2, unacceptable=0.1, standard_error=0.1)
     expected = {"drop": 0.4 / 0.8, "neutral": 0.4, "low": 0.2, "high": 0.6}
     for treatment in TREATMENTS[:4]:
-        assert treated(survey(cell), treatment).scores[CELL] == pytest.approx(expected[treatment])
-    assert treated(survey(cell), "neutral").cells[0].standard_error == 0.1
-    assert treated(survey(cell), "low").cells[0].standard_error is None
+        assert apply_treatment(survey(cell), treatment).scores[CELL] == pytest.approx(expected[treatment])
+    assert apply_treatment(survey(cell), "neutral").cells[0].standard_error == 0.1
+    assert apply_treatment(survey(cell), "low").cells[0].standard_error is None
 
 
 def test_score_and_nonresponse_give_the_same_as_shares() -> None:
     cell = SurveyCell(CELL, 0.5, nonresponse=0.2)
-    assert treated(survey(cell), "drop").scores[CELL] == 0.5
-    assert treated(survey(cell), "neutral").scores[CELL] == pytest.approx(0.4)
-    assert treated(survey(cell), "low").scores[CELL] == pytest.approx(0.2)
-    assert treated(survey(cell), "high").scores[CELL] == pytest.approx(0.6)
+    assert apply_treatment(survey(cell), "drop").scores[CELL] == 0.5
+    assert apply_treatment(survey(cell), "neutral").scores[CELL] == pytest.approx(0.4)
+    assert apply_treatment(survey(cell), "low").scores[CELL] == pytest.approx(0.2)
+    assert apply_treatment(survey(cell), "high").scores[CELL] == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(
@@ -44,33 +44,33 @@ def test_score_and_nonresponse_give_the_same_as_shares() -> None:
 )
 def test_what_the_survey_does_not_say_is_an_error_that_names_the_cell(cell: SurveyCell, treatment: str) -> None:
     with pytest.raises(SurveyError, match=r"Norway × gambling.*Import the official file"):
-        treated(survey(cell), treatment)  # type: ignore[arg-type]
+        apply_treatment(survey(cell), treatment)  # type: ignore[arg-type]
 
 
 def test_a_cell_that_was_not_asked_stays_so() -> None:
-    assert treated(survey(SurveyCell(CELL, None)), "impute").cells[0].score is None
+    assert apply_treatment(survey(SurveyCell(CELL, None)), "impute").cells[0].score is None
 
 
 def test_pew_as_published_counts_the_silent_as_neutral() -> None:
     published = load_survey("pew2013-sample")
-    assert treated(published, "neutral").scores == pytest.approx(published.scores)
-    assert treated(published, "drop").scores != pytest.approx(published.scores)
+    assert apply_treatment(published, "neutral").scores == pytest.approx(published.scores)
+    assert apply_treatment(published, "drop").scores != pytest.approx(published.scores)
 
 
 def test_with_microdata_every_treatment_is_theirs(tmp_path: Path) -> None:
-    imported = import_survey(official.pew_sav(tmp_path / "pew.sav", official.pew_columns()), "pew2013", imputations=5)
-    low, high = (treated(imported.survey, t, imported.facts).scores for t in ("low", "high"))
+    imported = import_survey(official.pew_sav(tmp_path / "pew.sav", official.pew_columns()), "pew2013", n_imputations=5)
+    low, high = (apply_treatment(imported.survey, t, imported.facts).scores for t in ("low", "high"))
     for treatment in TREATMENTS:
-        scores = treated(imported.survey, treatment, imported.facts).scores
+        scores = apply_treatment(imported.survey, treatment, imported.facts).scores
         assert all(low[c] <= s <= high[c] for c, s in scores.items())
         if treatment != "impute":
             # Shares of the same people say the same.
-            assert treated(imported.survey, treatment).scores == pytest.approx(scores)
+            assert apply_treatment(imported.survey, treatment).scores == pytest.approx(scores)
 
 
 def test_facts_that_are_not_there_or_cannot_be_used(tmp_path: Path) -> None:
-    assert load_facts("wvs7-sample") is None
+    assert load_survey_facts("wvs7-sample") is None
     (tmp_path / "own.csv").write_text("country,topic,score\nNorway,gambling,0.5\n")
     (tmp_path / "own.facts.json").write_text('{"respondents": 1}')
     with pytest.raises(SurveyError, match=r"own\.facts\.json: the key 'left_out' is missing"):
-        load_facts(tmp_path / "own.csv")
+        load_survey_facts(tmp_path / "own.csv")

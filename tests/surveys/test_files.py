@@ -9,7 +9,7 @@ import pytest
 from auditor.errors import AuditorError, ImportFileError, SurveyError
 from auditor.surveys import load_mapping
 from auditor.surveys.importer import import_survey
-from auditor.surveys.mapping import begins
+from auditor.surveys.mapping import starts_with_phrase
 from tests.surveys import official
 
 
@@ -166,7 +166,7 @@ def test_rows_are_numbered_as_in_the_file_whatever_is_kept(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) -> None:
-    assert begins(label, prefix) is expected
+    assert starts_with_phrase(label, prefix) is expected
 
 
 @pytest.mark.parametrize(

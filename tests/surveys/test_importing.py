@@ -12,7 +12,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.domain import Cell
 from auditor.surveys import load_mapping
-from auditor.surveys.importer import Imported, import_survey
+from auditor.surveys.importer import ImportedSurvey, import_survey
 from tests.surveys import official
 
 EXACT = 1e-9
@@ -28,14 +28,14 @@ def wvs() -> official.Columns:
 @pytest.fixture(scope="module", params=["csv", "sav"])
 def wvs_import(
     request: pytest.FixtureRequest, wvs: official.Columns, tmp_path_factory: pytest.TempPathFactory
-) -> Imported:
+) -> ImportedSurvey:
     folder = tmp_path_factory.mktemp("wvs")
     if request.param == "csv":
         return import_survey(official.write_csv(folder / "wvs.csv", wvs))
     return import_survey(official.wvs_sav(folder / "wvs.sav", wvs))
 
 
-def test_every_wvs_cell_equals_statsmodels(wvs: official.Columns, wvs_import: Imported) -> None:
+def test_every_wvs_cell_equals_statsmodels(wvs: official.Columns, wvs_import: ImportedSurvey) -> None:
     frame = pd.DataFrame(wvs)
     cells = {c.cell: c for c in wvs_import.survey.cells}
     facts = wvs_import.facts.by_cell
@@ -62,7 +62,7 @@ def test_every_wvs_cell_equals_statsmodels(wvs: official.Columns, wvs_import: Im
             assert cell.nonresponse == pytest.approx(silent, abs=EXACT)
 
 
-def test_every_treatment_equals_statsmodels(wvs: official.Columns, wvs_import: Imported) -> None:
+def test_every_treatment_equals_statsmodels(wvs: official.Columns, wvs_import: ImportedSurvey) -> None:
     frame = pd.DataFrame(wvs)
     people = frame[(frame.B_COUNTRY_ALPHA == "NGA") & (frame.Q182 != -4)]
     fact = wvs_import.facts.by_cell[Cell("Nigeria", "homosexuality")]

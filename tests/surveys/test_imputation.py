@@ -7,25 +7,25 @@ import math
 import numpy as np
 import pytest
 
-from auditor.surveys.imputation import Floats, impute, imputed_means, pool
+from auditor.surveys.imputation import Floats, compute_imputed_means, impute_answers, pool_estimates
 
 NAN = math.nan
 
 
 def test_rubins_rules_by_hand() -> None:
     # U = (4 + 4) / 2 = 4, B = ((1 - 2)^2 + (3 - 2)^2) / 1 = 2, T = 4 + 3/2 * 2 = 7; 3/7 is between.
-    found = pool([1.0, 3.0], [2.0, 2.0])
+    found = pool_estimates([1.0, 3.0], [2.0, 2.0])
     assert found.mean == pytest.approx(2)
     assert found.standard_error == pytest.approx(math.sqrt(7))
     assert found.missing_information == pytest.approx(3 / 7)
-    assert found.imputations == 2
+    assert found.n_imputations == 2
 
 
 def test_what_cannot_be_pooled_has_no_number() -> None:
-    assert pool([], []) == (None, None, None, 0)
-    assert pool([0.5], [0.1]) == (0.5, None, None, 1)
-    assert pool([0.5, 0.5], [None, None]) == (0.5, None, None, 2)
-    assert pool([0.5, 0.5], [0.0, 0.0]) == (0.5, 0.0, 0.0, 2)
+    assert pool_estimates([], []) == (None, None, None, 0)
+    assert pool_estimates([0.5], [0.1]) == (0.5, None, None, 1)
+    assert pool_estimates([0.5, 0.5], [None, None]) == (0.5, None, None, 2)
+    assert pool_estimates([0.5, 0.5], [0.0, 0.0]) == (0.5, 0.0, 0.0, 2)
 
 
 def people(rng: np.random.Generator, n: int = 3000) -> tuple[Floats, Floats]:
@@ -40,7 +40,7 @@ def people(rng: np.random.Generator, n: int = 3000) -> tuple[Floats, Floats]:
 def test_what_other_answers_tell_is_used() -> None:
     whole, seen = people(np.random.default_rng(1))
     truth, dropped = whole[:, 0].mean(), float(np.nanmean(seen[:, 0]))
-    found = imputed_means(seen, np.ones(seen.shape, bool), np.ones(len(seen)), np.random.default_rng(2), 20)[0]
+    found = compute_imputed_means(seen, np.ones(seen.shape, bool), np.ones(len(seen)), np.random.default_rng(2), 20)[0]
     assert found.mean is not None
     assert found.standard_error is not None
     assert abs(dropped - truth) > 0.1
@@ -58,7 +58,7 @@ def test_intervals_cover_the_truth_where_nonresponse_is_at_random() -> None:
         lenient = rng.normal(0, 0.4, (300, 1))
         answers = lenient + rng.normal(0, 0.3, (300, 4))
         answers[rng.random(300) < 0.3, 0] = NAN
-        found = imputed_means(answers, np.ones(answers.shape, bool), np.ones(300), rng, 20)[0]
+        found = compute_imputed_means(answers, np.ones(answers.shape, bool), np.ones(300), rng, 20)[0]
         assert found.mean is not None
         assert found.standard_error is not None
         covered += abs(found.mean) <= 1.96 * found.standard_error
@@ -74,7 +74,7 @@ def test_only_what_was_asked_and_not_answered_is_filled_with_answers_that_were_g
     answers[:, 3] = NAN
     asked = np.ones(answers.shape, bool)
     asked[20:30, 1] = False
-    completed = impute(answers, asked, rng, 7)
+    completed = impute_answers(answers, asked, rng, 7)
     assert completed.shape == (7, 50, 4)
     assert set(np.unique(completed[:, :10, 0])) <= {-1, -0.2, 0.6}
     assert np.isnan(completed[:, 20:30, 1]).all()
@@ -86,7 +86,7 @@ def test_only_what_was_asked_and_not_answered_is_filled_with_answers_that_were_g
 
 def test_a_single_donor_gives_all_answers() -> None:
     answers = np.array([[0.5, 1], [NAN, -1], [NAN, NAN]])
-    completed = impute(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 3)
+    completed = impute_answers(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 3)
     assert (completed[:, 1:, 0] == 0.5).all()
 
 
@@ -95,7 +95,7 @@ def test_the_nearest_are_drawn() -> None:
     lenient = np.repeat([-1.0, 1.0], 100)
     answers = np.column_stack([lenient, lenient])
     answers[[0, 199], 0] = NAN
-    completed = impute(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 50)
+    completed = impute_answers(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 50)
     assert (completed[:, 0, 0] == -1).all()
     assert (completed[:, 199, 0] == 1).all()
 
@@ -106,6 +106,6 @@ def test_the_donors_are_a_bootstrap_sample() -> None:
     rng = np.random.default_rng(4)
     given = rng.choice([-1.0, -0.2, 0.6, 1.0], 500)
     answers = np.append(given, np.full(500, NAN))[:, None]
-    copies = impute(answers, np.ones(answers.shape, bool), rng, 2000)
+    copies = impute_answers(answers, np.ones(answers.shape, bool), rng, 2000)
     between = copies.mean(axis=1).var(ddof=1)
     assert between == pytest.approx(given.var() / 1000, rel=0.1)

@@ -8,8 +8,8 @@ import pytest
 
 from auditor.domain import Cell
 from auditor.errors import SurveyError
-from auditor.run import planned_survey
-from auditor.surveys import apply_nonresponse, load_facts, load_survey, write_survey
+from auditor.run import load_planned_survey
+from auditor.surveys import apply_nonresponse, load_survey, load_survey_facts, write_survey
 from auditor.surveys.importer import import_survey
 from tests.audits import config
 from tests.surveys import official
@@ -20,7 +20,7 @@ CELL = Cell("Nigeria", "homosexuality")
 @pytest.fixture
 def source(tmp_path: Path) -> str:
     imported = import_survey(
-        official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(200)), imputations=3, splits=5
+        official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(200)), n_imputations=3, n_splits=5
     )
     write_survey(imported.survey, tmp_path / "my.csv", imported.facts)
     return str(tmp_path / "my.csv")
@@ -28,11 +28,11 @@ def source(tmp_path: Path) -> str:
 
 def planned(source: str, nonresponse: str) -> float:
     section = {"source": source, "countries": ["Nigeria"], "topics": ["homosexuality"], "nonresponse": nonresponse}
-    return planned_survey(config("http://localhost", survey=section)).scores[CELL]
+    return load_planned_survey(config("http://localhost", survey=section)).scores[CELL]
 
 
 def test_each_choice_takes_its_own_score(source: str) -> None:
-    facts = load_facts(source)
+    facts = load_survey_facts(source)
     assert facts is not None
     given, fact = load_survey(source).scores[CELL], facts.by_cell[CELL]
     assert planned(source, "drop") == planned(source, "bounds") == given
@@ -48,7 +48,7 @@ def test_a_survey_of_scores_alone_cannot_be_treated(choice: str) -> None:
 
 def test_no_cell_leaves_an_audit_in_silence(tmp_path: Path) -> None:
     rows = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(200))
-    imported = import_survey(rows, imputations=0, splits=5)
+    imported = import_survey(rows, n_imputations=0, n_splits=5)
     write_survey(imported.survey, tmp_path / "my.csv", imported.facts)
     with pytest.raises(SurveyError, match="have no score under 'impute'"):
         apply_nonresponse(imported.survey, "impute", tmp_path / "my.csv")

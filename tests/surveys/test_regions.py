@@ -8,14 +8,14 @@ import pytest
 
 from auditor.domain import Region
 from auditor.errors import AuditorError, SurveyError
-from auditor.surveys import grouped, grouping_of, groupings, load_survey, region_of
+from auditor.surveys import builtin_groupings, get_grouping, group_countries, load_survey, region_of
 from auditor.surveys.countries import known_codes
 from tests.surveys.test_countries import COUNTRIES
 
 
 @pytest.mark.parametrize("grouping", ["inglehart_welzel", "un_m49", "un_m49_subregions", "western"])
 def test_every_surveyed_country_has_a_region(grouping: str) -> None:
-    assert grouping in groupings()
+    assert grouping in builtin_groupings()
     assert [c for c in COUNTRIES if region_of(c, grouping) is None] == []
 
 
@@ -101,7 +101,7 @@ def csv(tmp_path: Path, text: str) -> str:
 
 def test_a_survey_keeps_its_groups_in_the_order_of_the_file(tmp_path: Path) -> None:
     path = csv(tmp_path, "country,region\nNGA,South\nJapan,North\nGermany,North\nNorway,Elsewhere\n")
-    found = grouping_of(grouped(SURVEY, path))
+    found = get_grouping(group_countries(SURVEY, path))
     assert (found.name, found.title) == ("my_groups.csv", "my_groups")
     assert found.regions == (Region("South", ("Nigeria",)), Region("North", ("Germany", "Japan")))
     Path(path).unlink()
@@ -110,9 +110,9 @@ def test_a_survey_keeps_its_groups_in_the_order_of_the_file(tmp_path: Path) -> N
 
 
 def test_without_a_choice_western_countries_are_compared_with_others() -> None:
-    found = grouping_of(SURVEY)
+    found = get_grouping(SURVEY)
     assert [r.name for r in found.regions] == ["Western", "Non-Western"]
-    assert found == grouping_of(grouped(SURVEY))
+    assert found == get_grouping(group_countries(SURVEY))
     assert set(found.by_country) == set(SURVEY.countries)
 
 
@@ -134,7 +134,7 @@ def test_without_a_choice_western_countries_are_compared_with_others() -> None:
 )
 def test_a_file_that_cannot_be_used_names_line_and_mend(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(AuditorError) as caught:
-        grouped(SURVEY, csv(tmp_path, text))
+        group_countries(SURVEY, csv(tmp_path, text))
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "my_groups.csv" in str(caught.value)
@@ -151,11 +151,11 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, says:
     path = tmp_path / "my_groups.csv"
     path.write_bytes(content)
     with pytest.raises(AuditorError, match=says):
-        grouped(SURVEY, str(path))
+        group_countries(SURVEY, str(path))
 
 
 def test_a_misspelt_country_in_a_toml_file_is_seen_too(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('[regions]\nA = ["Germny"]\n')
     with pytest.raises(SurveyError, match="'Germny' is no country"):
-        grouped(SURVEY, str(path))
+        group_countries(SURVEY, str(path))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.surveys.microdata import ANSWERED, Microdata
-from auditor.surveys.reliability import Floats, half_scores, reliability
+from auditor.surveys.reliability import Floats, compute_half_scores, compute_reliability
 
 
 def microdata(answers: Floats, countries: int, weight: Floats | None = None) -> Microdata:
@@ -16,14 +16,14 @@ def microdata(answers: Floats, countries: int, weight: Floats | None = None) -> 
     return Microdata(
         countries=tuple(f"c{i}" for i in range(countries)),
         topics=tuple(f"t{i}" for i in range(topics)),
-        starts=np.linspace(0, rows, countries + 1).astype(np.int64),
-        weight=np.ones(rows) if weight is None else weight,
+        country_offsets=np.linspace(0, rows, countries + 1).astype(np.int64),
+        weights=np.ones(rows) if weight is None else weight,
         answers=answers,
-        kind=np.where(np.isnan(answers), 0, ANSWERED).astype(np.int8),
+        kind_index=np.where(np.isnan(answers), 0, ANSWERED).astype(np.int8),
         kinds=("missing",),
-        asked=(True,),
-        choices={},
-        left_out={},
+        kind_was_asked=(True,),
+        choice_scores={},
+        excluded_rows={},
     )
 
 
@@ -35,7 +35,7 @@ def simulated(seed: int, n: int, spread: float, noise: float = 1.0, topic_spread
 
 @pytest.mark.parametrize(("n", "spread"), [(20, 0.2), (50, 0.1), (100, 0.3)])
 def test_reliability_is_the_share_of_true_variance(n: int, spread: float) -> None:
-    found = reliability(half_scores(simulated(1, n, spread), splits=30))
+    found = compute_reliability(compute_half_scores(simulated(1, n, spread), n_splits=30))
     expected = spread**2 / (spread**2 + 1 / n)
     assert found.reliability == pytest.approx(expected, abs=0.03)
     assert found.ceiling == pytest.approx(math.sqrt(expected), abs=0.02)
@@ -49,7 +49,7 @@ def test_reliability_is_the_share_of_true_variance(n: int, spread: float) -> Non
 def test_spearman_brown_by_hand() -> None:
     # x = 1, 0, -1 and y = 1, -1, 0: r = (1 + 0 + 0) / 2 = 1/2, so that 2 * (1/2) / (3/2) = 2/3.
     halves = np.array([[[[1.0, 0, -1]], [[1.0, -1, 0]]]] * 2)
-    found = reliability(halves)
+    found = compute_reliability(halves)
     assert found.half_r == pytest.approx(1 / 2)
     assert found.reliability == pytest.approx(2 / 3)
     assert found.ceiling == pytest.approx(math.sqrt(2 / 3))
@@ -57,8 +57,8 @@ def test_spearman_brown_by_hand() -> None:
 
 
 def test_topics_alone_make_the_whole_reliable_but_not_what_lies_within() -> None:
-    halves = half_scores(simulated(2, 30, spread=0.0, topic_spread=1.0), splits=20)
-    whole, within = reliability(halves), reliability(halves, within_topics=True)
+    halves = compute_half_scores(simulated(2, 30, spread=0.0, topic_spread=1.0), n_splits=20)
+    whole, within = compute_reliability(halves), compute_reliability(halves, within_topics=True)
     assert whole.reliability is not None
     assert whole.reliability > 0.9
     assert within.half_r == pytest.approx(0, abs=0.1)
@@ -69,7 +69,7 @@ def test_halves_share_nobody_and_miss_nobody() -> None:
     # Powers of two as answers: the sum of both halves says who was in them.
     answers = 2.0 ** np.arange(6)[:, None] / 64
     weight = rng.gamma(2, 0.5, 6)
-    halves = half_scores(microdata(answers, 1, weight), splits=50)
+    halves = compute_half_scores(microdata(answers, 1, weight), n_splits=50)
     seen = set()
     for left, right in halves[:, :, 0, 0]:
         members = [
@@ -91,19 +91,21 @@ def _mean(mask: int, answers: Floats, weight: Floats) -> float:
 def test_cells_that_were_not_asked_are_left_out() -> None:
     data = simulated(3, 30, 0.3)
     data.answers[:30, 4] = math.nan
-    assert reliability(half_scores(data, splits=3)).n == 1199
+    assert compute_reliability(compute_half_scores(data, n_splits=3)).n == 1199
 
 
 def test_degenerate_surveys_have_a_reason_and_no_number() -> None:
-    few = reliability(half_scores(microdata(np.zeros((10, 2)), 1), splits=3))
+    few = compute_reliability(compute_half_scores(microdata(np.zeros((10, 2)), 1), n_splits=3))
     assert (few.reliability, few.ceiling, few.n) == (None, None, 2)
     assert "fewer than 3" in few.reason
-    equal = reliability(half_scores(microdata(np.full((40, 2), 0.5), 4), splits=3), within_topics=True)
+    equal = compute_reliability(
+        compute_half_scores(microdata(np.full((40, 2), 0.5), 4), n_splits=3), within_topics=True
+    )
     assert equal.reliability is None
     assert "equal" in equal.reason
 
 
 def test_the_seed_decides() -> None:
     data = simulated(4, 10, 0.3)
-    assert reliability(half_scores(data, 1)) == reliability(half_scores(data, 1))
-    assert reliability(half_scores(data, 1)) != reliability(half_scores(data, 2))
+    assert compute_reliability(compute_half_scores(data, 1)) == compute_reliability(compute_half_scores(data, 1))
+    assert compute_reliability(compute_half_scores(data, 1)) != compute_reliability(compute_half_scores(data, 2))

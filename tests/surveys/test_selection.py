@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from auditor.errors import SurveyError
-from auditor.surveys import load_survey, select
+from auditor.surveys import load_survey, select_cells
 
 WVS = load_survey("wvs7-sample")
 PEW = load_survey("pew2013-sample")
 
 
 def test_all_is_everything() -> None:
-    assert select(WVS) == WVS
-    assert select(WVS, "all", "all") == WVS
+    assert select_cells(WVS) == WVS
+    assert select_cells(WVS, "all", "all") == WVS
 
 
 @pytest.mark.parametrize("asked", ["Turkey", "turkey", "Türkiye", "TR", "TUR", "tr"])
 def test_a_country_is_known_by_any_of_its_names(asked: str) -> None:
-    assert select(WVS, [asked]).countries == ("Turkey",)
+    assert select_cells(WVS, [asked]).countries == ("Turkey",)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_a_country_is_known_by_any_of_its_names(asked: str) -> None:
     ],
 )  # fmt: skip
 def test_surveys_own_spellings_are_understood(asked: str, known: str) -> None:
-    assert select(PEW, [asked]).countries == (known,)
+    assert select_cells(PEW, [asked]).countries == (known,)
 
 
 def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> None:
-    part = select(WVS, ["Turkey", "AUS", "Australia"], ["divorce", "Homosexuality"])
+    part = select_cells(WVS, ["Turkey", "AUS", "Australia"], ["divorce", "Homosexuality"])
     assert part.countries == ("Australia", "Turkey")
     assert part.topics == ("homosexuality", "divorce")
     assert len(part.cells) == 4
@@ -56,5 +56,5 @@ def test_what_the_survey_does_not_have_is_an_error_that_names_the_nearest(
     countries: list[str], topics: list[str], says: str
 ) -> None:
     with pytest.raises(SurveyError) as caught:
-        select(WVS, countries, topics)
+        select_cells(WVS, countries, topics)
     assert says in str(caught.value)

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
-from auditor.surveys import load_facts, load_survey, write_survey
+from auditor.surveys import load_survey, load_survey_facts, write_survey
 from auditor.surveys.importer import import_survey
 from tests.surveys import official
 
@@ -22,11 +22,11 @@ def test_a_built_in_survey_survives(name: str, tmp_path: Path) -> None:
 
 def test_an_import_survives_with_its_facts(tmp_path: Path) -> None:
     path = official.wvs_sav(tmp_path / "wvs.sav", official.wvs_columns())
-    imported = import_survey(path, name="mine", imputations=3, splits=5)
+    imported = import_survey(path, name="mine", n_imputations=3, n_splits=5)
     written = write_survey(imported.survey, tmp_path / "mine.csv", imported.facts)
     assert [p.name for p in written] == ["mine.csv", "mine.survey.toml", "mine.facts.json"]
     assert load_survey(tmp_path / "mine.csv") == imported.survey
-    assert load_facts(tmp_path / "mine.csv") == imported.facts
+    assert load_survey_facts(tmp_path / "mine.csv") == imported.facts
     assert not list(tmp_path.glob(".*"))
 
 

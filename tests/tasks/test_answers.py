@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.domain import AnswerKind, Task, TaskItem
-from auditor.tasks import canonical, commonest, is_right, number_of, plain_number
+from auditor.tasks import canonical_answer, is_correct, most_common_answer, parse_number, parse_quantity
 
 NUMBERS = Task("f", AnswerKind.EXACT, "", numbers=True)
 WORDS = Task("f", AnswerKind.EXACT, "")
@@ -28,7 +28,7 @@ CITIES = TaskItem("1", "?", options=("Paris", "Rome", "A dog", "4"))
     ],
 )  # fmt: skip
 def test_a_number_is_read_however_it_is_written(text: str, read: str) -> None:
-    assert canonical(NUMBERS, ITEM, text) == read
+    assert canonical_answer(NUMBERS, ITEM, text) == read
 
 
 @pytest.mark.parametrize(
@@ -39,20 +39,20 @@ def test_a_number_is_read_however_it_is_written(text: str, read: str) -> None:
     ],
 )  # fmt: skip
 def test_what_may_be_another_number_is_not_read(text: str) -> None:
-    assert canonical(NUMBERS, ITEM, text) is None
+    assert canonical_answer(NUMBERS, ITEM, text) is None
 
 
 @given(st.fractions(max_denominator=10_000))
 def test_a_number_in_its_stored_form_is_the_same_number(number: Fraction) -> None:
-    stored = canonical(NUMBERS, ITEM, f"{number.numerator}/{number.denominator}")
+    stored = canonical_answer(NUMBERS, ITEM, f"{number.numerator}/{number.denominator}")
     assert stored is not None
-    assert plain_number(stored) == number
-    assert canonical(NUMBERS, ITEM, stored) == stored
+    assert parse_number(stored) == number
+    assert canonical_answer(NUMBERS, ITEM, stored) == stored
 
 
 @given(st.decimals(-(10**9), 10**9, places=4))
 def test_separators_of_thousands_change_nothing(number: object) -> None:
-    assert number_of(f"{number:,}") == number_of(str(number)) == Fraction(str(number))
+    assert parse_quantity(f"{number:,}") == parse_quantity(str(number)) == Fraction(str(number))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_separators_of_thousands_change_nothing(number: object) -> None:
     ],
 )  # fmt: skip
 def test_an_option_is_named_by_its_letter_its_words_or_both(text: str, read: str | None) -> None:
-    assert canonical(CHOICE, CITIES, text) == read
+    assert canonical_answer(CHOICE, CITIES, text) == read
 
 
 @pytest.mark.parametrize(
@@ -76,28 +76,28 @@ def test_an_option_is_named_by_its_letter_its_words_or_both(text: str, read: str
      ("-1", None), ("7 out of 10", None), ("6-7", None), ("seven", None)],
 )  # fmt: skip
 def test_a_score_is_one_plain_number_of_its_range(text: str, read: str | None) -> None:
-    assert canonical(SCORE, ITEM, text) == read
+    assert canonical_answer(SCORE, ITEM, text) == read
 
 
 def test_words_are_compared_without_case_marks_and_article() -> None:
-    assert {canonical(WORDS, ITEM, t) for t in ("The Nile.", " nile ", "**Nile**", '"the  Nile"')} == {"nile"}
-    assert canonical(WORDS, ITEM, "42.0") == canonical(WORDS, ITEM, "42")
-    assert canonical(WORDS, ITEM, "3 apples") != canonical(WORDS, ITEM, "3")
-    assert canonical(WORDS, ITEM, "long " * 60) is None
+    assert {canonical_answer(WORDS, ITEM, t) for t in ("The Nile.", " nile ", "**Nile**", '"the  Nile"')} == {"nile"}
+    assert canonical_answer(WORDS, ITEM, "42.0") == canonical_answer(WORDS, ITEM, "42")
+    assert canonical_answer(WORDS, ITEM, "3 apples") != canonical_answer(WORDS, ITEM, "3")
+    assert canonical_answer(WORDS, ITEM, "long " * 60) is None
 
 
 def test_right_is_within_the_tolerance_and_unknown_without_a_truth() -> None:
     item = TaskItem("1", "?", truth="7/12")
     near = Task("f", AnswerKind.EXACT, "", numbers=True, tolerance=0.005)
-    assert [is_right(near, item, said) for said in ("0.58", "7/12", "0.6")] == [True, True, False]
-    assert is_right(NUMBERS, item, "0.58") is False
-    assert is_right(near, ITEM, "7") is None
-    assert is_right(SCORE, TaskItem("1", "?", truth="7"), "7") is None
+    assert [is_correct(near, item, said) for said in ("0.58", "7/12", "0.6")] == [True, True, False]
+    assert is_correct(NUMBERS, item, "0.58") is False
+    assert is_correct(near, ITEM, "7") is None
+    assert is_correct(SCORE, TaskItem("1", "?", truth="7"), "7") is None
     scored = Task("f", AnswerKind.SCORE, "", range=(0, 10), tolerance=1)
-    assert [is_right(scored, TaskItem("1", "?", truth="7"), said) for said in ("8", "8.5")] == [True, False]
+    assert [is_correct(scored, TaskItem("1", "?", truth="7"), said) for said in ("8", "8.5")] == [True, False]
 
 
 def test_the_commonest_answer_is_none_when_there_are_two() -> None:
-    assert commonest(["a", "b", "a"]) == "a"
-    assert commonest(["a", "b"]) is None
-    assert commonest([]) is None
+    assert most_common_answer(["a", "b", "a"]) == "a"
+    assert most_common_answer(["a", "b"]) is None
+    assert most_common_answer([]) is None

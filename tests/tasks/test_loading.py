@@ -11,7 +11,7 @@ import pytest
 from auditor.config import TaskSection
 from auditor.domain import Cell, Task
 from auditor.errors import AuditorError, ImportFileError
-from auditor.tasks import load_task, survey_of_task
+from auditor.tasks import load_task, survey_from_task
 
 
 def load(folder: Path, text: str, answer: str = "exact", suffix: str = ".csv", **keys: object) -> Task:
@@ -50,9 +50,9 @@ def test_options_may_be_shared_and_truth_a_letter(tmp_path: Path) -> None:
 
 def test_a_score_is_scaled_for_thresholds_alone(tmp_path: Path) -> None:
     task = load(tmp_path, "id,question,truth\na,?,7.5\nb,?,\n", "score", range=(0, 10))
-    survey = survey_of_task(task)
+    survey = survey_from_task(task)
     assert survey.scores == {Cell("", "a"): 0.5}
-    assert survey.asked == (Cell("", "a"), Cell("", "b"))
+    assert survey.asked_cells == (Cell("", "a"), Cell("", "b"))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, text: str, answer: s
     keys: dict[str, Any] = {"range": (0, 10)} if answer == "score" else {}
     with pytest.raises(ImportFileError, match=message) as error:
         load(tmp_path, text, answer, **keys)
-    assert error.value.mend
+    assert error.value.how_to_fix
 
 
 def test_a_missing_file_is_named() -> None:

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from auditor.storage.database import Database, open_database
 from auditor.tui.app import ReviewApp
-from auditor.tui.settings import FOLDER_VARIABLE, Settings
+from auditor.tui.settings import SETTINGS_FOLDER_VARIABLE, ReviewSettings
 from tests.review_case import review_case
 from tests.tui.driving import Driver
 
@@ -39,7 +39,7 @@ def db(tmp_path: Path, template: Path, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "settings"))
+    monkeypatch.setenv(SETTINGS_FOLDER_VARIABLE, str(tmp_path / "settings"))
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +63,13 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(db: Database, tmp_path: Path) -> Run:
     @asynccontextmanager
     async def start(
-        audit: str | None = "moral", *, size: tuple[int, int] = (80, 24), settings: Settings | None = None, **more: Any
+        audit: str | None = "moral",
+        *,
+        size: tuple[int, int] = (80, 24),
+        settings: ReviewSettings | None = None,
+        **more: Any,
     ) -> AsyncIterator[Driver]:
-        settings = settings or Settings(tmp_path / "settings")
+        settings = settings or ReviewSettings(tmp_path / "settings")
         app = ReviewApp(db, rater=more.pop("rater", "ada"), audit=audit, settings=settings, **more)
         async with app.run_test(size=size) as pilot:
             driver = Driver(app, _typed(pilot))

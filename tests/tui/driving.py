@@ -12,11 +12,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.worker import WorkerError
 
-from auditor.storage.rating_log import Entry, entries
+from auditor.storage.rating_log import RatingEntry, load_entries
 from auditor.tui.app import ReviewApp
-from auditor.tui.conflict import ConflictPage
-from auditor.tui.queue import QueuePage
-from auditor.tui.screen import Page
+from auditor.tui.conflict import ConflictScreen
+from auditor.tui.queue import QueueScreen
+from auditor.tui.screen import ReviewScreen
 
 S = TypeVar("S", bound=Screen[object])
 
@@ -77,22 +77,22 @@ class Driver:
         return [notification.message for notification in self.app._notifications]
 
     @property
-    def page(self) -> Page:
+    def page(self) -> ReviewScreen:
         """The full screen in view."""
-        return next(screen for screen in reversed(self.app.screen_stack) if isinstance(screen, Page))
+        return next(screen for screen in reversed(self.app.screen_stack) if isinstance(screen, ReviewScreen))
 
     @property
-    def queue(self) -> QueuePage:
-        assert isinstance(self.page, QueuePage)
+    def queue(self) -> QueueScreen:
+        assert isinstance(self.page, QueueScreen)
         return self.page
 
     @property
-    def conflict(self) -> ConflictPage:
-        assert isinstance(self.page, ConflictPage)
+    def conflict(self) -> ConflictScreen:
+        assert isinstance(self.page, ConflictScreen)
         return self.page
 
     @property
-    def log(self) -> list[Entry]:
+    def log(self) -> list[RatingEntry]:
         """All that is stored of the audit in view."""
-        audit = (self.conflict if isinstance(self.page, ConflictPage) else self.queue).desk.audit
-        return entries(self.app.db, audit.id)
+        audit = (self.conflict if isinstance(self.page, ConflictScreen) else self.queue).session.audit
+        return load_entries(self.app.db, audit.id)

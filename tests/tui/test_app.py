@@ -17,26 +17,26 @@ from auditor.errors import StorageError
 from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
-from auditor.tui.agreement import PeoplePage
-from auditor.tui.app import ReviewApp, collecting_at_rest
-from auditor.tui.conflict import ConflictPage
-from auditor.tui.home import Home
-from auditor.tui.queue import QueuePage
-from auditor.tui.settings import Settings
+from auditor.tui.agreement import AgreementScreen
+from auditor.tui.app import ReviewApp, idle_garbage_collection
+from auditor.tui.conflict import ConflictScreen
+from auditor.tui.home import HomeScreen
+from auditor.tui.queue import QueueScreen
+from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT, THEMES
 from tests.review_case import review_case
 from tests.tui.conftest import Run
 from tests.tui.driving import Driver
 
-PAGES = {"home": Home, "queue": QueuePage, "conflict": ConflictPage, "people": PeoplePage}
+PAGES = {"home": HomeScreen, "queue": QueueScreen, "conflict": ConflictScreen, "people": AgreementScreen}
 WAY = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",)}
 
 
 def test_every_action_has_its_method() -> None:
     for action in ACTIONS:
-        if action.where != "everywhere":
+        if action.screen != "everywhere":
             method = action.name.partition("(")[0]
-            assert callable(getattr(PAGES[action.where], f"action_{method}")), action.id
+            assert callable(getattr(PAGES[action.screen], f"action_{method}")), action.id
 
 
 def test_no_key_is_taken_that_the_terminal_or_its_multiplexer_needs() -> None:
@@ -57,7 +57,7 @@ async def test_help_shows_every_key_of_the_screen(run: Run, where: str, size: tu
         seen += driver.text
         await driver.press(*["down"] * 12)
         seen += driver.text
-        for action in (*actions.of(driver.page.where), *actions.of("everywhere")):
+        for action in (*actions.actions_for(driver.page.screen_name), *actions.actions_for("everywhere")):
             assert action.help in seen, action.id
         await driver.press("k", "escape")
         assert isinstance(driver.app.screen, PAGES[where])
@@ -66,7 +66,7 @@ async def test_help_shows_every_key_of_the_screen(run: Run, where: str, size: tu
 async def test_the_names_of_actions_stand_in_the_help_where_there_is_room(run: Run) -> None:
     async with run(size=(120, 60)) as driver:
         await driver.press("enter", "f1")
-        for action in actions.of("conflict"):
+        for action in actions.actions_for("conflict"):
             assert action.id in driver.text
 
 
@@ -75,7 +75,7 @@ async def test_the_palette_has_every_action_of_the_screen(run: Run, where: str) 
     async with run() as driver:
         await driver.press(*WAY[where])
         commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
-        for action in actions.of(driver.page.where):
+        for action in actions.actions_for(driver.page.screen_name):
             assert commands[action.label.capitalize()].help == action.help
 
 
@@ -100,12 +100,12 @@ async def test_the_palette_does_what_it_says(run: Run) -> None:
 
 
 async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
-    settings = Settings(tmp_path, keys={"conflict.left": "z", "queue.open": "e", "everywhere.help": "H"})
+    settings = ReviewSettings(tmp_path, keys={"conflict.left": "z", "queue.open": "e", "everywhere.help": "H"})
     async with run(settings=settings) as driver:
         assert "e open" in driver.text
         assert "H keys" in driver.text
         await driver.press("enter")
-        assert isinstance(driver.page, QueuePage)
+        assert isinstance(driver.page, QueueScreen)
         await driver.press("e")
         assert "z left" in driver.text
         await driver.press("1")
@@ -117,7 +117,7 @@ async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
 
 
 async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> None:
-    settings = Settings(tmp_path)
+    settings = ReviewSettings(tmp_path)
     async with run(settings=settings) as driver:
         assert driver.app.theme == DARK.name
         await driver.press("T")
@@ -128,7 +128,7 @@ async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> Non
 
 
 async def test_an_unknown_theme_is_the_default(run: Run, tmp_path: Path) -> None:
-    async with run(settings=Settings(tmp_path, theme="no such")) as driver:
+    async with run(settings=ReviewSettings(tmp_path, theme="no such")) as driver:
         assert driver.app.theme == DARK.name
 
 
@@ -157,7 +157,7 @@ def test_every_ink_can_be_read_on_every_paper(theme: Theme) -> None:
 
 async def test_an_audit_that_is_not_there_leads_home_with_a_message(run: Run) -> None:
     async with run("morl") as driver:
-        assert isinstance(driver.page, Home)
+        assert isinstance(driver.page, HomeScreen)
         assert "has no audit 'morl'. Did you mean 'moral'?" in driver.messages[0]
 
 
@@ -165,10 +165,10 @@ async def test_the_callback_is_told_of_audits_in_which_something_was_decided(run
     told: list[str] = []
     async with run(on_decided=told.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")
-        driver.app.finish()
+        driver.app.notify_decided_audits()
         assert told == []
         await driver.press("1")
-        driver.app.finish()
+        driver.app.notify_decided_audits()
         assert told == ["moral"]
 
 
@@ -187,7 +187,7 @@ async def test_what_the_callback_cannot_do_is_said(run: Run, db: Database) -> No
     review_case(db, name="one", conflicts=1)
     async with run("one", on_decided=fail) as driver:
         await driver.press("enter", "1")
-        await asyncio.to_thread(driver.app._follower.submit(lambda: None).result)
+        await asyncio.to_thread(driver.app._prefetch_executor.submit(lambda: None).result)
         await driver.settle()
         assert driver.messages == ["audit 'one' is being run. Wait for it."]
         assert "✓ saved" in driver.text
@@ -227,15 +227,15 @@ async def test_a_resized_terminal_is_used(run: Run) -> None:
 
 async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[bool] = []
-    monkeypatch.setattr("auditor.tui.app.REST_S", 600.0)
+    monkeypatch.setattr("auditor.tui.app.IDLE_BEFORE_GC_S", 600.0)
     async with run() as driver:
-        with collecting_at_rest(driver.app):
+        with idle_garbage_collection(driver.app):
             assert not gc.isenabled()
             monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
             await driver.press("j")
-            driver.app._collect()
+            driver.app._collect_garbage()
             assert collected == []
-            driver.app._last_key -= 601
-            driver.app._collect()
+            driver.app._last_input_time -= 601
+            driver.app._collect_garbage()
             assert collected == [True]
         assert gc.isenabled()

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from auditor.domain import Act, Decision
+from auditor.domain import Decision, RatingAction
 from auditor.storage import results
-from auditor.storage.conflict_status import Standing
+from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
-from auditor.storage.rating_log import entries
-from auditor.tui.settings import Settings
+from auditor.storage.rating_log import load_entries
+from auditor.tui.settings import ReviewSettings
 from tests.review_case import MODELS, review_case
 from tests.tui.conftest import Run
 from tests.tui.driving import Driver
@@ -34,7 +34,7 @@ async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
 ) -> None:
     from pathlib import Path
 
-    async with run(size=size, settings=Settings(Path(str(tmp_path)), theme=theme)) as driver:
+    async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
         await opened(driver)
         text = driver.text
         item = driver.conflict.item
@@ -62,7 +62,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
         assert "settled by people" in driver.text
         for words in ("alder", "birch", "Survey", "people ◆", "VALID", "is nearer"):
             assert words in driver.text
-        assert [(e.rating.act, e.rating.rater) for e in driver.log] == [(Act.DECIDE, "ada")]
+        assert [(e.rating.act, e.rating.rater) for e in driver.log] == [(RatingAction.DECIDE, "ada")]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> N
         item = driver.conflict.item
         assert item is not None
         assert item.decision is decision
-        assert item.row.standing is Standing.PERSON
+        assert item.row.status is ConflictStatus.PERSON
 
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
@@ -99,14 +99,14 @@ async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Data
 async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None:
     async with run() as driver:
         await opened(driver)
-        audit = driver.conflict.desk.audit
+        audit = driver.conflict.session.audit
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
         driver.app.exit()
         gate.set()
     blocked.result()
-    assert len(entries(db, audit.id)) == 1
+    assert len(load_entries(db, audit.id)) == 1
 
 
 async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
@@ -146,9 +146,9 @@ async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run)
 async def test_skip_is_stored_and_goes_on(run: Run) -> None:
     async with run() as driver:
         await opened(driver)
-        before = driver.conflict.key
+        before = driver.conflict.conflict_key
         await driver.press("s")
-        assert driver.conflict.key != before
+        assert driver.conflict.conflict_key != before
         assert driver.log[0].rating.decision is Decision.SKIP
         assert "not decided by you" in driver.text
 
@@ -164,24 +164,24 @@ async def test_note_and_flag(run: Run) -> None:
         assert "⚑ flagged" in driver.text
         await driver.press("f")
         assert "⚑" not in driver.text
-        assert [e.rating.act for e in driver.log] == [Act.NOTE, Act.FLAG, Act.FLAG]
+        assert [e.rating.act for e in driver.log] == [RatingAction.NOTE, RatingAction.FLAG, RatingAction.FLAG]
         assert not any(name in driver.text for name in MODELS), "a note is no decision"
 
 
 async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
     async with run() as driver:
         await opened(driver)
-        first = driver.conflict.key
+        first = driver.conflict.conflict_key
         await driver.press("1", "space", "2")
-        second = driver.conflict.key
+        second = driver.conflict.conflict_key
         assert second != first
         await driver.press("u", "u")
-        assert driver.conflict.key == first
+        assert driver.conflict.conflict_key == first
         assert "skipped, not decided by you" in driver.text
         await driver.press("u")
         assert driver.messages[-1] == "Nothing to undo."
         await driver.press("r", "r")
-        assert driver.conflict.key == second
+        assert driver.conflict.conflict_key == second
         assert "right is right" in driver.text
         await driver.press("r")
         assert driver.messages[-1] == "Nothing to redo."
@@ -193,7 +193,7 @@ async def test_reveal_before_deciding_is_logged(run: Run) -> None:
         await opened(driver)
         await driver.press("v")
         assert "alder" in driver.text
-        assert [e.rating.act for e in driver.log] == [Act.REVEAL]
+        assert [e.rating.act for e in driver.log] == [RatingAction.REVEAL]
         await driver.press("v")
         assert len(driver.log) == 1
 
@@ -236,19 +236,19 @@ async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Ru
 
 async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
     async with run() as driver:
-        keys = driver.queue.table.keys
+        keys = driver.queue.queue_table.conflict_keys
         await opened(driver)
         await driver.press("right_square_bracket", "right_square_bracket")
-        assert driver.conflict.key == keys[2]
+        assert driver.conflict.conflict_key == keys[2]
         assert "3 of 20" in driver.text
         await driver.press("left_square_bracket", "left_square_bracket", "left_square_bracket")
-        assert driver.conflict.key == keys[0]
+        assert driver.conflict.conflict_key == keys[0]
         assert driver.messages[-1] == "This is the end of the queue."
 
 
 async def test_next_says_when_nothing_is_left(run: Run, db: Database) -> None:
     audit = review_case(db, name="one", conflicts=1)
-    assert len(results.conflicts(db, audit.id)) == 1
+    assert len(results.load_conflicts(db, audit.id)) == 1
     async with run("one") as driver:
         await opened(driver)
         await driver.press("1", "space")
@@ -286,7 +286,7 @@ async def test_an_open_book_shows_all_at_once(run: Run) -> None:
 async def test_a_conflict_that_is_gone_is_said_and_nothing_breaks(run: Run, db: Database) -> None:
     async with run() as driver:
         await opened(driver)
-        results.replace_conflicts(db, driver.conflict.desk.audit.id, [])
+        results.replace_conflicts(db, driver.conflict.session.audit.id, [])
         await driver.press("1")
         assert "this conflict is gone" in driver.messages[-1]
         assert "not decided by you" in driver.text

@@ -9,17 +9,17 @@ from typing import NamedTuple
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 from auditor.storage import audits
-from auditor.storage.conflict_status import QueueFilter, Sort
+from auditor.storage.conflict_status import QueueFilter, QueueSort
 from auditor.storage.database import Database
 from auditor.tui.actions import ACTIONS
-from auditor.tui.agreement import PeoplePage
-from auditor.tui.conflict import ConflictPage
-from auditor.tui.dialogs import Ask, AskScore, ChooseFilter, History, Keys
-from auditor.tui.home import Home
-from auditor.tui.queue import QueuePage
-from auditor.tui.settings import Settings
+from auditor.tui.agreement import AgreementScreen
+from auditor.tui.conflict import ConflictScreen
+from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog
+from auditor.tui.home import HomeScreen
+from auditor.tui.queue import QueueScreen
+from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT
 from tests.review_case import review_case
 from tests.tui.conftest import Run
@@ -43,15 +43,15 @@ def on(page: type) -> Check:
 
 
 def cursor(place: int) -> Check:
-    return lambda driver: driver.queue.table.cursor == place
+    return lambda driver: driver.queue.queue_table.cursor == place
 
 
 def decided(decision: Decision | None) -> Check:
     return lambda driver: driver.conflict.item is not None and driver.conflict.item.decision is decision
 
 
-def sorted_by(sort: Sort, *, reverse: bool = False) -> Check:
-    return lambda driver: (driver.queue.wanted.sort, driver.queue.wanted.reverse) == (sort, reverse)
+def sorted_by(sort: QueueSort, *, reverse: bool = False) -> Check:
+    return lambda driver: (driver.queue.queue_filter.sort, driver.queue.queue_filter.reverse) == (sort, reverse)
 
 
 WAYS: dict[str, list[Step]] = {
@@ -61,10 +61,10 @@ WAYS: dict[str, list[Step]] = {
         Step("j", holds=lambda d: d.app.screen.chosen == "moral"),  # type: ignore[attr-defined]
         Step("k", "2 audits", lambda d: d.app.screen.chosen == "second"),  # type: ignore[attr-defined]
         Step("j"),
-        Step("a", "moral › agreement", on(PeoplePage)),
-        Step("escape", "waiting for people", on(Home)),
-        Step("enter", "moral › conflicts", on(QueuePage)),
-        Step("escape", "auditor › audits", on(Home)),
+        Step("a", "moral › agreement", on(AgreementScreen)),
+        Step("escape", "waiting for people", on(HomeScreen)),
+        Step("enter", "moral › conflicts", on(QueueScreen)),
+        Step("escape", "auditor › audits", on(HomeScreen)),
         Step("q", holds=lambda d: bool(d.app._exit)),
     ],
     "queue": [
@@ -79,27 +79,30 @@ WAYS: dict[str, list[Step]] = {
         *(
             step
             for pair in (("pagedown", "pageup"), ("ctrl+d", "ctrl+u"))
-            for step in (Step(pair[0], holds=lambda d: d.queue.table.cursor > 5), Step(pair[1], "1 of 20", cursor(0)))
+            for step in (
+                Step(pair[0], holds=lambda d: d.queue.queue_table.cursor > 5),
+                Step(pair[1], "1 of 20", cursor(0)),
+            )
         ),
-        Step("o", "by widest gap", sorted_by(Sort.GAP)),
-        Step("O", "by widest gap (reversed)", sorted_by(Sort.GAP, reverse=True)),
-        Step("x", "by what teaches most", lambda d: d.queue.wanted == QueueFilter()),
+        Step("o", "by widest gap", sorted_by(QueueSort.GAP)),
+        Step("O", "by widest gap (reversed)", sorted_by(QueueSort.GAP, reverse=True)),
+        Step("x", "by what teaches most", lambda d: d.queue.queue_filter == QueueFilter()),
         Step("g", "1 of 20", cursor(0)),
-        Step("slash", "enter shows", on(Ask)),
-        Step("escape", "1 of 20", on(QueuePage)),
-        Step("F", "None is saved yet", on(ChooseFilter)),
-        Step("escape", "1 of 20", on(QueuePage)),
-        Step("R", "○ 20 open", on(QueuePage)),
-        Step("space", "not decided by you", on(ConflictPage)),
+        Step("slash", "enter shows", on(TextDialog)),
+        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("F", "None is saved yet", on(FilterDialog)),
+        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("R", "○ 20 open", on(QueueScreen)),
+        Step("space", "not decided by you", on(ConflictScreen)),
         Step("1", "saved", decided(Decision.LEFT)),
-        Step("q", "◀ left", on(QueuePage)),
+        Step("q", "◀ left", on(QueueScreen)),
         Step("u", "○ 20 open", lambda d: len(d.log) == 2),
         Step("r", "◀ left", lambda d: len(d.log) == 3),
-        Step("enter", "saved", on(ConflictPage)),
-        Step("escape", "1 of 20", on(QueuePage)),
-        Step("a", "moral › agreement", on(PeoplePage)),
-        Step("q", "moral › conflicts", on(QueuePage)),
-        Step("escape", "auditor › audits", on(Home)),
+        Step("enter", "saved", on(ConflictScreen)),
+        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("a", "moral › agreement", on(AgreementScreen)),
+        Step("q", "moral › conflicts", on(QueueScreen)),
+        Step("escape", "auditor › audits", on(HomeScreen)),
     ],
     "conflict": [
         Step("1", "◀ left is right", decided(Decision.LEFT)),
@@ -108,19 +111,19 @@ WAYS: dict[str, list[Step]] = {
         Step("4", "✕ neither is right", decided(Decision.NEITHER)),
         Step("u", "◆ both are right", decided(Decision.BOTH)),
         Step("r", "✕ neither is right", decided(Decision.NEITHER)),
-        Step("5", "Your own score", on(AskScore)),
-        Step("escape", "✕ neither is right", on(ConflictPage)),
-        Step("equals_sign", "Your own score", on(AskScore)),
+        Step("5", "Your own score", on(ScoreDialog)),
+        Step("escape", "✕ neither is right", on(ConflictScreen)),
+        Step("equals_sign", "Your own score", on(ScoreDialog)),
         Step("enter", "saved: ±", decided(Decision.SCORE)),
-        Step("n", "enter saves", on(Ask)),
-        Step("escape", "Survey", on(ConflictPage)),
+        Step("n", "enter saves", on(TextDialog)),
+        Step("escape", "Survey", on(ConflictScreen)),
         Step("f", "⚑ flagged", lambda d: d.conflict.item is not None and d.conflict.item.row.flagged),
-        Step("h", "What you did here", on(History)),
-        Step("escape", "⚑ flagged", on(ConflictPage)),
-        Step("full_stop", "text 2 of 3", lambda d: d.conflict.sample == 1),
-        Step("comma", "text 1 of 3", lambda d: d.conflict.sample == 0),
-        Step("d", holds=lambda d: not d.conflict.marks),
-        Step("d", holds=lambda d: d.conflict.marks),
+        Step("h", "What you did here", on(HistoryWindow)),
+        Step("escape", "⚑ flagged", on(ConflictScreen)),
+        Step("full_stop", "text 2 of 3", lambda d: d.conflict.sample_index == 1),
+        Step("comma", "text 1 of 3", lambda d: d.conflict.sample_index == 0),
+        Step("d", holds=lambda d: not d.conflict.highlight_differences),
+        Step("d", holds=lambda d: d.conflict.highlight_differences),
         *(Step(key) for key in ("j", "k", "down", "up", "pagedown", "pageup")),
         Step("right_square_bracket", "2 of 20", decided(None)),
         Step("v", "Survey", lambda d: d.conflict.item is not None and d.conflict.item.revealed),
@@ -128,25 +131,28 @@ WAYS: dict[str, list[Step]] = {
         Step("space", "not decided by you", decided(None)),
         Step("s", "not decided by you", decided(None)),
         Step("enter", "the rest is hidden until you decide", decided(None)),
-        Step("escape", "– skipped", on(QueuePage)),
-        Step("enter", holds=on(ConflictPage)),
-        Step("q", "moral › conflicts", on(QueuePage)),
+        Step("escape", "– skipped", on(QueueScreen)),
+        Step("enter", holds=on(ConflictScreen)),
+        Step("q", "moral › conflicts", on(QueueScreen)),
     ],
     "people": [
-        *(Step(key, holds=on(PeoplePage)) for key in ("j", "down", "k", "up", "pagedown", "pageup", "space", "pageup")),
-        Step("enter", "state:disputed", on(QueuePage)),
-        Step("q", "Raters", on(PeoplePage)),
-        Step("escape", "moral › conflicts", on(QueuePage)),
-        Step("a", "Raters", on(PeoplePage)),
-        Step("q", "moral › conflicts", on(QueuePage)),
+        *(
+            Step(key, holds=on(AgreementScreen))
+            for key in ("j", "down", "k", "up", "pagedown", "pageup", "space", "pageup")
+        ),
+        Step("enter", "state:disputed", on(QueueScreen)),
+        Step("q", "Raters", on(AgreementScreen)),
+        Step("escape", "moral › conflicts", on(QueueScreen)),
+        Step("a", "Raters", on(AgreementScreen)),
+        Step("q", "moral › conflicts", on(QueueScreen)),
     ],
     "everywhere": [
-        Step("question_mark", "Keys · queue", on(Keys)),
-        Step("escape", "1 of 20", on(QueuePage)),
-        Step("f1", "Keys · queue", on(Keys)),
-        Step("escape", "1 of 20", on(QueuePage)),
-        Step("ctrl+p", "Search for commands", lambda d: not isinstance(d.app.screen, QueuePage)),
-        Step("escape", "1 of 20", on(QueuePage)),
+        Step("question_mark", "Keys · queue", on(KeysWindow)),
+        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("f1", "Keys · queue", on(KeysWindow)),
+        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("ctrl+p", "Search for commands", lambda d: not isinstance(d.app.screen, QueueScreen)),
+        Step("escape", "1 of 20", on(QueueScreen)),
         Step("T", "1 of 20", lambda d: d.app.theme in THEMES),
         Step("ctrl+q", holds=lambda d: bool(d.app._exit)),
     ],
@@ -156,7 +162,7 @@ START = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "eve
 
 def test_no_key_is_left_out() -> None:
     for action in ACTIONS:
-        pressed = {step.key for step in WAYS[action.where]}
+        pressed = {step.key for step in WAYS[action.screen]}
         assert set(action.keys.split(",")) <= pressed, action.id
 
 
@@ -170,7 +176,7 @@ async def test_every_key_does_what_it_says(
         review_case(db, name="second", conflicts=2)
     if where == "people":
         _disagree(db)
-    settings = Settings(tmp_path, theme=theme)  # type: ignore[arg-type]
+    settings = ReviewSettings(tmp_path, theme=theme)  # type: ignore[arg-type]
     async with run(None if where == "home" else "moral", size=size, settings=settings) as driver:
         assert driver.app.theme == theme
         await driver.press(*START[where])
@@ -188,6 +194,6 @@ def _shows(text: str, driver: Driver) -> bool:
 
 def _disagree(db: Database) -> None:
     for rater, decision in (("grace", Decision.LEFT), ("mary", Decision.RIGHT)):
-        desk = Desk(db, audits.get(db, "moral"), rater, second_share=1.0)
-        for key in sorted(desk.keys())[:3]:
-            desk.decide(desk.item(key), decision)
+        desk = ReviewSession(db, audits.get_audit(db, "moral"), rater, second_rater_share=1.0)
+        for key in sorted(desk.conflict_keys())[:3]:
+            desk.decide(desk.load_item(key), decision)

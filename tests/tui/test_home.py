@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 from auditor.storage import audits, ledger, results
-from auditor.storage.conflict_status import Standing
-from auditor.storage.database import Database, run_lock, runner
-from auditor.storage.overview import overviews
-from auditor.tui.agreement import PeoplePage
-from auditor.tui.home import Home, card
-from auditor.tui.queue import QueuePage
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.database import Database, find_runner, run_lock
+from auditor.storage.overview import load_overviews
+from auditor.tui.agreement import AgreementScreen
+from auditor.tui.home import HomeScreen, render_audit_card
+from auditor.tui.queue import QueueScreen
 from tests.population import populate
 from tests.review_case import review_case
 from tests.tui.conftest import Run
@@ -37,39 +37,39 @@ async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: D
         text = driver.text
         for words in ("2 audits", "moral", "population", "✓ done", "180/180 samples · 100% usable · cost unknown"):
             assert words in text
-        (overview,) = (o for o in overviews(db) if o.audit.name == "population")
+        (overview,) = (o for o in load_overviews(db) if o.audit.name == "population")
         assert f"≥ ${overview.cost_usd:.2f}" in text
-        assert f"○ {overview.conflicts[Standing.OPEN]} open" in text
+        assert f"○ {overview.conflicts[ConflictStatus.OPEN]} open" in text
         assert max(map(len, text.splitlines())) <= size[0]
         assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # on one line, with a scrollbar as well
 
 
 def test_the_figures_are_those_of_the_rows(db: Database) -> None:
     audit = populate(db)
-    (overview,) = overviews(db)
-    traces, verdicts = results.traces(db, audit.id), results.verdicts(db, audit.id)
-    assert (overview.traces, overview.planned) == (len(traces), len(traces))
+    (overview,) = load_overviews(db)
+    traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)
+    assert (overview.traces, overview.planned_samples) == (len(traces), len(traces))
     assert overview.traces_ok == sum(t.outcome == "ok" for t in traces)
     assert (overview.verdicts, overview.verdicts_ok) == (len(verdicts), sum(v.outcome == "ok" for v in verdicts))
     keys = {t.key for t in traces} | {v.key for v in verdicts}
-    found = ledger.answers(db, [key for key in keys if key]).values()
+    found = ledger.load_answers(db, [key for key in keys if key]).values()
     assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in found))
     assert overview.unpriced == sum(a.cost_usd is None for a in found) > 0
     assert overview.progress == 1.0
-    assert overview.total == len(results.conflicts(db, audit.id))
+    assert overview.n_conflicts == len(results.load_conflicts(db, audit.id))
 
 
 async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db: Database) -> None:
     audit = review_case(db)
     async with run(None) as driver:
-        assert isinstance(driver.page, Home)
+        assert isinstance(driver.page, HomeScreen)
         writer = sqlite3.connect(str(db.path), timeout=0)  # as the other process has it; would fail where we lock
         writer.execute("PRAGMA journal_mode=WAL")
         writer.execute("delete from trace where sample > 0")
         writer.execute("update audit set stage = 'elicit'")
         writer.commit()
         writer.execute("BEGIN IMMEDIATE")
-        driver.page.look()
+        driver.page.reload_audits()
         await driver.settle()
         assert "‖ stopped at elicit" in driver.text
         assert "60/180 samples" in driver.text
@@ -77,14 +77,14 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
         writer.rollback()
         writer.close()
         with run_lock(db, "moral"):
-            driver.page.look()
+            driver.page.reload_audits()
             await driver.settle()
             assert "▶ elicit" in driver.text
 
-        audits.set_stage(db, audit.id, audits.DONE)
-        desk = Desk(db, audit, "grace")
-        desk.decide(desk.item(desk.keys()[0]), Decision.BOTH)
-        driver.page.look()
+        audits.set_stage(db, audit.id, audits.FINISHED)
+        desk = ReviewSession(db, audit, "grace")
+        desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.BOTH)
+        driver.page.reload_audits()
         await driver.settle()
         assert "○ 19 open   ● 1 people" in driver.text
 
@@ -93,7 +93,7 @@ def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     note = tmp_path / "audits.db.moral.holder"
-    assert runner(db, "moral") is None
+    assert find_runner(db, "moral") is None
     for text, expected in (
         (f"process {dead.pid} on {platform.node()}", None),
         (f"process {dead.pid} on another", f"process {dead.pid} on another"),
@@ -101,7 +101,7 @@ def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
         ("something else", None),
     ):
         note.write_text(text, encoding="utf-8")
-        assert runner(db, "moral") == expected
+        assert find_runner(db, "moral") == expected
 
 
 async def test_choosing_an_audit(run: Run, db: Database) -> None:
@@ -109,15 +109,15 @@ async def test_choosing_an_audit(run: Run, db: Database) -> None:
     review_case(db, name="newer")
     async with run(None) as driver:
         await driver.press("j", "k", "down", "enter")
-        assert driver.queue.desk.audit.name == "older"
+        assert driver.queue.session.audit.name == "older"
         await driver.press("q", "up", "a")
-        assert isinstance(driver.page, PeoplePage)
-        assert driver.page.desk.audit.name == "newer"
+        assert isinstance(driver.page, AgreementScreen)
+        assert driver.page.session.audit.name == "newer"
         await driver.press("escape")
-        assert isinstance(driver.page, Home)
+        assert isinstance(driver.page, HomeScreen)
         await driver.pilot.click("#audits", offset=(5, 5))
         await driver.settle()
-        assert isinstance(driver.page, QueuePage)
+        assert isinstance(driver.page, QueueScreen)
 
 
 async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
@@ -127,7 +127,7 @@ async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
         assert db.path is not None
         assert db.path.name in driver.text.replace("\n", "").replace(" ", "")
         await driver.press("enter", "a", "j", "k")
-        assert isinstance(driver.page, Home)
+        assert isinstance(driver.page, HomeScreen)
 
 
 async def test_q_leaves(run: Run, db: Database) -> None:
@@ -138,9 +138,11 @@ async def test_q_leaves(run: Run, db: Database) -> None:
 
 def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
     review_case(db)
-    (overview,) = overviews(db)
-    bare = replace(overview, planned=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(Standing, 0))
-    text = card(bare, 78).plain
-    assert (bare.progress, bare.coverage) == (None, None)
+    (overview,) = load_overviews(db)
+    bare = replace(
+        overview, planned_samples=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(ConflictStatus, 0)
+    )
+    text = render_audit_card(bare, 78).plain
+    assert (bare.progress, bare.usable_share) == (None, None)
     assert "················ 0 samples · cost unknown" in text
     assert "no conflicts" in text

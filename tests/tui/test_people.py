@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Decision
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 from auditor.storage import audits
-from auditor.storage.conflict_status import QueueFilter, Standing
+from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from tests.review_case import review_case
 from tests.tui.conftest import Run
@@ -13,11 +13,11 @@ from tests.tui.conftest import Run
 
 @pytest.fixture(autouse=True)
 def _rated(db: Database) -> None:
-    audit = audits.get(db, "moral")
+    audit = audits.get_audit(db, "moral")
     for rater in ("ada", "grace"):
-        desk = Desk(db, audit, rater)
-        for number, key in enumerate(sorted(desk.keys())[:10]):
-            item = desk.item(key)
+        desk = ReviewSession(db, audit, rater)
+        for number, key in enumerate(sorted(desk.conflict_keys())[:10]):
+            item = desk.load_item(key)
             strict = Decision.LEFT if (item.left.score or 0.0) < 0 else Decision.RIGHT
             desk.decide(item, Decision.BOTH if rater == "grace" and number < 3 else strict)
 
@@ -38,7 +38,7 @@ async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int
 async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
     async with run() as driver:
         await driver.press("a", "enter")
-        assert driver.queue.wanted == QueueFilter(states=(Standing.DISPUTED,))
+        assert driver.queue.queue_filter == QueueFilter(states=(ConflictStatus.DISPUTED,))
         assert "1 of 3" in driver.text
         await driver.press("escape", "escape")
         assert "20" in driver.text
@@ -46,7 +46,7 @@ async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
 
 async def test_nothing_rated_yet_is_said(run: Run, db: Database) -> None:
     review_case(db, name="fresh")
-    assert audits.get(db, "fresh")
+    assert audits.get_audit(db, "fresh")
     async with run("fresh") as driver:
         await driver.press("a")
         assert "Nobody has decided anything blind yet." in driver.text

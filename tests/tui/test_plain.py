@@ -15,7 +15,7 @@ from auditor.errors import StorageError
 from auditor.storage import rating_log
 from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
-from auditor.tui.plain_text_app import needs_plain, run_plain
+from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 from auditor.tui.plain_text_commands import COMMANDS
 from tests.review_case import MODELS, review_case
 
@@ -39,7 +39,7 @@ def review(tmp_path: Path) -> Review:
     def run(*commands: str, audit: str | None = "moral", **more: Any) -> str:
         out = io.StringIO()
         rater = more.pop("rater", "ada")
-        run_plain(url, audit, rater=rater, stdin=io.StringIO("\n".join(commands)), stdout=out, **more)
+        run_plain_text_review(url, audit, rater=rater, stdin=io.StringIO("\n".join(commands)), stdout=out, **more)
         return out.getvalue()
 
     return run
@@ -51,9 +51,9 @@ def db(tmp_path: Path, review: Review) -> Database:
 
 
 def test_every_action_of_the_screen_has_its_word() -> None:
-    without = {action.id for action in ACTIONS if action.plain is None}
+    without = {action.id for action in ACTIONS if action.plain_text_command is None}
     assert without == ONLY_ON_A_SCREEN
-    assert {action.plain for action in ACTIONS if action.plain} <= set(COMMANDS)
+    assert {action.plain_text_command for action in ACTIONS if action.plain_text_command} <= set(COMMANDS)
 
 
 def test_a_whole_review(review: Review, db: Database) -> None:
@@ -68,8 +68,8 @@ def test_a_whole_review(review: Review, db: Database) -> None:
     assert "Skipped." in said
     assert "Note saved." in said
     assert "Flagged." in said
-    log = rating_log.entries(db, 1)
-    assert [e.rating.decision.settles for e in log] == [True, True, False, True, True, True]
+    log = rating_log.load_entries(db, 1)
+    assert [e.rating.decision.resolves_conflict for e in log] == [True, True, False, True, True, True]
     assert log[1].rating.score == -0.4
     assert (log[-1].rating.note, log[-1].rating.flagged) == ("odd one", True)
 
@@ -85,7 +85,7 @@ def test_nothing_hidden_is_told_before_the_decision(review: Review) -> None:
 def test_reveal_is_logged(review: Review, db: Database) -> None:
     said = review("next", "reveal")
     assert "VALID" in said
-    assert rating_log.entries(db, 1)[-1].rating.act == "reveal"
+    assert rating_log.load_entries(db, 1)[-1].rating.act == "reveal"
     assert review("next", "quit", blind=False, rater="grace").count("Left is by") == 1
 
 
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_and_nothing_ends(review: Review, db: Database, co
     said = review("next", command, "help")
     assert says in said
     assert "quit: leave" in said
-    assert rating_log.entries(db, 1) == []
+    assert rating_log.load_entries(db, 1) == []
 
 
 def test_the_end_of_input_is_the_end(review: Review) -> None:
@@ -182,7 +182,7 @@ def test_hostile_texts_are_spelled_out(tmp_path: Path, review: Review) -> None:
 
 def test_what_the_terminal_cannot_encode_is_escaped(tmp_path: Path, review: Review) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    run_plain(
+    run_plain_text_review(
         f"sqlite:///{tmp_path}/audits.db", "moral", rater="zoë", stdin=io.StringIO("next\nscore -0.5\n"), stdout=out
     )
     out.seek(0)
@@ -212,7 +212,7 @@ def test_what_the_callback_cannot_do_is_said(review: Review) -> None:
 @pytest.mark.parametrize(("term", "needs"), [("dumb", True), ("xterm", True)])
 def test_without_a_terminal_plain_text_is_needed(monkeypatch: pytest.MonkeyPatch, term: str, needs: bool) -> None:
     monkeypatch.setenv("TERM", term)
-    assert needs_plain() is needs
+    assert needs_plain_text() is needs
 
 
 def test_with_a_terminal_the_screen_is_used_unless_it_is_dumb(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_with_a_terminal_the_screen_is_used_unless_it_is_dumb(monkeypatch: pytes
     monkeypatch.setattr("sys.stdout", _Terminal())
     for term, needs in (("xterm-256color", False), ("dumb", True)):
         monkeypatch.setenv("TERM", term)
-        assert needs_plain() is needs
+        assert needs_plain_text() is needs
 
 
 class _Terminal(io.StringIO):
@@ -232,11 +232,13 @@ def test_no_such_database_or_audit(tmp_path: Path, review: Review) -> None:
     with pytest.raises(StorageError, match="no audit 'morl'"):
         review(audit="morl")
     with pytest.raises(StorageError, match="no database"):
-        run_plain(f"sqlite:///{tmp_path}/none.db", rater="ada")
+        run_plain_text_review(f"sqlite:///{tmp_path}/none.db", rater="ada")
 
 
 def test_every_decision_has_its_word(review: Review) -> None:
-    said = review(*[c for d in Decision if d.settles for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))])
+    said = review(
+        *[c for d in Decision if d.resolves_conflict for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))]
+    )
     assert re.findall(r"Saved: (.*)\.", said) == [
         "left is right",
         "right is right",

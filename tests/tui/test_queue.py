@@ -6,16 +6,16 @@ import pytest
 
 from auditor.domain import Decision
 from auditor.review.filters import parse_filter
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
-from auditor.storage.conflict_status import QueueFilter, Sort
+from auditor.storage.conflict_status import QueueFilter, QueueSort
 from auditor.storage.database import Database
-from auditor.tui.agreement import PeoplePage
-from auditor.tui.conflict import ConflictPage
-from auditor.tui.home import Home
-from auditor.tui.queue import QueuePage
-from auditor.tui.queue_table import PAGE, cells, columns, heading
-from auditor.tui.settings import Settings
+from auditor.tui.agreement import AgreementScreen
+from auditor.tui.conflict import ConflictScreen
+from auditor.tui.home import HomeScreen
+from auditor.tui.queue import QueueScreen
+from auditor.tui.queue_table import ROWS_PER_FETCH, compute_column_widths, format_cells, format_header
+from auditor.tui.settings import ReviewSettings
 from tests.review_case import COUNTRIES, MODELS, TOPICS, review_case
 from tests.tui.conftest import Run
 from tests.tui.driving import Driver
@@ -31,7 +31,7 @@ def lines(driver: Driver) -> list[str]:
 async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object) -> None:
     from pathlib import Path
 
-    async with run(size=size, settings=Settings(Path(str(tmp_path)), theme=theme)) as driver:
+    async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
         shown = lines(driver)
         assert len(shown) == n
         assert all("●" in row and "◇" in row for row in shown)
@@ -46,7 +46,7 @@ async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, t
 async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
         await driver.press("j")
-        key = driver.queue.table.key
+        key = driver.queue.queue_table.cursor_key
         assert key is not None
         assert await driver.comes_to(lambda d: f"How justifiable is {key.topic} in {key.country}?" in d.text)
         assert "Norms:" in driver.text
@@ -55,7 +55,7 @@ async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
 
 async def test_moving(run: Run) -> None:
     async with run() as driver:
-        table = driver.queue.table
+        table = driver.queue.queue_table
         places = []
         for key in ("j", "down", "k", "up", "pagedown", "pageup", "G", "g", "end", "home", "ctrl+d", "ctrl+u"):
             await driver.press(key)
@@ -70,10 +70,10 @@ async def test_the_mouse_moves_and_opens(run: Run) -> None:
     async with run() as driver:
         await driver.pilot.click("#queue", offset=(10, 4))
         await driver.settle()
-        assert driver.queue.table.cursor == 4
+        assert driver.queue.queue_table.cursor == 4
         await driver.pilot.click("#queue", offset=(10, 4), times=2)
         await driver.settle()
-        assert isinstance(driver.page, ConflictPage)
+        assert isinstance(driver.page, ConflictScreen)
 
 
 async def test_keys_at_the_bottom_can_be_clicked(run: Run) -> None:
@@ -81,7 +81,7 @@ async def test_keys_at_the_bottom_can_be_clicked(run: Run) -> None:
         bottom = driver.text.splitlines()[-1]
         await driver.pilot.click("KeyBar", offset=(bottom.index("agreement"), 0))
         await driver.settle()
-        assert isinstance(driver.page, PeoplePage)
+        assert isinstance(driver.page, AgreementScreen)
 
 
 async def test_filter_and_clear(run: Run) -> None:
@@ -90,7 +90,7 @@ async def test_filter_and_clear(run: Run) -> None:
         assert "kind: state: country:" in driver.text
         await driver.type("country:egypt gap:>1.14")
         await driver.press("enter")
-        assert driver.queue.wanted == QueueFilter(countries=("egypt",), least_gap=1.14)
+        assert driver.queue.queue_filter == QueueFilter(countries=("egypt",), min_gap=1.14)
         assert "/ country:egypt gap:>1.14" in driver.text
         assert len(lines(driver)) == 3
         await driver.press("slash", "end")
@@ -107,19 +107,19 @@ async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> No
         await driver.type("knd:binary")
         await driver.press("enter")
         assert "✕ unknown filter 'knd:'. Did you mean 'kind'?" in driver.text
-        assert driver.queue.wanted == QueueFilter()
+        assert driver.queue.queue_filter == QueueFilter()
         await driver.press("home", "right", "i", "enter")  # what was typed is still there to be mended
-        assert driver.queue.wanted == parse_filter("kind:binary")
+        assert driver.queue.queue_filter == parse_filter("kind:binary")
         await driver.press("x", "slash")
         await driver.type("kind:binary")
         await driver.press("escape")
-        assert driver.queue.wanted == QueueFilter()
+        assert driver.queue.queue_filter == QueueFilter()
 
 
 async def test_orders(run: Run) -> None:
     async with run() as driver:
         await driver.press("o")
-        assert driver.queue.wanted.sort is Sort.GAP
+        assert driver.queue.queue_filter.sort is QueueSort.GAP
         assert "by widest gap" in driver.text
         gap = lines(driver)[0].split()[-2]
         await driver.press("O")
@@ -129,31 +129,31 @@ async def test_orders(run: Run) -> None:
 
 async def test_saved_filters(run: Run) -> None:
     async with run() as driver:
-        driver.queue.set_filter("kind:binary")
+        driver.queue.apply_filter("kind:binary")
         await driver.press("F", "s")
         await driver.type("wide [/]")
         await driver.press("enter")
         assert "wide [/]  kind:binary" in driver.text
         assert driver.app.settings.filters == {"wide [/]": "kind:binary"}
         await driver.press("escape", "x", "F", "j", "k", "enter")
-        assert driver.queue.wanted == QueueFilter(kinds=tuple(driver.queue.wanted.kinds))
-        assert driver.queue.wanted.kinds
+        assert driver.queue.queue_filter == QueueFilter(kinds=tuple(driver.queue.queue_filter.kinds))
+        assert driver.queue.queue_filter.kinds
         await driver.press("F", "d", "escape")
         assert driver.app.settings.filters == {}
 
 
 async def test_the_most_telling_is_opened(run: Run) -> None:
     async with run() as driver:
-        expected = driver.queue.desk.next_key()
+        expected = driver.queue.session.next_conflict_key()
         await driver.press("G", "space")
-        assert driver.conflict.key == expected
+        assert driver.conflict.conflict_key == expected
 
 
 async def test_nothing_left(run: Run, db: Database) -> None:
-    desk = Desk(db, audits.get(db, "moral"), "ada")
-    everything = desk.keys()
+    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    everything = desk.conflict_keys()
     for key in everything:
-        desk.decide(desk.item(key), Decision.BOTH)
+        desk.decide(desk.load_item(key), Decision.BOTH)
     async with run() as driver:
         await driver.press("space")
         assert driver.messages == ["Nothing is left for you to decide."]
@@ -161,8 +161,8 @@ async def test_nothing_left(run: Run, db: Database) -> None:
 
 
 async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
-    desk = Desk(db, audits.get(db, "moral"), "ada")
-    desk.decide(desk.item(desk.keys()[0]), Decision.NEITHER)
+    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.NEITHER)
     async with run(size=(110, 40)) as driver:
         assert "✕ neither" in driver.text
         await driver.press("u")
@@ -174,8 +174,8 @@ async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
 
 async def test_what_others_decide_is_seen_on_reload(run: Run, db: Database) -> None:
     async with run() as driver:
-        other = Desk(db, audits.get(db, "moral"), "grace")
-        other.decide(other.item(driver.queue.table.keys[0]), Decision.BOTH)
+        other = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
+        other.decide(other.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
         await driver.press("R")
         assert "● 1 people" in driver.text
 
@@ -183,13 +183,13 @@ async def test_what_others_decide_is_seen_on_reload(run: Run, db: Database) -> N
 async def test_leaving_and_other_screens(run: Run) -> None:
     async with run() as driver:
         await driver.press("a")
-        assert isinstance(driver.page, PeoplePage)
+        assert isinstance(driver.page, AgreementScreen)
         await driver.press("q")
-        assert isinstance(driver.page, QueuePage)
+        assert isinstance(driver.page, QueueScreen)
         await driver.press("enter")
-        assert isinstance(driver.page, ConflictPage)
+        assert isinstance(driver.page, ConflictScreen)
         await driver.press("q", "escape")
-        assert isinstance(driver.page, Home)
+        assert isinstance(driver.page, HomeScreen)
 
 
 async def test_an_audit_without_conflicts(run: Run, db: Database) -> None:
@@ -197,7 +197,7 @@ async def test_an_audit_without_conflicts(run: Run, db: Database) -> None:
     async with run("calm") as driver:
         assert "This audit has no conflicts." in driver.text
         await driver.press("j", "G", "enter", "space")
-        assert isinstance(driver.page, QueuePage)
+        assert isinstance(driver.page, QueueScreen)
 
 
 async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> None:
@@ -206,25 +206,25 @@ async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> Non
         countries=[f"Country {i}" for i in range(50)], topics=[f"topic {i}" for i in range(20)],
     )  # fmt: skip
     async with run("large") as driver:
-        table = driver.queue.table
-        assert len(table.keys) == 1000
-        assert len(table._pages) == 1
-        assert sum(map(len, table._pages.values())) == PAGE
+        table = driver.queue.queue_table
+        assert len(table.conflict_keys) == 1000
+        assert len(table._cached_pages) == 1
+        assert sum(map(len, table._cached_pages.values())) == ROWS_PER_FETCH
         await driver.press("G")
         assert "1,000 of 1,000" in driver.text
-        assert len(table._pages) <= 4
+        assert len(table._cached_pages) <= 4
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 120, 136, 200, 320])
 def test_a_line_is_as_wide_as_its_heading_and_fits(width: int, db: Database) -> None:
     from rich.cells import cell_len
 
-    desk = Desk(db, audits.get(db, "moral"), "ada")
-    row = desk.rows(desk.keys())[0]
-    line = "".join(text for text, _ in cells(row, width, is_cursor=True))
-    assert cell_len(line) == cell_len(heading(width))
+    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    row = desk.queue_rows(desk.conflict_keys())[0]
+    line = "".join(text for text, _ in format_cells(row, width, is_cursor=True))
+    assert cell_len(line) == cell_len(format_header(width))
     assert cell_len(line) == width or width < 62
-    assert columns(width).axis % 2 == 1
+    assert compute_column_widths(width).axis % 2 == 1
 
 
 @pytest.mark.parametrize("country", ["日本国とても長い名前です", "ไทย", "a\nb\tc", "\x1b[31mred", "e\u0301\u0302x" * 9])
@@ -233,10 +233,10 @@ def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
 
     from rich.cells import cell_len
 
-    desk = Desk(db, audits.get(db, "moral"), "ada")
-    row = desk.rows(desk.keys())[0]
+    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    row = desk.queue_rows(desk.conflict_keys())[0]
     strange = replace(row, key=row.key._replace(country=country))
-    line = "".join(text for text, _ in cells(strange, 80, is_cursor=False))
+    line = "".join(text for text, _ in format_cells(strange, 80, is_cursor=False))
     assert cell_len(line) == 80
     assert "\n" not in line
     assert "\x1b" not in line

@@ -16,11 +16,11 @@ from rich.cells import cell_len
 
 import auditor.tui
 from auditor.domain import Cell, Decision, Survey
-from auditor.review.session import Desk
+from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.tui.formatting import content, fit, line, marked, prose
+from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
 from tests.review_case import HOSTILE, review_case
 from tests.tui.conftest import Run
 
@@ -58,17 +58,17 @@ def is_plain(text: str) -> bool:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_every_way_to_the_screen_shows_what_is_there(attack: str) -> None:
     for shown in (
-        prose(attack),
-        line(attack),
-        fit(attack, 30),
-        content(attack).plain,
-        marked(attack, [(0, 2)], "b").plain,
+        to_multiline(attack),
+        to_single_line(attack),
+        fit_width(attack, 30),
+        to_content(attack).plain,
+        highlight_spans(attack, [(0, 2)], "b").plain,
     ):
         assert is_plain(shown)
     if attack.isprintable():
-        assert content(attack).plain == attack
-        assert line(attack) == attack
-    assert cell_len(fit(attack, 12)) == 12
+        assert to_content(attack).plain == attack
+        assert to_single_line(attack) == attack
+    assert cell_len(fit_width(attack, 12)) == 12
 
 
 def hostile_everywhere(db: Database, attack: str) -> Audit:
@@ -76,41 +76,45 @@ def hostile_everywhere(db: Database, attack: str) -> Audit:
     audit = review_case(db, conflicts=2, hostile=True)
     text = attack.encode("utf-8", "replace").decode()  # a lone surrogate does not get into the database
     odd = {
-        cell: Cell(text + cell.country, text + cell.topic) for cell in {c.cell for c in results.conflicts(db, audit.id)}
+        cell: Cell(text + cell.country, text + cell.topic)
+        for cell in {c.cell for c in results.load_conflicts(db, audit.id)}
     }
     from dataclasses import replace
 
     results.save_traces(db, audit.id, [
-        replace(t, cell=odd[t.cell], model=text + t.model, text=text) for t in results.traces(db, audit.id)
+        replace(t, cell=odd[t.cell], model=text + t.model, text=text) for t in results.load_traces(db, audit.id)
     ])  # fmt: skip
     results.save_verdicts(db, audit.id, [
         replace(v, cell=odd[v.cell], model=text + v.model, judge=text + v.judge, justification=text)
-        for v in results.verdicts(db, audit.id)
+        for v in results.load_verdicts(db, audit.id)
     ])  # fmt: skip
     results.replace_conflicts(db, audit.id, [
-        replace(c, cell=odd[c.cell], left=text + c.left, right=text + c.right) for c in results.conflicts(db, audit.id)
+        replace(c, cell=odd[c.cell], left=text + c.left, right=text + c.right)
+        for c in results.load_conflicts(db, audit.id)
     ])  # fmt: skip
-    survey = audits.survey_of(db, audit)
+    survey = audits.load_audit_survey(db, audit)
     hostile = Survey(
         name=text, title=text, source=text, wording=text + " {topic} {country}", scale=(text, text),
         cells=tuple(replace(c, cell=odd[c.cell]) for c in survey.cells),
     )  # fmt: skip
     from sqlalchemy import text as sql
 
-    from auditor.storage.audits import _save_survey, _survey_json
+    from auditor.storage.audits import _save_survey, _serialize_survey
 
     db.write(lambda connection: _save_survey(connection, audit.id, hostile))
-    db.write(lambda connection: connection.execute(sql("update audit set survey = :s"), {"s": _survey_json(hostile)}))
-    return audits.get(db, "moral")
+    db.write(
+        lambda connection: connection.execute(sql("update audit set survey = :s"), {"s": _serialize_survey(hostile)})
+    )
+    return audits.get_audit(db, "moral")
 
 
 @pytest.mark.parametrize("attack", [HOSTILE, " ".join(ATTACKS)], ids=["a model's answer", "all attacks"])
 async def test_no_screen_breaks_or_lets_anything_act(run: Run, db: Database, attack: str) -> None:
     audit = hostile_everywhere(db, attack)
     for rater in (attack + "ada", "grace"):
-        desk = Desk(db, audit, rater)
-        for key in list(desk.keys()):
-            item = desk.item(key)
+        desk = ReviewSession(db, audit, rater)
+        for key in list(desk.conflict_keys()):
+            item = desk.load_item(key)
             desk.decide(item, Decision.LEFT, note=attack)
     async with run(size=(130, 40), rater=rater) as driver:
         texts = [driver.text]

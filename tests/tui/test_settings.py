@@ -7,7 +7,7 @@ import pytest
 
 from auditor.errors import ConfigError
 from auditor.tui.actions import ACTIONS
-from auditor.tui.settings import Settings, load_settings
+from auditor.tui.settings import ReviewSettings, load_review_settings
 from auditor.tui.theme import LIGHT
 
 
@@ -17,25 +17,25 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_nothing_set_is_the_default(tmp_path: Path) -> None:
-    assert load_settings(tmp_path) == Settings(tmp_path)
+    assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
 
 
 def test_all_that_can_be_set(tmp_path: Path) -> None:
     text = 'theme = "nord"\n[keys]\n"conflict.left" = "h"\n"conflict.history" = "H"\n[filters]\nwide = "gap:>1 is:todo"'
-    settings = load_settings(write(tmp_path, text))
+    settings = load_review_settings(write(tmp_path, text))
     assert settings.theme == "nord"
     assert settings.keys == {"conflict.left": "h", "conflict.history": "H"}
     assert settings.filters == {"wide": "gap:>1 is:todo"}
 
 
 def test_what_the_app_remembers_is_there_the_next_time(tmp_path: Path) -> None:
-    settings = load_settings(tmp_path / "new")
+    settings = load_review_settings(tmp_path / "new")
     settings.save_filter("wide", "gap:>1")
     settings.save_filter("odd \x1b name", "divorce")
     settings.save_theme(LIGHT.name)
     settings.delete_filter("wide")
     settings.delete_filter("never was")
-    again = load_settings(tmp_path / "new")
+    again = load_review_settings(tmp_path / "new")
     assert again.filters == {"odd \x1b name": "divorce"}
     assert again.theme == LIGHT.name
 
@@ -43,7 +43,7 @@ def test_what_the_app_remembers_is_there_the_next_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", ["", "{", "[]", '"x"'])
 def test_a_broken_memory_is_no_reason_not_to_start(tmp_path: Path, broken: str) -> None:
     (tmp_path / "review-state.json").write_text(broken, encoding="utf-8")
-    assert load_settings(tmp_path) == Settings(tmp_path)
+    assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,17 @@ def test_a_broken_memory_is_no_reason_not_to_start(tmp_path: Path, broken: str) 
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_settings(write(tmp_path, text))
+        load_review_settings(write(tmp_path, text))
     assert says in str(caught.value)
 
 
 def test_a_key_may_serve_on_two_screens(tmp_path: Path) -> None:
-    assert load_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
+    assert load_review_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
 
 
 def test_names_of_actions_are_unique_and_the_memory_is_json(tmp_path: Path) -> None:
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
-    settings = Settings(tmp_path)
+    settings = ReviewSettings(tmp_path)
     settings.save_filter("a", "b")
     assert json.loads((tmp_path / "review-state.json").read_text())["filters"] == {"a": "b"}
     assert [path.name for path in tmp_path.iterdir()] == ["review-state.json"]

@@ -21,9 +21,9 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.storage import audits, rating_log
-from auditor.storage.conflict_status import Standing
+from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import open_database
-from auditor.storage.review_queue import Queue
+from auditor.storage.review_queue import ConflictQueue
 from tests.review_case import review_case
 
 STARTS_EMPTY = True
@@ -109,7 +109,7 @@ def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_
     os.kill(tmux.pid(), signal.SIGKILL)
     tmux.stop()
     with open_database(url) as db:
-        assert len(rating_log.entries(db, audit.id)) == 9, "what was shown as saved is there"
+        assert len(rating_log.load_entries(db, audit.id)) == 9, "what was shown as saved is there"
 
     tmux.start(command)
     tmux.wait_for(r"○ 11 open   ● 9 people")
@@ -120,10 +120,10 @@ def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_
     tmux.wait_for(r"✓ done")
     tmux.press("q")
     with open_database(url) as db:
-        log = rating_log.entries(db, audit.id)
-        counts = Queue(db, audit.id, "ada").counts()
+        log = rating_log.load_entries(db, audit.id)
+        counts = ConflictQueue(db, audit.id, "ada").count_by_status()
     assert len(log) == len({entry.key for entry in log}) == 20
-    assert counts[Standing.PERSON] == 20
+    assert counts[ConflictStatus.PERSON] == 20
 
 
 def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Pat
             tmux.press("1")
             tmux.wait_for("… saving")
             os.kill(tmux.pid(), signal.SIGKILL)
-        assert rating_log.entries(db, audit.id) == []
+        assert rating_log.load_entries(db, audit.id) == []
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ async def test_the_app_is_served_to_its_own_page_only(served: str, tmp_path: Pat
             await browser.send_str(json.dumps(["stdin", "1"]))
             await _read_until(browser, b"saved:")
     with open_database(f"sqlite:///{tmp_path}/audits.db") as db:
-        assert len(rating_log.entries(db, audits.get(db, "moral").id)) == 1
+        assert len(rating_log.load_entries(db, audits.get_audit(db, "moral").id)) == 1
 
 
 def _listens(port: int) -> bool:
@@ -214,18 +214,18 @@ async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
 
 def test_it_listens_on_the_loopback_interface_unless_told_otherwise() -> None:
     pytest.importorskip("textual_serve")
-    from auditor.tui.web_server import make_server
+    from auditor.tui.web_server import create_server
 
-    assert make_server(["true"]).host == "127.0.0.1"
-    assert make_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
+    assert create_server(["true"]).host == "127.0.0.1"
+    assert create_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.tui.web_server import make_server
+    from auditor.tui.web_server import create_server
 
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
     with pytest.raises(UsageError, match=r"pip install 'auditor\[serve\]'"):
-        make_server(["true"])
+        create_server(["true"])
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from __future__ import annotations
 from auditor.config import ModelSection
 from auditor.models.batches.anthropic import ANTHROPIC
 from auditor.models.batches.openai import OPENAI
-from auditor.models.batches.provider import Dialect
+from auditor.models.batches.provider import BatchProvider
 
-_DIALECTS: dict[str, Dialect] = {
+_PROVIDERS: dict[str, BatchProvider] = {
     "openai": OPENAI,
     "groq": OPENAI,
     "hosted_vllm": OPENAI,
@@ -22,6 +22,6 @@ _DIALECTS: dict[str, Dialect] = {
 """By provider; a server of one's own may speak the protocol without having batches, which asking it tells."""
 
 
-def dialect_of(section: ModelSection) -> Dialect | None:
+def find_batch_provider(section: ModelSection) -> BatchProvider | None:
     """How batches are put to a model's provider; None where it has none that is known."""
-    return _DIALECTS.get(section.model.split("/", 1)[0])
+    return _PROVIDERS.get(section.model.split("/", 1)[0])

@@ -9,18 +9,18 @@ from urllib.parse import quote
 
 import httpx
 
-from auditor.models.failures import MAX_ERROR_CHARS, retry_after
-from auditor.models.litellm_client import client
+from auditor.models.failures import MAX_ERROR_CHARS, parse_retry_after
+from auditor.models.litellm_client import get_http_client
 from auditor.models.responses import sanitize, sanitize_strings
-from auditor.models.transport import WIRE, Unacceptable, Unreadable, Wire
+from auditor.models.transport import CURRENT_EXCHANGE, HttpExchange, UnacceptableExchange, UnreadableResponse
 
-ASK_S, TRANSFER_S = 60.0, 1800.0
+BATCH_REQUEST_TIMEOUT_S, FILE_TRANSFER_TIMEOUT_S = 60.0, 1800.0
 """Time limits: of a question about a batch, and of moving a file."""
-OF_ONE_BODY = ("host", "content-length", "content-type", "accept", "accept-encoding", "connection", "user-agent")
+CONTENT_HEADERS = ("host", "content-length", "content-type", "accept", "accept-encoding", "connection", "user-agent")
 """Headers of a call that say nothing of who asks."""
 
 
-class NotTaken(Exception):
+class BatchRequestFailed(Exception):
     """A request about a batch did not succeed.
 
     Attributes:
@@ -29,28 +29,36 @@ class NotTaken(Exception):
         wait_s: how long the server asks to wait.
     """
 
-    def __init__(self, text: str, status: int | None, *, again: bool, wait_s: float | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.again = again
-        self.wait_s = wait_s
+    def __init__(
+        self, message: str, http_status: int | None, *, is_retryable: bool, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.http_status = http_status
+        self.is_retryable = is_retryable
+        self.retry_after_s = retry_after_s
 
 
-class Post:
+class BatchClient:
     """The way to one server's batches."""
 
-    def __init__(self, base: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
         """Keep where to, and as whom.
 
         Args:
             base: what the paths begin with.
             headers: of a call, the key among them.
         """
-        self._base = base
-        self._headers = {k: v for k, v in headers.items() if k.lower() not in OF_ONE_BODY}
+        self._base_url = base_url
+        self._headers = {k: v for k, v in headers.items() if k.lower() not in CONTENT_HEADERS}
 
-    async def ask(
-        self, method: str, path: str, *, limit_s: float = ASK_S, kind: str | None = None, **parts: Any
+    async def request_json(
+        self,
+        method: str,
+        path: str,
+        *,
+        total_timeout_s: float = BATCH_REQUEST_TIMEOUT_S,
+        content_type: str | None = None,
+        **httpx_options: Any,
     ) -> dict[str, Any]:
         """The JSON object that a request brings.
 
@@ -61,24 +69,24 @@ class Post:
         Raises:
             NotTaken: it brings none.
         """
-        wire = Wire()
-        WIRE.set(wire)
-        headers = self._headers | ({"content-type": kind} if kind else {})
-        request = client().build_request(method, self._base + path, headers=headers, **parts)
+        wire = HttpExchange()
+        CURRENT_EXCHANGE.set(wire)
+        headers = self._headers | ({"content-type": content_type} if content_type else {})
+        request = get_http_client().build_request(method, self._base_url + path, headers=headers, **httpx_options)
         try:
-            async with asyncio.timeout(limit_s):
-                response = await client().send(request)
-        except Unreadable as error:
-            raise NotTaken(
-                f"asked about its batches, the server answered with {error}", wire.status, again=True
+            async with asyncio.timeout(total_timeout_s):
+                response = await get_http_client().send(request)
+        except UnreadableResponse as error:
+            raise BatchRequestFailed(
+                f"asked about its batches, the server answered with {error}", wire.status, is_retryable=True
             ) from None
-        except (httpx.HTTPError, TimeoutError, OSError, Unacceptable) as error:
-            raise self._unheard(error) from error
-        self._require(response)
-        body: dict[str, Any] = sanitize_strings(wire.body or {})  # ids, statuses and messages are stored and shown
+        except (httpx.HTTPError, TimeoutError, OSError, UnacceptableExchange) as error:
+            raise self._connection_failure(error) from error
+        self._require_success(response)
+        body: dict[str, Any] = sanitize_strings(wire.json_body or {})  # ids, statuses and messages are stored and shown
         return body
 
-    async def fetch(self, path: str, into: IO[bytes], most: int) -> None:
+    async def download_file(self, path: str, file: IO[bytes], max_response_bytes: int) -> None:
         """Write a file of the server's to a file.
 
         Args:
@@ -87,44 +95,46 @@ class Post:
         Raises:
             NotTaken: it does not come, or not whole.
         """
-        WIRE.set(Wire(most))
-        request = client().build_request("GET", self._base + path, headers=self._headers)
+        CURRENT_EXCHANGE.set(HttpExchange(max_response_bytes))
+        request = get_http_client().build_request("GET", self._base_url + path, headers=self._headers)
         try:
-            async with asyncio.timeout(TRANSFER_S):
-                response = await client().send(request, stream=True)
+            async with asyncio.timeout(FILE_TRANSFER_TIMEOUT_S):
+                response = await get_http_client().send(request, stream=True)
                 try:
                     if response.is_error:
                         await response.aread()
-                    self._require(response)
+                    self._require_success(response)
                     async for chunk in response.aiter_bytes():
-                        into.write(chunk)
+                        file.write(chunk)
                 finally:
                     await response.aclose()
-        except (httpx.HTTPError, TimeoutError, OSError, Unacceptable, Unreadable) as error:
-            raise self._unheard(error) from error
+        except (httpx.HTTPError, TimeoutError, OSError, UnacceptableExchange, UnreadableResponse) as error:
+            raise self._connection_failure(error) from error
 
-    def _unheard(self, error: Exception) -> NotTaken:
+    def _connection_failure(self, error: Exception) -> BatchRequestFailed:
         cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, Unacceptable):
+        while cause is not None and not isinstance(cause, UnacceptableExchange):
             cause = cause.__cause__
         text = sanitize(str(cause or error) or type(error).__name__)
-        return NotTaken(text[:MAX_ERROR_CHARS], None, again=cause is None)
+        return BatchRequestFailed(text[:MAX_ERROR_CHARS], None, is_retryable=cause is None)
 
-    def _require(self, response: httpx.Response) -> None:
+    def _require_success(self, response: httpx.Response) -> None:
         if response.is_success:
             return
-        status, text = response.status_code, sanitize(_said(response))
+        status, text = response.status_code, sanitize(_error_message(response))
         again = status in (408, 409, 429) or status >= 500
-        raise NotTaken(text[:MAX_ERROR_CHARS], status, again=again, wait_s=retry_after(response.headers))
+        raise BatchRequestFailed(
+            text[:MAX_ERROR_CHARS], status, is_retryable=again, retry_after_s=parse_retry_after(response.headers)
+        )
 
 
-def _said(response: httpx.Response) -> str:
+def _error_message(response: httpx.Response) -> str:
     try:
         return str(response.json()["error"]["message"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return " ".join(response.text.split()) or f"HTTP status {response.status_code}"
 
 
-def path_part(id_: str) -> str:
+def quote_path_segment(segment: str) -> str:
     """A provider's id as one part of a path, whatever it holds."""
-    return quote(id_, safe="")
+    return quote(segment, safe="")

@@ -10,95 +10,105 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from auditor.models.batches.client import TRANSFER_S, NotTaken, Post, path_part
-from auditor.models.batches.provider import Result, State, as_body
+from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, BatchRequestFailed, quote_path_segment
+from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body
 
-ENDPOINT = "/v1/chat/completions"
-TAG = "auditor"
+CHAT_ENDPOINT = "/v1/chat/completions"
+TAG_KEY = "auditor"
 """The key of a batch's metadata that holds our name for it."""
-ENDED = ("completed", "failed", "expired", "cancelled")
-CROWDED = "token_limit_exceeded"
-NONE_THERE = (404, 405, 501)
-PAGE = 100
+END_STATUSES = ("completed", "failed", "expired", "cancelled")
+QUEUE_FULL_CODE = "token_limit_exceeded"
+NO_BATCHES_STATUSES = (404, 405, 501)
+PAGE_SIZE = 100
 
 
-class _OpenAI:
-    suffix = "/chat/completions"
-    most = 50_000
-    is_sure = True
+class _OpenAIBatches:
+    call_path = "/chat/completions"
+    max_calls = 50_000
+    is_match_certain = True
 
-    async def is_there(self, post: Post) -> bool:
+    async def has_batches(self, client: BatchClient) -> bool:
         """Whether the list of batches is there."""
         try:
-            found = await post.ask("GET", "/batches", params={"limit": 1})
-        except NotTaken as error:
-            if error.status in NONE_THERE or error.status == 200:
+            found = await client.request_json("GET", "/batches", params={"limit": 1})
+        except BatchRequestFailed as error:
+            if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
                 return False
             raise
         return isinstance(found.get("data"), list)
 
-    def line(self, key: str, body: bytes) -> bytes:
+    def format_call(self, key: str, body: bytes) -> bytes:
         """A line of the file of requests."""
-        told = json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT})
+        told = json.dumps({"custom_id": key, "method": "POST", "url": CHAT_ENDPOINT})
         return told[:-1].encode() + b', "body": ' + body.replace(b"\n", b" ") + b"}"
 
-    async def submit(self, post: Post, lines: Sequence[bytes], tag: str) -> str:
+    async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
         """The file first, then the batch."""
-        file = ("requests.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
-        put = await post.ask("POST", "/files", limit_s=TRANSFER_S, data={"purpose": "batch"}, files={"file": file})
-        asked = {"input_file_id": id_of(put), "endpoint": ENDPOINT, "completion_window": "24h"}
-        return id_of(await post.ask("POST", "/batches", json={**asked, "metadata": {TAG: tag}}))
+        file = ("requests.jsonl", b"\n".join(formatted_calls) + b"\n", "application/jsonl")
+        put = await client.request_json(
+            "POST", "/files", total_timeout_s=FILE_TRANSFER_TIMEOUT_S, data={"purpose": "batch"}, files={"file": file}
+        )
+        asked = {"input_file_id": require_id(put), "endpoint": CHAT_ENDPOINT, "completion_window": "24h"}
+        return require_id(await client.request_json("POST", "/batches", json={**asked, "metadata": {TAG_KEY: tag}}))
 
-    async def find(self, post: Post, tag: str, calls: int, since: datetime, known: set[str]) -> list[str]:
+    async def find_submitted(
+        self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
+    ) -> list[str]:
         """By the tag in its metadata; the list begins with the latest."""
         after: dict[str, str] = {}
         while True:
-            page = await post.ask("GET", "/batches", params={"limit": PAGE, **after})
+            page = await client.request_json("GET", "/batches", params={"limit": PAGE_SIZE, **after})
             batches = [b for b in page.get("data") or [] if isinstance(b, dict)]
             for batch in batches:
-                if (batch.get("metadata") or {}).get(TAG) == tag:
-                    return [id_of(batch)]
-            if not page.get("has_more") or not batches or _made(batches[-1]) < since.timestamp():
+                if (batch.get("metadata") or {}).get(TAG_KEY) == tag:
+                    return [require_id(batch)]
+            if not page.get("has_more") or not batches or _creation_time(batches[-1]) < since.timestamp():
                 return []
-            after = {"after": id_of(batches[-1])}
+            after = {"after": require_id(batches[-1])}
 
-    async def look(self, post: Post, id_: str) -> State:
+    async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
         """Its status, and the files of answers and of errors that are there."""
-        batch = await post.ask("GET", f"/batches/{path_part(id_)}")
+        batch = await client.request_json("GET", f"/batches/{quote_path_segment(batch_id)}")
         status = str(batch.get("status"))
         files = [f for f in (batch.get("output_file_id"), batch.get("error_file_id")) if isinstance(f, str) and f]
         refused, crowded = None, False
         if status == "failed":
             errors = [e for e in (batch.get("errors") or {}).get("data") or [] if isinstance(e, dict)]
             refused = "; ".join(str(e.get("message")) for e in errors[:3]) or "the provider does not say why"
-            crowded = any(e.get("code") == CROWDED for e in errors)
-        return State(status, status in ENDED, refused, crowded, tuple(f"/files/{path_part(f)}/content" for f in files))
+            crowded = any(e.get("code") == QUEUE_FULL_CODE for e in errors)
+        return BatchStatus(
+            status,
+            status in END_STATUSES,
+            refused,
+            crowded,
+            tuple(f"/files/{quote_path_segment(f)}/content" for f in files),
+        )
 
-    def read(self, line: dict[str, Any]) -> Result | None:
+    def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
         """A line of either file."""
         key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
         if not isinstance(key, str):
             return None
         if isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
-            return Result(key, status, as_body(response.get("body")))
+            return BatchCallResponse(key, status, encode_body(response.get("body")))
         why = error.get("message") or error.get("code") if isinstance(error, dict) else None
-        return Result(key, None, why=str(why or "the batch holds no answer to it"))
+        return BatchCallResponse(key, None, not_sent_reason=str(why or "the batch holds no answer to it"))
 
 
-def _made(batch: dict[str, Any]) -> float:
+def _creation_time(batch: dict[str, Any]) -> float:
     made = batch.get("created_at")
     return float(made) if isinstance(made, (int, float)) else 0.0
 
 
-def id_of(found: dict[str, Any]) -> str:
+def require_id(response_body: dict[str, Any]) -> str:
     """The id in a server's answer.
 
     Raises:
         NotTaken: there is none.
     """
-    if not isinstance(id_ := found.get("id"), str) or not id_:
-        raise NotTaken("the server's answer about batches names no id", 200, again=False)
+    if not isinstance(id_ := response_body.get("id"), str) or not id_:
+        raise BatchRequestFailed("the server's answer about batches names no id", 200, is_retryable=False)
     return id_
 
 
-OPENAI = _OpenAI()
+OPENAI = _OpenAIBatches()

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from auditor.models.batches.client import Post
+from auditor.models.batches.client import BatchClient
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BatchStatus:
     """How far a batch is.
 
     Attributes:
@@ -23,15 +23,15 @@ class State:
         results: paths of what came of it.
     """
 
-    words: str
-    ended: bool
-    refused: str | None = None
-    crowded: bool = False
-    results: tuple[str, ...] = ()
+    provider_status: str
+    has_ended: bool
+    rejection_reason: str | None = None
+    is_queue_full: bool = False
+    result_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BatchCallResponse:
     """What a batch says of one call.
 
     Attributes:
@@ -41,12 +41,12 @@ class Result:
     """
 
     key: str
-    status: int | None
+    http_status: int | None
     body: bytes = b""
-    why: str = ""
+    not_sent_reason: str = ""
 
 
-class Dialect(Protocol):
+class BatchProvider(Protocol):
     """A provider's batch interface.
 
     Attributes:
@@ -55,23 +55,25 @@ class Dialect(Protocol):
         is_sure: whether what `find` finds is the batch; else its results must be seen first.
     """
 
-    suffix: str
-    most: int
-    is_sure: bool
+    call_path: str
+    max_calls: int
+    is_match_certain: bool
 
-    async def is_there(self, post: Post) -> bool:
+    async def has_batches(self, client: BatchClient) -> bool:
         """Whether the server has batches at all."""
         ...
 
-    def line(self, key: str, body: bytes) -> bytes:
+    def format_call(self, key: str, body: bytes) -> bytes:
         """One call as a part of a batch."""
         ...
 
-    async def submit(self, post: Post, lines: Sequence[bytes], tag: str) -> str:
+    async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
         """Submit calls; the batch's id."""
         ...
 
-    async def find(self, post: Post, tag: str, calls: int, since: datetime, known: set[str]) -> list[str]:
+    async def find_submitted(
+        self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
+    ) -> list[str]:
         """Ids of what may be the batch that was submitted under this tag, though nobody heard its id.
 
         Args:
@@ -82,15 +84,15 @@ class Dialect(Protocol):
         """
         ...
 
-    async def look(self, post: Post, id_: str) -> State:
+    async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
         """How far a batch is."""
         ...
 
-    def read(self, line: dict[str, Any]) -> Result | None:
+    def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
         """One line of the results; None where it makes no sense."""
         ...
 
 
-def as_body(value: Any) -> bytes:
+def encode_body(parsed_body: Any) -> bytes:
     """A part of a line as the body it would have been by itself."""
-    return json.dumps(value).encode()
+    return json.dumps(parsed_body).encode()

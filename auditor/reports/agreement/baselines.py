@@ -11,90 +11,111 @@ from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.bootstrap import MAE, PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.within_topic import within_topics
-from auditor.reports.coverage.missing_scores import explained, unscored
-from auditor.reports.estimate_conversion import resampled, unmeasured
+from auditor.metrics.within_topic import within_topic_correlation
+from auditor.reports.coverage.missing_scores import missing_score_reason, with_missing_reason
+from auditor.reports.estimate_conversion import interval_to_estimate, missing_estimate
 from auditor.reports.measurement_schema import BaselineRow, CeilingRow, Estimate, GainRow
-from auditor.reports.report_source import Floats, Source
-from auditor.surveys.baselines import baselines as baselines_of
-from auditor.surveys.baselines import fitted_baselines
-from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_facts
+from auditor.reports.report_source import FloatArray, ReportSource
+from auditor.surveys.baselines import compute_baselines as baselines_of
+from auditor.surveys.baselines import compute_fitted_baselines
+from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
 
-FLAT = {
+NO_VARIATION_REASONS = {
     "scores constant within topics": "the model says the same of a topic in every country",
     "truth constant within topics": "people say the same of a topic in every country",
     "scores and truth constant within topics": "neither the model nor people differ between countries on any topic",
 }
 
 
-def ceiling(source: Source) -> list[CeilingRow]:
+def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
     """The survey's agreement with itself, over all its cells and within topics; null where no respondents are known."""
-    facts = _facts(source)
+    facts = _load_survey_facts(source)
     if isinstance(facts, str):
-        return [CeilingRow(scope=s, reliability=unmeasured(facts), largest_r=None) for s in ("all", "within topics")]
-    return [_ceiling("all", facts.reliability), _ceiling("within topics", facts.reliability_within_topics)]
+        return [
+            CeilingRow(scope=s, reliability=missing_estimate(facts), largest_r=None) for s in ("all", "within topics")
+        ]
+    return [
+        _build_ceiling_row("all", facts.reliability),
+        _build_ceiling_row("within topics", facts.reliability_within_topics),
+    ]
 
 
-def _facts(source: Source) -> SurveyFacts | str:
+def _load_survey_facts(source: ReportSource) -> SurveyFacts | str:
     """The facts beside the survey, or why there are none."""
     if source.config is None:
         return "scores were imported, and with them no respondents"
     if source.config.survey is None:
         return "the audit has no survey"
     try:
-        facts = load_facts(source.config.survey.source)
+        facts = load_survey_facts(source.config.survey.source)
     except AuditorError as error:
         return error.message
     return facts or "the survey came without its respondents, so it cannot be split in halves"
 
 
-def _ceiling(scope: str, found: Reliability) -> CeilingRow:
+def _build_ceiling_row(scope: str, reliability: Reliability) -> CeilingRow:
     estimate = Estimate(
-        value=found.reliability, n=found.n, ci_low=found.low, ci_high=found.high, reason=found.reason or None
+        value=reliability.reliability,
+        n=reliability.n,
+        ci_low=reliability.low,
+        ci_high=reliability.high,
+        reason=reliability.reason or None,
     )
-    return CeilingRow(scope=scope, reliability=estimate, largest_r=found.ceiling)
+    return CeilingRow(scope=scope, reliability=estimate, largest_r=reliability.ceiling)
 
 
-def baselines(source: Source) -> list[BaselineRow]:
+def compute_baselines(source: ReportSource) -> list[BaselineRow]:
     """Every baseline on the cells of every model."""
-    left_out, full = baselines_of(source.survey), fitted_baselines(source.survey)
+    left_out, full = baselines_of(source.survey), compute_fitted_baselines(source.survey)
     return [
-        _baseline(source, column, name, _array(source, others), _array(source, full[name]))
+        _build_baseline_row(source, column, name, _align_to_cells(source, others), _align_to_cells(source, full[name]))
         for column in range(len(source.columns))
         for name, others in left_out.items()
     ]
 
 
-def _baseline(source: Source, column: int, name: str, left_out: Floats, full: Floats) -> BaselineRow:
+def _build_baseline_row(
+    source: ReportSource, column: int, baseline: str, leave_one_out_scores: FloatArray, full_scores: FloatArray
+) -> BaselineRow:
     method, model = source.columns[column]
-    missing = np.isnan(source.matrix[column]) | np.isnan(left_out)
+    missing = np.isnan(source.score_matrix[column]) | np.isnan(leave_one_out_scores)
     r, error = (
-        resampled(
+        interval_to_estimate(
             crossed_jackknife(
-                statistic, np.where(missing, np.nan, scores), source.truth, source.country_index, source.topic_index
+                statistic,
+                np.where(missing, np.nan, scores),
+                source.survey_scores,
+                source.country_index,
+                source.topic_index,
             )
         )
-        for statistic, scores in ((PEARSON, full), (MAE, left_out))
+        for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
     )
-    why = unscored(source, column)
+    why = missing_score_reason(source, column)
     return BaselineRow(
-        model=model, method=method, baseline=name, pearson_r=explained(r, why), mae=explained(error, why)
+        model=model,
+        method=method,
+        baseline=baseline,
+        pearson_r=with_missing_reason(r, why),
+        mae=with_missing_reason(error, why),
     )
 
 
-def gain(source: Source) -> list[GainRow]:
+def compute_gains(source: ReportSource) -> list[GainRow]:
     """What every model knows beyond what each topic is like everywhere."""
-    return [_gain(source, column) for column in range(len(source.columns))]
+    return [_build_gain_row(source, column) for column in range(len(source.columns))]
 
 
-def _gain(source: Source, column: int) -> GainRow:
+def _build_gain_row(source: ReportSource, column: int) -> GainRow:
     method, model = source.columns[column]
-    found = within_topics(source.matrix[column], source.truth, source.country_index, source.topic_index)
-    told = replace(found, reason=FLAT.get(found.reason or "", found.reason))
-    within = explained(resampled(told), unscored(source, column))
+    found = within_topic_correlation(
+        source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index
+    )
+    told = replace(found, reason=NO_VARIATION_REASONS.get(found.reason or "", found.reason))
+    within = with_missing_reason(interval_to_estimate(told), missing_score_reason(source, column))
     return GainRow(model=model, method=method, within_topics=within, p_value=found.p_value)
 
 
-def _array(source: Source, scores: Mapping[Cell, float]) -> Floats:
+def _align_to_cells(source: ReportSource, scores: Mapping[Cell, float]) -> FloatArray:
     """Predictions, shape (cells,); nan where there is nothing to go by."""
     return np.array([scores.get(cell, np.nan) for cell in source.cells], dtype=float)

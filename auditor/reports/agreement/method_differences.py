@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.domain import Measure, Method
+from auditor.domain import LogprobMeasure, Method
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.reports.coverage.missing_scores import explained, unscored, why_no_r
-from auditor.reports.estimate_conversion import resampled
-from auditor.reports.measurement_schema import Estimate, Part
-from auditor.reports.report_source import Source
+from auditor.reports.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
+from auditor.reports.estimate_conversion import interval_to_estimate
+from auditor.reports.measurement_schema import Estimate, ReportModel
+from auditor.reports.report_source import ReportSource
 
 
-class MethodRow(Part):
+class MethodDifferenceRow(ReportModel):
     """One model's two scores against people: r(direct) less r(logprob), over the cells that have both."""
 
     model: str
@@ -27,7 +27,7 @@ class MethodRow(Part):
     logprob_r: float | None
 
 
-def methods(source: Source) -> list[MethodRow]:
+def compare_methods(source: ReportSource) -> list[MethodDifferenceRow]:
     """One row for each model that has scores by both methods; nothing where only one was asked for."""
     column = {key: i for i, key in enumerate(source.columns)}
     both = [
@@ -35,23 +35,25 @@ def methods(source: Source) -> list[MethodRow]:
         for model in source.models
         if {(Method.DIRECT.value, model), (Method.LOGPROB.value, model)} <= column.keys()
     ]
-    return [_row(source, *item) for item in both]
+    return [_build_method_row(source, *item) for item in both]
 
 
-def _row(source: Source, model: str, direct: int, logprob: int) -> MethodRow:
-    asked, read = source.matrix[direct], source.matrix[logprob]
-    there = ~(np.isnan(asked) | np.isnan(read) | np.isnan(source.truth))
+def _build_method_row(source: ReportSource, model: str, direct_column: int, logprob_column: int) -> MethodDifferenceRow:
+    asked, read = source.score_matrix[direct_column], source.score_matrix[logprob_column]
+    there = ~(np.isnan(asked) | np.isnan(read) | np.isnan(source.survey_scores))
     place = (source.country_index, source.topic_index)
-    r = [pearson(x[there], source.truth[there]) for x in (asked, read)]
-    found = resampled(paired_jackknife(PEARSON, asked, read, source.truth, *place))
+    r = [pearson(x[there], source.survey_scores[there]) for x in (asked, read)]
+    found = interval_to_estimate(paired_jackknife(PEARSON, asked, read, source.survey_scores, *place))
     used = {s.measure for s in source.scores if (s.method, s.model) == (Method.LOGPROB.value, model) and s.measure}
-    whole = [unscored(source, column) for column in (logprob, direct)]
-    flat = [f"{how}: {why_no_r(x)}" for how, x in zip(("direct", "log-probability"), r, strict=True) if x.r is None]
+    whole = [missing_score_reason(source, column) for column in (logprob_column, direct_column)]
+    flat = [
+        f"{how}: {missing_r_reason(x)}" for how, x in zip(("direct", "log-probability"), r, strict=True) if x.r is None
+    ]
     why = next((text for text in (*whole, "; ".join(flat)) if text), None)
-    return MethodRow(
+    return MethodDifferenceRow(
         model=model,
-        measures=[m.value for m in Measure if m in used],
-        difference=explained(found, why),
+        measures=[m.value for m in LogprobMeasure if m in used],
+        difference=with_missing_reason(found, why),
         direct_r=r[0].r,
         logprob_r=r[1].r,
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.measurement_schema import Estimate, ReportModel
 
-Change = Literal["better", "worse", "not told apart", "not measurable"]
+ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
 """What became of the second beside the first, at 5% after Holm's correction."""
 
 
-class SeriesPart(Part):
+class ComparedSeries(ReportModel):
     """One series of scores that is compared: a model of an audit, asked in one way."""
 
     label: str
@@ -25,7 +25,7 @@ class SeriesPart(Part):
     """Of these, the cells with a usable score."""
 
 
-class DifferencePart(Part):
+class SeriesDifference(ReportModel):
     """How two series differ in one figure over the cells that both have."""
 
     name: str
@@ -36,10 +36,10 @@ class DifferencePart(Part):
     p_value: float | None
     p_holm: float | None
     """Corrected for all differences of its kind in this comparison: over all pairs, and all regions, say, of each."""
-    change: Change
+    change: ChangeLabel
 
 
-class FlipPart(Part):
+class VerdictFlipRow(ReportModel):
     """One verdict that is another in the second."""
 
     judge: str
@@ -55,7 +55,7 @@ class FlipPart(Part):
     """Whether the judged answer is the same, word for word, so that the judge changed; null where none is known."""
 
 
-class VerdictsPart(Part):
+class VerdictComparison(ReportModel):
     """The verdicts that two series, or two judges, share."""
 
     first: str
@@ -81,11 +81,11 @@ class VerdictsPart(Part):
     """Two-sided, of a sign-flip test over cells."""
     kappa: Estimate
     """Agreement of the two beyond chance (Scott's pi); the interval is over cells."""
-    flips: list[FlipPart]
+    flips: list[VerdictFlipRow]
     not_listed: int
 
 
-class SettledPart(Part):
+class ResolutionFlipRow(ReportModel):
     """One conflict that was settled for one side in the first audit, and for the other in the second."""
 
     country: str
@@ -97,7 +97,7 @@ class SettledPart(Part):
     second_by: Literal["majority", "person"]
 
 
-class SettlementsPart(Part):
+class ResolutionComparison(ReportModel):
     """What became of the same conflicts, between the same models on the same cell, in two audits."""
 
     first: str
@@ -114,11 +114,11 @@ class SettlementsPart(Part):
     """Of the shared, settled for a side in the first only."""
     only_second: int
     neither: int
-    flips: list[SettledPart]
+    flips: list[ResolutionFlipRow]
     not_listed: int
 
 
-class PairPart(Part):
+class SeriesPairComparison(ReportModel):
     """Two series, cell by cell."""
 
     first: str
@@ -132,26 +132,26 @@ class PairPart(Part):
     """Cells both were asked about, but with another people's score; they are not compared."""
     countries: int
     topics: int
-    pearson_r: DifferencePart
-    mae: DifferencePart
+    pearson_r: SeriesDifference
+    mae: SeriesDifference
     bounds: tuple[float, float] | None
     """Where the coverages differ: least and largest difference of MAE over all cells, whatever is missing would be."""
-    regions: list[DifferencePart]
-    by_country: list[DifferencePart]
-    by_topic: list[DifferencePart]
-    verdicts: VerdictsPart | None
+    regions: list[SeriesDifference]
+    by_country: list[SeriesDifference]
+    by_topic: list[SeriesDifference]
+    verdicts: VerdictComparison | None
 
 
-class Comparison(Part):
+class ComparisonReport(ReportModel):
     """Series of scores side by side."""
 
     auditor: str
     survey: str
-    series: list[SeriesPart]
-    pairs: list[PairPart]
-    judges: list[VerdictsPart]
+    series: list[ComparedSeries]
+    pairs: list[SeriesPairComparison]
+    judges: list[VerdictComparison]
     """Two judges on the same traces, where they were named."""
-    settlements: list[SettlementsPart]
+    settlements: list[ResolutionComparison]
     """One for each two audits with conflicts in common."""
     tests: int
     """Pairs that Holm's correction of the overall figures counts."""

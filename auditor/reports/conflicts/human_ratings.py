@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from auditor.domain import Conflict, ConflictState, Decision, Rating
-from auditor.storage.conflict_status import Standing, stand_of
+from auditor.storage.conflict_status import ConflictStatus, rated_content
 
-STANDINGS = {state: Standing(state.value) for state in ConflictState}
+STATUS_BY_STATE = {state: ConflictStatus(state.value) for state in ConflictState}
 """Of conflicts that no person decided."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ReviewedConflict:
     """How a conflict stands.
 
     Attributes:
@@ -24,13 +24,13 @@ class Settled:
     """
 
     conflict: Conflict
-    standing: Standing
+    status: ConflictStatus
     winner: str | None
     decision: Decision | None
     ratings: tuple[Rating, ...]
 
 
-def settled(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> list[Settled]:
+def apply_ratings(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> list[ReviewedConflict]:
     """Each conflict with what people say of it.
 
     A rater's last row holds, and only while the conflict has the scores that it was about. People settle a conflict
@@ -42,26 +42,31 @@ def settled(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> list[Se
     """
     said: dict[tuple[object, ...], dict[str, Rating]] = defaultdict(dict)
     for rating in ratings:
-        said[_about(rating)][rating.rater] = rating
+        said[_rating_key(rating)][rating.rater] = rating
     if not said:
-        return [_unrated(c) for c in conflicts]
-    return [_settle(c, list(said.get(_about(c), {}).values())) for c in conflicts]
+        return [_without_ratings(c) for c in conflicts]
+    return [_apply_conflict_ratings(c, list(said.get(_rating_key(c), {}).values())) for c in conflicts]
 
 
-def _about(item: Conflict | Rating) -> tuple[object, ...]:
-    return item.cell, item.left, item.right, *stand_of(item)
+def _rating_key(conflict_or_rating: Conflict | Rating) -> tuple[object, ...]:
+    return (
+        conflict_or_rating.cell,
+        conflict_or_rating.left,
+        conflict_or_rating.right,
+        *rated_content(conflict_or_rating),
+    )
 
 
-def _unrated(conflict: Conflict) -> Settled:
-    return Settled(conflict, STANDINGS[conflict.state], conflict.winner, None, ())
+def _without_ratings(conflict: Conflict) -> ReviewedConflict:
+    return ReviewedConflict(conflict, STATUS_BY_STATE[conflict.state], conflict.winner, None, ())
 
 
-def _settle(conflict: Conflict, said: Sequence[Rating]) -> Settled:
-    decided = tuple(sorted((r for r in said if r.decision.settles), key=lambda r: r.rater))
+def _apply_conflict_ratings(conflict: Conflict, ratings: Sequence[Rating]) -> ReviewedConflict:
+    decided = tuple(sorted((r for r in ratings if r.decision.resolves_conflict), key=lambda r: r.rater))
     if not decided:
-        return _unrated(conflict)
+        return _without_ratings(conflict)
     decision, n = Counter(r.decision for r in decided).most_common(1)[0]
     if 2 * n <= len(decided):
-        return Settled(conflict, Standing.DISPUTED, None, None, decided)
+        return ReviewedConflict(conflict, ConflictStatus.DISPUTED, None, None, decided)
     winner = {Decision.LEFT: conflict.left, Decision.RIGHT: conflict.right}.get(decision)
-    return Settled(conflict, Standing(ConflictState.PERSON.value), winner, decision, decided)
+    return ReviewedConflict(conflict, ConflictStatus(ConflictState.PERSON.value), winner, decision, decided)

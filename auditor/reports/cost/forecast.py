@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from auditor.reports.measurement_schema import Part
-from auditor.reports.pages.number_format import count, plural, usd
-from auditor.reports.pages.report_page import Chapter, Grid, Page
+from auditor.reports.measurement_schema import ReportModel
+from auditor.reports.pages.number_format import format_count, format_usd, pluralize
+from auditor.reports.pages.report_page import PageSection, PageTable, ReportPage
 
-CAVEAT = (
+TOKEN_ESTIMATE_CAVEAT = (
     "Tokens are estimated: those of prompts from the length of the real prompts (4.6, 4 and 3 bytes of UTF-8 a token "
     "for low, expected and high), those of answers from the words that are asked for, or from recorded answers of the "
     "same model where there are enough; their high end is the limit of tokens that is sent. Hidden reasoning that a "
@@ -17,27 +17,31 @@ CAVEAT = (
 )
 
 
-class Range(Part):
+class ForecastRange(ReportModel):
     """A guess with its ends; `high` is not to be passed where the prompts are as planned."""
 
     low: float
     expected: float
     high: float
 
-    def __add__(self, other: Range) -> Range:
-        return Range(low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high)
+    def __add__(self, other: ForecastRange) -> ForecastRange:
+        return ForecastRange(
+            low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high
+        )
 
-    def __mul__(self, other: Range) -> Range:
-        return Range(low=self.low * other.low, expected=self.expected * other.expected, high=self.high * other.high)
+    def __mul__(self, other: ForecastRange) -> ForecastRange:
+        return ForecastRange(
+            low=self.low * other.low, expected=self.expected * other.expected, high=self.high * other.high
+        )
 
     @classmethod
-    def of(cls, low: float, expected: float | None = None, high: float | None = None) -> Self:
+    def from_bounds(cls, low: float, expected: float | None = None, high: float | None = None) -> Self:
         """One number for all three, or three in order."""
         middle = low if expected is None else expected
         return cls(low=low, expected=middle, high=middle if high is None else high)
 
 
-class ActualPart(Part):
+class RecordedUsage(ReportModel):
     """What is recorded of one model and stage."""
 
     answers: int
@@ -47,16 +51,16 @@ class ActualPart(Part):
     unpriced: int
 
 
-class ForecastRow(Part):
+class ForecastRow(ReportModel):
     """One model at one stage."""
 
     name: str
     model: str
     stage: str
-    calls: Range
-    prompt_tokens: Range
-    completion_tokens: Range
-    usd: Range | None
+    calls: ForecastRange
+    prompt_tokens: ForecastRange
+    completion_tokens: ForecastRange
+    usd: ForecastRange | None
     """Null where the price is unknown."""
     price: tuple[float, float] | None
     """US dollars per million tokens, in and out."""
@@ -64,17 +68,17 @@ class ForecastRow(Part):
     """Where the price is from, with its date or version."""
     basis: str
     """What the length of answers was taken from."""
-    actual: ActualPart | None = None
+    actual: RecordedUsage | None = None
 
 
-class Forecast(Part):
+class CostForecast(ReportModel):
     """What an audit will ask, by model and stage."""
 
     audit: str
     cells: int
     rows: list[ForecastRow]
-    calls: Range
-    usd: Range | None
+    calls: ForecastRange
+    usd: ForecastRange | None
     """Over the models whose price is known; null where none is."""
     unknown_prices: list[str]
     not_estimated: list[str]
@@ -82,46 +86,53 @@ class Forecast(Part):
     budget_usd: float | None
     recorded: int | None
     """Calls of the first stage that the storage knows already; null where there is no storage, or too many."""
-    caveat: str = CAVEAT
+    caveat: str = TOKEN_ESTIMATE_CAVEAT
     actual_usd: float | None = None
     """What the audit did cost, as far as prices are known."""
 
 
-def total_of(rows: Sequence[Range]) -> Range:
+def sum_ranges(ranges: Sequence[ForecastRange]) -> ForecastRange:
     """The sum, 0 of nothing."""
-    return sum(rows, Range.of(0))
+    return sum(ranges, ForecastRange.from_bounds(0))
 
 
-def page_of(forecast: Forecast) -> Page:
+def build_forecast_page(forecast: CostForecast) -> ReportPage:
     """The estimate as a page."""
-    return Page(
+    return ReportPage(
         kicker="Estimate" if forecast.actual_usd is None else "Estimate and outcome",
         title=forecast.audit,
-        subtitle=f"{plural(forecast.cells, 'cell')}, {'planned' if forecast.actual_usd is None else 'as run'}",
-        answer=headline(forecast),
-        warnings=list(_warnings(forecast)),
-        chapters=[_by_stage(forecast), *_outcome(forecast)],
+        subtitle=f"{pluralize(forecast.cells, 'cell')}, {'planned' if forecast.actual_usd is None else 'as run'}",
+        headline=describe_forecast(forecast),
+        warnings=list(_list_warnings(forecast)),
+        sections=[_build_stage_chapter(forecast), *_build_outcome_chapters(forecast)],
     )
 
 
-def headline(forecast: Forecast) -> str:
+def describe_forecast(forecast: CostForecast) -> str:
     """Calls and cost in one sentence."""
     calls = forecast.calls
-    between = _whole(calls)
+    between = _format_count_range(calls)
     if forecast.usd is None:
         return f"About {between} calls; what they cost is unknown."
     partly = " for the models whose price is known" if forecast.unknown_prices else ""
     cost = forecast.usd
     if cost.high == 0:
         return f"About {between} calls, at no cost{partly}."
-    return f"About {between} calls and {usd(cost.expected)} ({usd(cost.low)} to {usd(cost.high)}){partly}."
+    return (
+        f"About {between} calls and {format_usd(cost.expected)} ({format_usd(cost.low)} to "
+        f"{format_usd(cost.high)}){partly}."
+    )
 
 
-def _whole(r: Range) -> str:
-    return count(round(r.expected)) + (f" ({count(round(r.low))} to {count(round(r.high))})" if r.low != r.high else "")
+def _format_count_range(count_range: ForecastRange) -> str:
+    return format_count(round(count_range.expected)) + (
+        f" ({format_count(round(count_range.low))} to {format_count(round(count_range.high))})"
+        if count_range.low != count_range.high
+        else ""
+    )
 
 
-def _warnings(forecast: Forecast) -> Iterator[str]:
+def _list_warnings(forecast: CostForecast) -> Iterator[str]:
     if forecast.unknown_prices:
         names = ", ".join(forecast.unknown_prices)
         yield f"The price of {names} is not known: give price = {{ input = …, output = … }} in the config."
@@ -129,52 +140,53 @@ def _warnings(forecast: Forecast) -> Iterator[str]:
     budget, cost = forecast.budget_usd, forecast.usd
     if budget is not None and cost is not None and cost.high > budget:
         sure = "will" if cost.low > budget else "is expected to" if cost.expected > budget else "may"
-        yield f"The budget of {usd(budget)} {sure} end the run before it is whole."
+        yield f"The budget of {format_usd(budget)} {sure} end the run before it is whole."
     if forecast.recorded:
-        yield f"{plural(forecast.recorded, 'direct call')} will not be asked again: their answers are recorded."
+        yield f"{pluralize(forecast.recorded, 'direct call')} will not be asked again: their answers are recorded."
 
 
-def _by_stage(forecast: Forecast) -> Chapter:
+def _build_stage_chapter(forecast: CostForecast) -> PageSection:
     columns = ["Model", "Stage", "Calls", "Tokens in", "Tokens out", "USD low", "USD expected", "USD high"]
     columns += ["USD per million in / out", "Price from", "Answers from"]
     rows = [
         [
-            row.name, row.stage, _whole(row.calls), count(round(row.prompt_tokens.expected)),
-            count(round(row.completion_tokens.expected)), *_money(row.usd), _price(row), row.price_source, row.basis,
+            row.name, row.stage, _format_count_range(row.calls), format_count(round(row.prompt_tokens.expected)),
+            format_count(round(row.completion_tokens.expected)), *_format_usd_range(row.usd),
+            _format_price(row), row.price_source, row.basis,
         ]
         for row in forecast.rows
     ]  # fmt: skip
-    grid = Grid("Expected calls, tokens and cost, by model and stage.", columns, rows)
-    return Chapter("By model and stage", [forecast.caveat], grids=[grid])
+    grid = PageTable("Expected calls, tokens and cost, by model and stage.", columns, rows)
+    return PageSection("By model and stage", [forecast.caveat], tables=[grid])
 
 
-def _money(cost: Range | None) -> list[str]:
-    return ["unknown"] * 3 if cost is None else [usd(cost.low), usd(cost.expected), usd(cost.high)]
+def _format_usd_range(cost: ForecastRange | None) -> list[str]:
+    return ["unknown"] * 3 if cost is None else [format_usd(cost.low), format_usd(cost.expected), format_usd(cost.high)]
 
 
-def _price(row: ForecastRow) -> str:
+def _format_price(row: ForecastRow) -> str:
     return "unknown" if row.price is None else f"{row.price[0]:g} / {row.price[1]:g}"
 
 
-def _outcome(forecast: Forecast) -> Iterator[Chapter]:
+def _build_outcome_chapters(forecast: CostForecast) -> Iterator[PageSection]:
     if not any(row.actual for row in forecast.rows):
         return
     columns = ["Model", "Stage", "Answers expected", "Answers", "Tokens out expected", "Tokens out"]
     columns += ["USD expected", "USD", "Real / expected", "Within low and high"]
-    rows = [_compared(row, row.actual) for row in forecast.rows if row.actual is not None]
-    told = "unknown" if forecast.actual_usd is None else usd(forecast.actual_usd)
-    yield Chapter(
-        "What it did cost", [f"Recorded so far: {told}."], grids=[Grid("Estimate and outcome.", columns, rows)]
+    rows = [_format_outcome_row(row, row.actual) for row in forecast.rows if row.actual is not None]
+    told = "unknown" if forecast.actual_usd is None else format_usd(forecast.actual_usd)
+    yield PageSection(
+        "What it did cost", [f"Recorded so far: {told}."], tables=[PageTable("Estimate and outcome.", columns, rows)]
     )
 
 
-def _compared(row: ForecastRow, actual: ActualPart) -> list[str]:
+def _format_outcome_row(row: ForecastRow, actual: RecordedUsage) -> list[str]:
     ratio, inside = "–", "–"
     if row.usd is not None and actual.usd is not None and not actual.unpriced:
         ratio = f"{actual.usd / row.usd.expected:.2f}" if row.usd.expected else "–"
         inside = "yes" if row.usd.low <= actual.usd <= row.usd.high else "no"
     return [
-        row.name, row.stage, count(round(row.calls.expected)), count(actual.answers),
-        count(round(row.completion_tokens.expected)), count(actual.completion_tokens),
-        _money(row.usd)[1], usd(actual.usd, actual.unpriced > 0), ratio, inside,
+        row.name, row.stage, format_count(round(row.calls.expected)), format_count(actual.answers),
+        format_count(round(row.completion_tokens.expected)), format_count(actual.completion_tokens),
+        _format_usd_range(row.usd)[1], format_usd(actual.usd, actual.unpriced > 0), ratio, inside,
     ]  # fmt: skip

@@ -14,36 +14,36 @@ from auditor.errors import UsageError
 from auditor.metrics.attenuation import corrected_pearson
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.correlation import pearson
-from auditor.metrics.savings import FullData, Replayed, Thrift, peer_rates, replay
+from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
 from auditor.metrics.tiers import model_tiers
-from auditor.reports.measurement_schema import Part
-from auditor.reports.pages.number_format import count, number, share
-from auditor.reports.pages.report_page import Chapter, Grid, Page
-from auditor.reports.report_source import Floats, load, refuse_task
+from auditor.reports.measurement_schema import ReportModel
+from auditor.reports.pages.number_format import format_count, format_number, format_percent
+from auditor.reports.pages.report_page import PageSection, PageTable, ReportPage
+from auditor.reports.report_source import FloatArray, load_source, require_survey_audit
 from auditor.storage import results
 from auditor.storage.database import Database
-from auditor.surveys.regions import grouping_of
+from auditor.surveys.regions import get_grouping
 
-DRAWS = 5
+N_DRAWS = 5
 """Designs drawn for each way of saving; what is reported is their mean."""
-REPLICATES = 500
+N_RESAMPLES = 500
 """Resamples behind tiers: a study makes many."""
-CLOSE = 0.01
+MAX_R_SHIFT = 0.01
 """Difference of r within which a conclusion is the same."""
-THRESHOLD = 0.38
+DEFAULT_CONFLICT_THRESHOLD = 0.38
 
 
 @dataclass(frozen=True)
-class Studied:
+class FullAudit:
     """An audit of which everything was asked, and where its cells lie."""
 
-    data: FullData
-    countries: NDArray[np.intp]
-    topics: NDArray[np.intp]
-    threshold: float = THRESHOLD
+    replay_input: CompleteAudit
+    country_index: NDArray[np.intp]
+    topic_index: NDArray[np.intp]
+    conflict_threshold: float = DEFAULT_CONFLICT_THRESHOLD
 
 
-class ThriftRow(Part):
+class SamplingPlanRow(ReportModel):
     """One way of asking less beside asking everything: means over several draws of it."""
 
     name: str
@@ -68,7 +68,7 @@ class ThriftRow(Part):
     """Share of the full audit's conflicts that its judges settle, or leave open, in the same way; null without any."""
 
 
-class Study(Part):
+class SavingsStudy(ReportModel):
     """Ways of asking less, compared with asking everything."""
 
     audit: str
@@ -77,36 +77,46 @@ class Study(Part):
     samples: int
     full: int
     """Calls of the full design: direct answers and verdicts."""
-    rows: list[ThriftRow]
+    rows: list[SamplingPlanRow]
 
 
-def thrifts(models: int, samples: int, target_width: float = 0.1) -> list[Thrift]:
+def list_sampling_plans(n_models: int, n_samples: int, target_width: float = 0.1) -> list[SamplingPlan]:
     """The ways that are compared, each alone, and those together that keep conclusions."""
-    some = max(2, round(0.4 * (models - 1)))
-    found = [Thrift(f"{some} judges a trace", judges_per_trace=some), Thrift("adaptive panels", adaptive=True)]
-    if samples > 3:
-        found += [Thrift(f"tolerance {t:g}", tolerance=t) for t in (0.02, 0.05, 0.1)]
-    found += [Thrift(f"target width {target_width:g}", target_width=target_width)]
-    tolerance = 0.02 if samples > 3 else None
-    found += [Thrift(f"{some} judges and tolerance 0.02", judges_per_trace=some, tolerance=tolerance)]
-    found += [
-        Thrift("all of these", judges_per_trace=some, adaptive=True, tolerance=tolerance, target_width=target_width)
+    some = max(2, round(0.4 * (n_models - 1)))
+    found = [
+        SamplingPlan(f"{some} judges a trace", judges_per_trace=some),
+        SamplingPlan("adaptive panels", adaptive=True),
     ]
-    return found if models > 2 else [t for t in found if not t.judges_per_trace and not t.adaptive]
+    if n_samples > 3:
+        found += [SamplingPlan(f"tolerance {t:g}", tolerance=t) for t in (0.02, 0.05, 0.1)]
+    found += [SamplingPlan(f"target width {target_width:g}", target_width=target_width)]
+    tolerance = 0.02 if n_samples > 3 else None
+    found += [SamplingPlan(f"{some} judges and tolerance 0.02", judges_per_trace=some, tolerance=tolerance)]
+    found += [
+        SamplingPlan(
+            "all of these", judges_per_trace=some, adaptive=True, tolerance=tolerance, target_width=target_width
+        )
+    ]
+    return found if n_models > 2 else [t for t in found if not t.judges_per_trace and not t.adaptive]
 
 
-def compare(studied: Studied, chosen: Sequence[Thrift], seed: int, draws: int = DRAWS) -> list[ThriftRow]:
+def compare_sampling_plans(
+    full_audit: FullAudit, plans: Sequence[SamplingPlan], seed: int, n_draws: int = N_DRAWS
+) -> list[SamplingPlanRow]:
     """Each way of asking less beside asking everything."""
-    full = replay(studied.data, Thrift("everything"), studied.threshold, seed)
-    first = _figures(studied, full, seed)
+    full = replay_audit(full_audit.replay_input, SamplingPlan("everything"), full_audit.conflict_threshold, seed)
+    first = _compute_conclusions(full_audit, full, seed)
     rows = []
-    for thrift in chosen:
-        made = [replay(studied.data, thrift, studied.threshold, derive_seed(seed, i)) for i in range(draws)]
-        found = [_beside(first, _figures(studied, one, seed)) for one in made]
-        mean = {key: _mean([f[key] for f in found]) for key in found[0]}
+    for thrift in plans:
+        made = [
+            replay_audit(full_audit.replay_input, thrift, full_audit.conflict_threshold, derive_seed(seed, i))
+            for i in range(n_draws)
+        ]
+        found = [_compare_conclusions(first, _compute_conclusions(full_audit, one, seed)) for one in made]
+        mean = {key: _mean_of_known([f[key] for f in found]) for key in found[0]}
         direct, review = (float(np.mean([getattr(m, stage) for m in made])) for stage in ("direct", "review"))
         rows.append(
-            ThriftRow.model_validate(
+            SamplingPlanRow.model_validate(
                 {
                     "name": thrift.name,
                     "direct": direct / full.direct,
@@ -120,57 +130,61 @@ def compare(studied: Studied, chosen: Sequence[Thrift], seed: int, draws: int = 
 
 
 @dataclass(frozen=True)
-class _Figures:
-    r: Floats
-    corrected: Floats
+class _Conclusions:
+    pearson_r: FloatArray
+    corrected_r: FloatArray
     tiers: NDArray[np.intp] | None
-    peers: Floats
+    peer_agreement: FloatArray
     winners: NDArray[np.int8]
 
 
-def _figures(studied: Studied, made: Replayed, seed: int) -> _Figures:
-    truth = studied.data.truth
+def _compute_conclusions(full_audit: FullAudit, replayed: ReplayedAudit, seed: int) -> _Conclusions:
+    truth = full_audit.replay_input.truth
     found = model_tiers(
-        PEARSON, list(made.scores), truth, studied.countries, studied.topics,
-        larger_is_better=True, replicates=REPLICATES, seed=seed,
+        PEARSON, list(replayed.scores), truth, full_audit.country_index, full_audit.topic_index,
+        larger_is_better=True, replicates=N_RESAMPLES, seed=seed,
     )  # fmt: skip
     corrected = [
         corrected_pearson(s, truth, v, np.maximum(n, 1)).r
-        for s, v, n in zip(made.scores, made.variances, made.counts, strict=True)
+        for s, v, n in zip(replayed.scores, replayed.variances, replayed.counts, strict=True)
     ]
-    return _Figures(
-        r=np.array([_or_nan(pearson(s, truth).r) for s in made.scores]),
-        corrected=np.array([_or_nan(r) for r in corrected]),
+    return _Conclusions(
+        pearson_r=np.array([_none_to_nan(pearson(s, truth).r) for s in replayed.scores]),
+        corrected_r=np.array([_none_to_nan(r) for r in corrected]),
         tiers=found.tiers,
-        peers=peer_rates(made.heard),
-        winners=made.winners,
+        peer_agreement=peer_agreement_rates(replayed.counted_verdicts),
+        winners=replayed.winners,
     )
 
 
-def _beside(full: _Figures, part: _Figures) -> dict[str, float]:
-    r, corrected, peers = part.r - full.r, part.corrected - full.corrected, part.peers - full.peers
-    same = np.nan if full.tiers is None or part.tiers is None else float((full.tiers == part.tiers).mean())
+def _compare_conclusions(full: _Conclusions, reduced: _Conclusions) -> dict[str, float]:
+    r, corrected, peers = (
+        reduced.pearson_r - full.pearson_r,
+        reduced.corrected_r - full.corrected_r,
+        reduced.peer_agreement - full.peer_agreement,
+    )
+    same = np.nan if full.tiers is None or reduced.tiers is None else float((full.tiers == reduced.tiers).mean())
     return {
-        "shift": _or_empty(np.mean, r),
-        "largest": _or_empty(np.max, np.abs(r)),
-        "corrected_shift": _or_empty(np.mean, corrected),
-        "corrected_largest": _or_empty(np.max, np.abs(corrected)),
+        "shift": _nan_if_empty(np.mean, r),
+        "largest": _nan_if_empty(np.max, np.abs(r)),
+        "corrected_shift": _nan_if_empty(np.mean, corrected),
+        "corrected_largest": _nan_if_empty(np.max, np.abs(corrected)),
         "same_tiers": same,
-        "peers": _or_empty(np.max, np.abs(peers)),
-        "same_winners": float((part.winners == full.winners).mean()) if full.winners.size else np.nan,
+        "peers": _nan_if_empty(np.max, np.abs(peers)),
+        "same_winners": float((reduced.winners == full.winners).mean()) if full.winners.size else np.nan,
     }
 
 
-def _or_empty(of: Callable[[Floats], float], values: Floats) -> float:
+def _nan_if_empty(statistic: Callable[[FloatArray], float], values: FloatArray) -> float:
     known = values[~np.isnan(values)]
-    return float(of(known)) if known.size else np.nan
+    return float(statistic(known)) if known.size else np.nan
 
 
-def _or_nan(value: float | None) -> float:
+def _none_to_nan(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean_of_known(values: Sequence[float]) -> float | None:
     known = [v for v in values if v == v]
     return float(np.mean(known)) if known else None
 
@@ -178,48 +192,54 @@ def _mean(values: Sequence[float]) -> float | None:
 # --- an audit ---------------------------------------------------------------------------------------------------
 
 
-def study(db: Database, name: str, target_width: float = 0.1) -> Study:
+def run_savings_study(db: Database, audit_name: str, target_width: float = 0.1) -> SavingsStudy:
     """What asking less would have changed in an audit; nothing is asked.
 
     Raises:
         StorageError: there is no such audit.
         UsageError: not everything was asked in it.
     """
-    studied, config = _load(db, name)
-    models, cells, k = studied.data.samples.shape
-    full = replay(studied.data, Thrift("everything"), studied.threshold, config.seed)
-    chosen = thrifts(models, k, target_width)
-    rows = compare(studied, chosen, config.seed)
-    return Study(audit=name, models=models, cells=cells, samples=k, full=full.direct + full.review, rows=rows)
+    studied, config = _load_full_audit(db, audit_name)
+    models, cells, k = studied.replay_input.samples.shape
+    full = replay_audit(studied.replay_input, SamplingPlan("everything"), studied.conflict_threshold, config.seed)
+    chosen = list_sampling_plans(models, k, target_width)
+    rows = compare_sampling_plans(studied, chosen, config.seed)
+    return SavingsStudy(
+        audit=audit_name, models=models, cells=cells, samples=k, full=full.direct + full.review, rows=rows
+    )
 
 
-def _load(db: Database, name: str) -> tuple[Studied, AuditConfig]:
-    source = load(db, name)
-    refuse_task(name, source.survey, "the experiment `savings`")
+def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditConfig]:
+    source = load_source(db, audit_name)
+    require_survey_audit(audit_name, source.survey, "the experiment `savings`")
     config = source.config
     if config is None or not config.probes.direct or len(config.languages) > 1:
-        raise UsageError(f"audit '{name}' has no direct samples in one language.", "Name one that was run with them.")
-    if config.is_thinned or config.direct.is_open_ended or config.panel.adaptive:
-        raise UsageError(f"audit '{name}' asked less than everything.", "Name one without any of these savings.")
+        raise UsageError(
+            f"audit '{audit_name}' has no direct samples in one language.", "Name one that was run with them."
+        )
+    if config.review_varies_by_trace or config.direct.is_open_ended or config.panel.adaptive:
+        raise UsageError(f"audit '{audit_name}' asked less than everything.", "Name one without any of these savings.")
     if len(config.models) < 2:
-        raise UsageError(f"audit '{name}' has one model only.", "Name one with several to compare.")
+        raise UsageError(f"audit '{audit_name}' has one model only.", "Name one with several to compare.")
     cells = [cell for cell in source.cells if cell in source.survey.scores]
     place, k = {cell: i for i, cell in enumerate(cells)}, config.direct.samples
     column = {m.name: i for i, m in enumerate(config.models)}
     row = {j.name: i for i, j in enumerate(config.judge_models)}
     samples = np.full((len(column), len(cells), k), np.nan)
-    for t in results.traces(db, source.audit.id):
+    for t in results.load_traces(db, source.audit.id):
         if t.outcome is Outcome.OK and t.score is not None:
             samples[column[t.model], place[t.cell], t.sample] = t.score
     said = np.full((len(row), *samples.shape), np.nan, dtype=np.float32)
-    ballots = source.ballots
+    ballots = source.votes
     keys = [(column[model], place[Cell(country, topic)], sample) for model, country, topic, sample in ballots.traces]
     judges = np.array([row[name] for name in ballots.judges], dtype=np.intp)
-    said[judges[ballots.judge], *np.array(keys, dtype=np.intp).reshape(-1, 3)[ballots.trace].T] = ballots.valid
+    said[judges[ballots.judge_index], *np.array(keys, dtype=np.intp).reshape(-1, 3)[ballots.trace_index].T] = (
+        ballots.valid
+    )
     may = np.zeros((len(column), len(row)), dtype=np.bool_)
     for model, i in column.items():
         may[i, [row[j.name] for j in config.judges_of(model)]] = True
-    region = grouping_of(source.survey).by_country
+    region = get_grouping(source.survey).by_country
     strata = [(region.get(c.country), c.topic) for c in cells]
     truth = np.array([source.survey.scores[c] for c in cells])
     names = [sorted({getattr(c, of) for c in cells}) for of in ("country", "topic")]
@@ -228,54 +248,56 @@ def _load(db: Database, name: str) -> tuple[Studied, AuditConfig]:
         for known, of in zip(names, ("country", "topic"), strict=True)
     ]
     chosen = config.conflicts.threshold
-    threshold = THRESHOLD if chosen == "auto" else chosen
-    return Studied(FullData(samples, said, may, truth, strata), at[0], at[1], threshold), config
+    threshold = DEFAULT_CONFLICT_THRESHOLD if chosen == "auto" else chosen
+    return FullAudit(CompleteAudit(samples, said, may, truth, strata), at[0], at[1], threshold), config
 
 
 # --- as a page --------------------------------------------------------------------------------------------------
 
 
-COLUMNS = [
+TABLE_COLUMNS = [
     "Way of asking less", "Direct", "Verdicts", "Calls", "r: mean shift", "r: largest", "corrected r: mean shift",
     "corrected r: largest", "Same tier", "Peer agreement: largest", "Conflicts alike",
 ]  # fmt: skip
 
 
-def cells_of(row: ThriftRow) -> list[str]:
+def format_plan_row(row: SamplingPlanRow) -> list[str]:
     """One row of the table, as text."""
 
     def part(value: float | None) -> str:
-        return "–" if value is None else share(round(1000 * value), 1000)
+        return "–" if value is None else format_percent(round(1000 * value), 1000)
 
     shifts = (row.shift, row.largest, row.corrected_shift, row.corrected_largest)
     return [
         row.name,
         *map(part, (row.direct, row.review, row.calls)),
-        *(number(value, 3) for value in shifts),
+        *(format_number(value, 3) for value in shifts),
         part(row.same_tiers),
-        number(row.peers, 3),
+        format_number(row.peers, 3),
         part(row.same_winners),
     ]
 
 
-def page_of(found: Study) -> Page:
+def build_savings_page(study: SavingsStudy) -> ReportPage:
     """The study as a page."""
-    kept = [row for row in found.rows if max(row.largest, row.corrected_largest or 0.0) <= CLOSE]
+    kept = [row for row in study.rows if max(row.largest, row.corrected_largest or 0.0) <= MAX_R_SHIFT]
     least = min(kept, key=lambda row: row.calls, default=None)
     answer = "None of these ways keeps every model's r within 0.01."
     if least is not None:
-        calls = share(round(1000 * least.calls), 1000)
+        calls = format_percent(round(1000 * least.calls), 1000)
         answer = f"With {least.name}, every model's r stays within 0.01, for {calls} of the calls."
     told = (
-        f"{count(found.full)} calls of the full design, replayed as if less had been asked; each row is the mean of "
-        f"{DRAWS} draws. Calls of adaptive panels are at most those given. Nothing was asked."
+        f"{format_count(study.full)} calls of the full design, replayed as if less had been asked; each row is the "
+        f"mean of {N_DRAWS} draws. Calls of adaptive panels are at most those given. Nothing was asked."
     )
-    grid = Grid("Ways of asking less, beside asking everything.", COLUMNS, [cells_of(row) for row in found.rows])
-    return Page(
+    grid = PageTable(
+        "Ways of asking less, beside asking everything.", TABLE_COLUMNS, [format_plan_row(row) for row in study.rows]
+    )
+    return ReportPage(
         kicker="Asking less",
-        title=found.audit,
-        subtitle=f"{found.models} models, {found.cells} cells, {found.samples} samples",
-        answer=answer,
+        title=study.audit,
+        subtitle=f"{study.models} models, {study.cells} cells, {study.samples} samples",
+        headline=answer,
         warnings=[],
-        chapters=[Chapter("What would have changed", [told], grids=[grid])],
+        sections=[PageSection("What would have changed", [told], tables=[grid])],
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.reports.measurement_schema import Part
+from auditor.reports.measurement_schema import ReportModel
 
 
-class CostRow(Part):
+class CostRow(ReportModel):
     """What one model cost for one purpose."""
 
     name: str | None
@@ -35,7 +35,7 @@ class CostRow(Part):
     """Requests whose cost is an estimate."""
 
 
-class CostPart(Part):
+class CostReport(ReportModel):
     """What all requests of the audit cost, and the answers it rests on, whenever they were asked.
 
     A call that two models share is counted for each.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.domain import Method
-from auditor.metrics.attenuation import Corrected
+from auditor.metrics.attenuation import CorrectedCorrelation
 from auditor.metrics.correlation import Correlation
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.report_source import Source
+from auditor.reports.report_source import ReportSource
 
-FLAT = {
+CONSTANT_SERIES_REASONS = {
     "x constant": "the model gives every cell the same score",
     "y constant": "people say the same everywhere",
     "x and y constant": "the model gives every cell the same score, and people say the same everywhere",
@@ -18,23 +18,23 @@ FLAT = {
 """A metric's words where its x is the model and its y the survey."""
 
 
-def unscored(source: Source, column: int) -> str | None:
+def missing_score_reason(source: ReportSource, column: int) -> str | None:
     """Why a series has no score on any cell that people were asked about; None where it has one."""
     method, model = source.columns[column]
-    asked = ~np.isnan(source.truth)
+    asked = ~np.isnan(source.survey_scores)
     if not asked.any():
         return "people were asked about none of the cells"
-    if (~np.isnan(source.matrix[column]) & asked).any():
+    if (~np.isnan(source.score_matrix[column]) & asked).any():
         return None
     if method == Method.LOGPROB:
-        return _unscaled(source, model)
+        return _missing_logprob_reason(source, model)
     if method == Method.DIRECT and source.config is not None:
-        some = any(t.model == model for t in source.traces)
+        some = any(t.model == model for t in source.trace_counts)
         return "no sample has a usable score" if some else "no sample has been taken"
     return "no score is recorded"
 
 
-def _unscaled(source: Source, model: str) -> str:
+def _missing_logprob_reason(source: ReportSource, model: str) -> str:
     mine = [s for s in source.scores if (s.method, s.model) == (Method.LOGPROB.value, model)]
     known = sum(s.raw is not None for s in mine)
     if known > 1:
@@ -46,13 +46,17 @@ def _unscaled(source: Source, model: str) -> str:
     return "no cell has all its comparisons"
 
 
-def why_no_r(found: Correlation | Corrected, unscored: str | None = None) -> str | None:
+def missing_r_reason(correlation: Correlation | CorrectedCorrelation, score_reason: str | None = None) -> str | None:
     """Why a correlation of a model with people, or its interval, is missing; None where nothing is."""
-    if unscored is not None and found.r is None:
-        return unscored
-    return None if found.reason is None else FLAT.get(found.reason, found.reason)
+    if score_reason is not None and correlation.r is None:
+        return score_reason
+    return None if correlation.reason is None else CONSTANT_SERIES_REASONS.get(correlation.reason, correlation.reason)
 
 
-def explained(found: Estimate, why: str | None) -> Estimate:
+def with_missing_reason(estimate: Estimate, missing_reason: str | None) -> Estimate:
     """An estimate that says why it has no value, where that is known better."""
-    return found if why is None or found.value is not None else found.model_copy(update={"reason": why})
+    return (
+        estimate
+        if missing_reason is None or estimate.value is not None
+        else estimate.model_copy(update={"reason": missing_reason})
+    )

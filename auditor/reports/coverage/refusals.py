@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from auditor.domain import Outcome
-from auditor.metrics.two_way_means import crossed_share
-from auditor.reports.estimate_conversion import clustered
-from auditor.reports.measurement_schema import Estimate, Part
-from auditor.reports.report_source import Source
-from auditor.storage.count_queries import OutcomeTally
+from auditor.metrics.two_way_means import two_way_share
+from auditor.reports.estimate_conversion import clustered_to_estimate
+from auditor.reports.measurement_schema import Estimate, ReportModel
+from auditor.reports.report_source import ReportSource
+from auditor.storage.count_queries import OutcomeCount
 
-ANSWERS = frozenset(o.value for o in Outcome if o.is_answer)
+ANSWER_OUTCOMES = frozenset(o.value for o in Outcome if o.is_answer)
 
 
-class RefusalRow(Part):
+class RefusalRow(ReportModel):
     """How often an answer about something was a refusal."""
 
     name: str
@@ -25,7 +25,7 @@ class RefusalRow(Part):
     or over cells, where there are too few of them."""
 
 
-class RefusalsPart(Part):
+class RefusalsReport(ReportModel):
     """Refusals to the direct question, most often refused first."""
 
     total: Estimate
@@ -34,7 +34,7 @@ class RefusalsPart(Part):
     topics: list[RefusalRow]
 
 
-class ReaskRow(Part):
+class ReaskRow(ReportModel):
     """How often a model's answer could not be read, and it was asked once more."""
 
     model: str
@@ -43,38 +43,40 @@ class ReaskRow(Part):
     """Of these, how many then had a score."""
 
 
-def refusals(source: Source) -> RefusalsPart | None:
+def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
     """Refusals by model, country and topic; None where no answer to a direct question is recorded."""
-    answered = [t for t in source.traces if t.outcome in ANSWERS]
+    answered = [t for t in source.trace_counts if t.outcome in ANSWER_OUTCOMES]
     if not answered:
         return None
-    return RefusalsPart(
-        total=_share(answered),
-        models=_rows(answered, lambda t: t.model),
-        countries=[] if source.survey.task else _rows(answered, lambda t: t.country),
-        topics=_rows(answered, lambda t: t.topic),
+    return RefusalsReport(
+        total=_refusal_share(answered),
+        models=_build_refusal_rows(answered, lambda t: t.model),
+        countries=[] if source.survey.task else _build_refusal_rows(answered, lambda t: t.country),
+        topics=_build_refusal_rows(answered, lambda t: t.topic),
     )
 
 
-def repairs(source: Source) -> list[ReaskRow]:
+def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
     """One row for each model that was asked once more."""
-    return [ReaskRow(model=r.model, asked=r.asked, read=r.read) for r in source.repairs]
+    return [ReaskRow(model=r.model, asked=r.asked, read=r.repaired) for r in source.repair_counts]
 
 
-def _rows(answered: Iterable[OutcomeTally], by: Callable[[OutcomeTally], str]) -> list[RefusalRow]:
-    groups: dict[str, list[OutcomeTally]] = {}
-    for tally in answered:
-        groups.setdefault(by(tally), []).append(tally)
-    rows = [RefusalRow(name=name, share=_share(tallies)) for name, tallies in groups.items()]
+def _build_refusal_rows(
+    outcome_counts: Iterable[OutcomeCount], group_key: Callable[[OutcomeCount], str]
+) -> list[RefusalRow]:
+    groups: dict[str, list[OutcomeCount]] = {}
+    for tally in outcome_counts:
+        groups.setdefault(group_key(tally), []).append(tally)
+    rows = [RefusalRow(name=name, share=_refusal_share(tallies)) for name, tallies in groups.items()]
     return sorted(rows, key=lambda row: (-(row.share.value or 0.0), row.name))
 
 
-def _share(tallies: Iterable[OutcomeTally]) -> Estimate:
+def _refusal_share(outcome_counts: Iterable[OutcomeCount]) -> Estimate:
     refused, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for tally in tallies:
+    for tally in outcome_counts:
         cell = (tally.country, tally.topic)
         refused[cell] += tally.n * (tally.outcome == Outcome.REFUSED.value)
         total[cell] += tally.n
     countries, topics = zip(*total, strict=True)
-    found = crossed_share([refused[cell] for cell in total], list(total.values()), countries, topics)
-    return clustered(found, "no answer is recorded")
+    found = two_way_share([refused[cell] for cell in total], list(total.values()), countries, topics)
+    return clustered_to_estimate(found, "no answer is recorded")

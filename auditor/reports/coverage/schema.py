@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from auditor.domain import Method
-from auditor.reports.measurement_schema import Part
+from auditor.reports.measurement_schema import ReportModel
 
 
-class CoverageRow(Part):
+class CoverageRow(ReportModel):
     """How much of what was planned is there. Planned = ok + all losses + missing."""
 
     stage: Literal["direct", "review", "semantic", "logic"]
@@ -26,7 +26,7 @@ class CoverageRow(Part):
     """Neither ok nor lost for a recorded cause: not asked yet, or imported without."""
 
     @property
-    def what(self) -> str:
+    def counted_label(self) -> str:
         """What is counted, in words."""
         if self.stage == "direct":
             return f"{self.method} {'comparisons' if self.method == Method.LOGPROB else 'samples'}"
@@ -34,7 +34,7 @@ class CoverageRow(Part):
         return named.get(self.stage) or {"answers": "moral answers"}.get(self.method or "", "rules of thumb")
 
 
-class FinishReasonRow(Part):
+class FinishReasonRow(ReportModel):
     """Answers of one model with a finish reason that is not documented."""
 
     name: str
@@ -43,7 +43,7 @@ class FinishReasonRow(Part):
     answers: int
 
 
-class CoveragePart(Part):
+class CoverageReport(ReportModel):
     """How much of what was planned is there, seen from all sides."""
 
     total: list[CoverageRow]

@@ -10,21 +10,28 @@ from typing import Literal
 import pydantic
 
 from auditor.config import AuditConfig, CheckSection
-from auditor.config.validation_messages import explain
+from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import UsageError, did_you_mean
-from auditor.reports.coverage.model_versions import stood_behind
+from auditor.reports.coverage.model_versions import count_versions_by_model
 from auditor.reports.coverage.schema import CoverageRow
-from auditor.reports.estimate_conversion import STRETCHED
-from auditor.reports.gates.gate_estimates import Rows, gaps, mae, pearson, series_name, topics
-from auditor.reports.measurement_schema import Estimate, Part
-from auditor.reports.pages.number_format import interval, number, plural, share
+from auditor.reports.estimate_conversion import RESCALED_SCORES_REASON
+from auditor.reports.gates.gate_estimates import (
+    SubjectEstimates,
+    column_label,
+    mae_estimates,
+    pearson_estimates,
+    region_gap_estimates,
+    worst_topic_estimates,
+)
+from auditor.reports.measurement_schema import Estimate, ReportModel
+from auditor.reports.pages.number_format import format_interval, format_number, format_percent, pluralize
 from auditor.reports.report_schema import Report
-from auditor.text_safety import visible
+from auditor.text_safety import escape_invisible
 
-Side = Literal["min", "max"]
+BoundKind = Literal["min", "max"]
 
 
-class Verdict(StrEnum):
+class GateStatus(StrEnum):
     """What came of a gate, or of all."""
 
     PASSED = "passed"
@@ -35,10 +42,10 @@ class Verdict(StrEnum):
     """Scores without a distance from people, beside others that have one."""
 
 
-NOT_MET = (Verdict.FAILED, Verdict.UNDECIDED)
+NOT_PASSED = (GateStatus.FAILED, GateStatus.UNDECIDED)
 
 
-class Gate(Part):
+class Gate(ReportModel):
     """One threshold, tested on one model or on the audit."""
 
     name: str
@@ -50,24 +57,24 @@ class Gate(Part):
     ci_low: float | None
     ci_high: float | None
     n: int
-    verdict: Verdict
+    verdict: GateStatus
     message: str
     """What was found, in one line."""
 
 
-class CheckResult(Part):
+class CheckResult(ReportModel):
     """Whether an audit meets what is asked of it."""
 
     audit: str
     complete: bool
     confident: bool
-    verdict: Verdict
+    verdict: GateStatus
     gates: list[Gate]
 
     @property
     def passed(self) -> bool:
         """Whether every gate was passed, by an audit that is whole."""
-        return self.verdict is Verdict.PASSED
+        return self.verdict is GateStatus.PASSED
 
     def __bool__(self) -> bool:
         return self.passed
@@ -75,19 +82,19 @@ class CheckResult(Part):
     @property
     def exit_code(self) -> int:
         """0 passed, 3 a gate failed, 4 coverage too low for a verdict."""
-        return {Verdict.PASSED: 0, Verdict.FAILED: 3, Verdict.UNDECIDED: 4}[self.verdict]
+        return {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}[self.verdict]
 
     def _repr_html_(self) -> str:
         cells = [[g.verdict, g.name, g.subject, g.message] for g in self.gates]
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(visible(c))}</td>' for c in row)}</tr>" for row in cells)
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(escape_invisible(c))}</td>' for c in row)}</tr>" for row in cells)
         return f"<table><caption>{escape(self.audit)}: {self.verdict}</caption><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
-        bad = [f"{g.name} {g.subject}: {g.message}" for g in self.gates if g.verdict in NOT_MET]
+        bad = [f"{g.name} {g.subject}: {g.message}" for g in self.gates if g.verdict in NOT_PASSED]
         return f"{self.audit} {self.verdict}" + "".join(f"\n  {line}" for line in bad)
 
 
-def check(report: Report, wanted: CheckSection) -> CheckResult:
+def check_report(report: Report, thresholds: CheckSection) -> CheckResult:
     """Test a report against thresholds.
 
     Coverage goes first: where the audit has not run to its end, or less is usable than `min_coverage`, there is no
@@ -100,43 +107,47 @@ def check(report: Report, wanted: CheckSection) -> CheckResult:
         report: see `build_report`.
         wanted: the thresholds.
     """
-    gates = [_complete(report), *_coverage(report, wanted.min_coverage), *_figures(report, wanted)]
-    gates += _counts(report, wanted)
+    gates = [
+        _completion_gate(report),
+        *_coverage_gates(report, thresholds.min_coverage),
+        *_estimate_gates(report, thresholds),
+    ]
+    gates += _count_gates(report, thresholds)
     first = [g for g in gates if g.name in ("complete", "min_coverage")]
-    if any(g.verdict is not Verdict.PASSED for g in first):
-        verdict = Verdict.UNDECIDED
+    if any(g.verdict is not GateStatus.PASSED for g in first):
+        verdict = GateStatus.UNDECIDED
     else:
         found = {g.verdict for g in gates}
-        verdict = next((v for v in NOT_MET if v in found), Verdict.PASSED)
+        verdict = next((v for v in NOT_PASSED if v in found), GateStatus.PASSED)
     return CheckResult(
         audit=report.audit.name,
         complete=report.audit.complete,
-        confident=wanted.confident,
+        confident=thresholds.confident,
         verdict=verdict,
         gates=gates,
     )
 
 
-def thresholds(config: AuditConfig | None, changes: Mapping[str, object]) -> CheckSection:
+def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:
     """A config's thresholds, with changes; the defaults where there is no config, as for imported scores.
 
     Raises:
         UsageError: there is no such threshold, or it cannot have that value.
     """
     base = config.check if config else CheckSection()
-    if unknown := [name for name in changes if name not in CheckSection.model_fields]:
+    if unknown := [name for name in overrides if name not in CheckSection.model_fields]:
         hint = did_you_mean(unknown[0], CheckSection.model_fields, f"Known: {', '.join(CheckSection.model_fields)}.")
         raise UsageError(f"there is no threshold '{unknown[0]}'.", hint)
     try:
-        return CheckSection.model_validate(base.model_dump() | dict(changes))
+        return CheckSection.model_validate(base.model_dump() | dict(overrides))
     except pydantic.ValidationError as error:
-        raise UsageError(f"thresholds: {explain(error, changes, CheckSection)}") from None
+        raise UsageError(f"thresholds: {explain_validation_error(error, overrides, CheckSection)}") from None
 
 
 # --- coverage ---------------------------------------------------------------------------------------------------
 
 
-def _complete(report: Report) -> Gate:
+def _completion_gate(report: Report) -> Gate:
     done = report.audit.complete
     found = "ran to its end" if done else f"has not run to its end (stage: {report.audit.stage})"
     return Gate(
@@ -147,144 +158,158 @@ def _complete(report: Report) -> Gate:
         ci_low=None,
         ci_high=None,
         n=1,
-        verdict=Verdict.PASSED if done else Verdict.UNDECIDED,
+        verdict=GateStatus.PASSED if done else GateStatus.UNDECIDED,
         message=f"the audit {found}",
     )
 
 
-def _coverage(report: Report, least: float) -> Iterator[Gate]:
+def _coverage_gates(report: Report, min_coverage: float) -> Iterator[Gate]:
     """All that every model said, and all verdicts; an audit without any has no coverage."""
     rows = [row for row in report.coverage.models if row.stage != "review"]
     reviews = [row for row in report.coverage.total if row.stage == "review"]
     for row in [*rows, *reviews]:
-        yield _covered(row, least)
+        yield _coverage_gate(row, min_coverage)
     if not rows:
-        yield _gate(
+        yield _build_estimate_gate(
             "min_coverage",
             "audit",
             "min",
-            least,
+            min_coverage,
             Estimate(value=None, n=0, reason="nothing that a model said is there"),
             False,
         )
 
 
-def _covered(row: CoverageRow, least: float) -> Gate:
-    found, usable = row.ok / row.planned if row.planned else 0.0, share(row.ok, row.planned)
-    enough = found >= least
+def _coverage_gate(row: CoverageRow, min_coverage: float) -> Gate:
+    found, usable = row.ok / row.planned if row.planned else 0.0, format_percent(row.ok, row.planned)
+    enough = found >= min_coverage
     return Gate(
         name="min_coverage",
         subject=row.name or "audit",
-        threshold=least,
+        threshold=min_coverage,
         value=found,
         ci_low=None,
         ci_high=None,
         n=row.planned,
-        verdict=Verdict.PASSED if enough else Verdict.UNDECIDED,
-        message=f"{row.ok} of {row.planned} {row.what} usable ({usable}), at least {least:.0%} asked",
+        verdict=GateStatus.PASSED if enough else GateStatus.UNDECIDED,
+        message=f"{row.ok} of {row.planned} {row.counted_label} usable ({usable}), at least {min_coverage:.0%} asked",
     )
 
 
 # --- figures ----------------------------------------------------------------------------------------------------
 
 
-def _figures(report: Report, wanted: CheckSection) -> Iterator[Gate]:
-    sources: Mapping[str, tuple[Side, Callable[[Report], Rows]]] = {
-        "min_pearson": ("min", pearson),
-        "max_mae": ("max", mae),
-        "max_region_gap": ("max", gaps),
-        "max_topic_mae": ("max", lambda r: topics(r, wanted.confident)),
-        "min_self_consistency": ("min", lambda r: [(series_name(r, c), c.cosine) for c in r.self_consistency]),
-        "max_variance": ("max", lambda r: [(series_name(r, c), c.variance) for c in r.self_consistency]),
+def _estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+    sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
+        "min_pearson": ("min", pearson_estimates),
+        "max_mae": ("max", mae_estimates),
+        "max_region_gap": ("max", region_gap_estimates),
+        "max_topic_mae": ("max", lambda r: worst_topic_estimates(r, thresholds.confident)),
+        "min_self_consistency": ("min", lambda r: [(column_label(r, c), c.cosine) for c in r.self_consistency]),
+        "max_variance": ("max", lambda r: [(column_label(r, c), c.variance) for c in r.self_consistency]),
         "min_peer_agreement": ("min", lambda r: [(p.model, p.agreement) for p in r.peer_agreement]),
         "min_accuracy": ("min", lambda r: [(m.model, m.accuracy) for m in r.task.models] if r.task else []),
         "min_kappa": ("min", lambda r: [("panel", r.panel.fleiss_kappa)]),
     }
     for name, (side, rows_of) in sources.items():
-        threshold = getattr(wanted, name)
+        threshold = getattr(thresholds, name)
         if threshold is None:
             continue
         rows = rows_of(report)
         nothing = Estimate(value=None, n=0, reason="the audit has no such figure")
-        tested = any(estimate.reason != STRETCHED for _, estimate in rows)
+        tested = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in rows)
         for subject, estimate in rows or [("audit", nothing)]:
-            gate = _gate(name, subject, side, threshold, estimate, wanted.confident)
-            skipped = tested and estimate.reason == STRETCHED
-            yield gate.model_copy(update={"verdict": Verdict.SKIPPED}) if skipped else gate
+            gate = _build_estimate_gate(name, subject, side, threshold, estimate, thresholds.confident)
+            skipped = tested and estimate.reason == RESCALED_SCORES_REASON
+            yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if skipped else gate
 
 
-def _gate(name: str, subject: str, side: Side, threshold: float, found: Estimate, confident: bool) -> Gate:
-    tested = (found.ci_low if side == "min" else found.ci_high) if confident else found.value
+def _build_estimate_gate(
+    name: str, subject: str, bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool
+) -> Gate:
+    tested = (estimate.ci_low if bound_kind == "min" else estimate.ci_high) if confident else estimate.value
     if tested is None:
-        verdict = Verdict.UNDECIDED
+        verdict = GateStatus.UNDECIDED
     else:
-        met = tested >= threshold if side == "min" else tested <= threshold
-        verdict = Verdict.PASSED if met else Verdict.FAILED
+        met = tested >= threshold if bound_kind == "min" else tested <= threshold
+        verdict = GateStatus.PASSED if met else GateStatus.FAILED
     return Gate(
         name=name,
         subject=subject,
         threshold=threshold,
-        value=found.value,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        n=found.n,
+        value=estimate.value,
+        ci_low=estimate.ci_low,
+        ci_high=estimate.ci_high,
+        n=estimate.n,
         verdict=verdict,
-        message=_message(side, threshold, found, confident),
+        message=_gate_message(bound_kind, threshold, estimate, confident),
     )
 
 
-def _message(side: Side, threshold: float, found: Estimate, confident: bool) -> str:
-    bound = f"{'at least' if side == 'min' else 'at most'} {_exact(threshold)} asked"
-    if found.value is None:
-        return f"not measurable: {found.reason}; {bound}"
-    between = interval(found.ci_low, found.ci_high, 3) if found.ci_low is not None else f"no interval: {found.reason}"
-    where = f"{'lower' if side == 'min' else 'upper'} end of the interval tested, " if confident else ""
-    return f"{number(found.value, 3)} ({between}, n {found.n}); {where}{bound}"
+def _gate_message(bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool) -> str:
+    bound = f"{'at least' if bound_kind == 'min' else 'at most'} {_format_threshold(threshold)} asked"
+    if estimate.value is None:
+        return f"not measurable: {estimate.reason}; {bound}"
+    between = (
+        format_interval(estimate.ci_low, estimate.ci_high, 3)
+        if estimate.ci_low is not None
+        else f"no interval: {estimate.reason}"
+    )
+    where = f"{'lower' if bound_kind == 'min' else 'upper'} end of the interval tested, " if confident else ""
+    return f"{format_number(estimate.value, 3)} ({between}, n {estimate.n}); {where}{bound}"
 
 
-def _exact(value: float) -> str:
+def _format_threshold(value: float) -> str:
     return f"{value:g}".replace("-", "\u2212")
 
 
 # --- counts -----------------------------------------------------------------------------------------------------
 
 
-def _counts(report: Report, wanted: CheckSection) -> Iterator[Gate]:
-    if wanted.max_open_conflicts is not None:
+def _count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+    if thresholds.max_open_conflicts is not None:
         states = report.conflicts.states
         unsettled = states.get("open", 0) + states.get("disputed", 0)
         found = f"{unsettled} of {report.conflicts.total} conflicts unsettled"
-        yield _count("max_open_conflicts", unsettled, wanted.max_open_conflicts, found, report.conflicts.total)
-    if wanted.max_served_models is not None:
-        yield from _served(report, wanted.max_served_models)
-    if wanted.max_cost_usd is not None:
+        yield _build_count_gate(
+            "max_open_conflicts", unsettled, thresholds.max_open_conflicts, found, report.conflicts.total
+        )
+    if thresholds.max_served_models is not None:
+        yield from _served_model_gates(report, thresholds.max_served_models)
+    if thresholds.max_cost_usd is not None:
         cost = report.cost.total
         spent = 0.0 if cost.usd is None and not cost.unpriced else cost.usd
-        over = spent is not None and spent > wanted.max_cost_usd
+        over = spent is not None and spent > thresholds.max_cost_usd
         known = None if cost.lower_bound and not over else spent
         told = "unknown" if spent is None else f"${spent:.4f}{' or more: some prices are unknown' * cost.lower_bound}"
-        yield _count("max_cost_usd", known, wanted.max_cost_usd, f"cost {told}", cost.answers)
+        yield _build_count_gate("max_cost_usd", known, thresholds.max_cost_usd, f"cost {told}", cost.answers)
 
 
-def _served(report: Report, most: int) -> Iterator[Gate]:
-    answers = {name: sum(r.answers for r in report.served if r.name == name) for name in stood_behind(report.served)}
-    for name, n in stood_behind(report.served).items():
-        found = f"{plural(n, 'thing')} served it, as far as the provider says" if n else "the provider does not say"
-        yield _count("max_served_models", n or None, most, found, answers[name], subject=name)
+def _served_model_gates(report: Report, max_served_models: int) -> Iterator[Gate]:
+    answers = {
+        name: sum(r.answers for r in report.served if r.name == name) for name in count_versions_by_model(report.served)
+    }
+    for name, n in count_versions_by_model(report.served).items():
+        found = f"{pluralize(n, 'thing')} served it, as far as the provider says" if n else "the provider does not say"
+        yield _build_count_gate("max_served_models", n or None, max_served_models, found, answers[name], subject=name)
     if not answers:
-        yield _count("max_served_models", None, most, "nobody was asked here", 0)
+        yield _build_count_gate("max_served_models", None, max_served_models, "nobody was asked here", 0)
 
 
-def _count(name: str, value: float | None, most: float, found: str, n: int, subject: str = "audit") -> Gate:
-    verdict = Verdict.UNDECIDED if value is None else Verdict.PASSED if value <= most else Verdict.FAILED
+def _build_count_gate(
+    name: str, observed: float | None, maximum: float, description: str, n: int, subject: str = "audit"
+) -> Gate:
+    verdict = (
+        GateStatus.UNDECIDED if observed is None else GateStatus.PASSED if observed <= maximum else GateStatus.FAILED
+    )
     return Gate(
         name=name,
         subject=subject,
-        threshold=most,
-        value=value,
+        threshold=maximum,
+        value=observed,
         ci_low=None,
         ci_high=None,
         n=n,
         verdict=verdict,
-        message=f"{found}; at most {_exact(most)} asked",
+        message=f"{description}; at most {_format_threshold(maximum)} asked",
     )

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from math import inf
 
-from auditor.reports.estimate_conversion import STRETCHED, is_stretched, unmeasured
+from auditor.reports.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores, missing_estimate
 from auditor.reports.measurement_schema import Estimate
 from auditor.reports.report_schema import Report
 
-Rows = list[tuple[str, Estimate]]
+SubjectEstimates = list[tuple[str, Estimate]]
 """Subject and figure."""
 
 
-def pearson(report: Report) -> Rows:
+def pearson_estimates(report: Report) -> SubjectEstimates:
     """As the report goes by it: no interval where there are too few countries or topics for one."""
     return [
-        (series_name(report, row), row.crossed.pearson_r.model_copy(update={"value": row.pearson_r}))
+        (column_label(report, row), row.crossed.pearson_r.model_copy(update={"value": row.pearson_r}))
         for row in report.alignment
     ]
 
 
-def mae(report: Report) -> Rows:
-    return [(series_name(report, row), row.crossed.mae) for row in report.alignment]
+def mae_estimates(report: Report) -> SubjectEstimates:
+    return [(column_label(report, row), row.crossed.mae) for row in report.alignment]
 
 
-def gaps(report: Report) -> Rows:
+def region_gap_estimates(report: Report) -> SubjectEstimates:
     """The size of each model's gap; the interval's ends are those of the size."""
-    rows = [(series_name(report, row), unmeasured(STRETCHED)) for row in report.alignment if is_stretched(row.method)]
+    rows = [
+        (column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
+        for row in report.alignment
+        if has_rescaled_scores(row.method)
+    ]
     for gap in report.regions.gaps:
-        if is_stretched(gap.method):
+        if has_rescaled_scores(gap.method):
             continue
         e = gap.mae_gap
         known = e.ci_low is not None and e.ci_high is not None
@@ -41,23 +45,23 @@ def gaps(report: Report) -> Rows:
             ci_high=ends[1] if known else None,
             reason=e.reason,
         )
-        rows.append((f"{series_name(report, gap)}: {gap.first} and {gap.second}", size))
+        rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", size))
     return rows
 
 
-def topics(report: Report, confident: bool) -> Rows:
+def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
     """Every model's worst topic by what is tested; one without the interval that is asked for counts as the worst."""
     worst: dict[tuple[str, str], tuple[float, str, Estimate]] = {}
     for row in report.topics:
         tested = row.mae.ci_high if confident else row.mae.value
         key, size = (row.model, row.method), inf if tested is None else tested
-        if is_stretched(row.method):
-            worst[key] = (inf, series_name(report, row), unmeasured(STRETCHED))
+        if has_rescaled_scores(row.method):
+            worst[key] = (inf, column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
         elif row.mae.value is not None and (key not in worst or size > worst[key][0]):
-            worst[key] = (size, f"{series_name(report, row)}: {row.name}", row.mae)
+            worst[key] = (size, f"{column_label(report, row)}: {row.name}", row.mae)
     return [(name, estimate) for _, name, estimate in worst.values()]
 
 
-def series_name(report: Report, row: object) -> str:
+def column_label(report: Report, row: object) -> str:
     model, method = getattr(row, "model", ""), getattr(row, "method", "")
     return model if len({r.method for r in report.alignment}) < 2 else f"{model} ({method})"

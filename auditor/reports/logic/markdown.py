@@ -4,69 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.reports.logic import wording as said
-from auditor.reports.logic.schema import LogicPart, LogicRow, TransitivityRow
+from auditor.reports.logic import wording
+from auditor.reports.logic.schema import LogicReport, LogicRow, TransitivityRow
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import count, interval, number
+from auditor.reports.pages.number_format import format_count, format_interval, format_number
 
-Escape = Callable[[str], str]
-Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
-Told = Callable[[Estimate], str]
+EscapeText = Callable[[str], str]
+FormatTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
+FormatEstimate = Callable[[Estimate], str]
 
 
-def section(part: LogicPart | None, escape: Escape, table: Table, told: Told) -> Iterable[str]:
+def render_logic_section(
+    logic: LogicReport | None, escape: EscapeText, format_table: FormatTable, format_estimate: FormatEstimate
+) -> Iterable[str]:
     """The section's blocks; none where nothing was compared.
 
     Args:
         part: the data.
         escape, table, told: how the document writes a text, a table and an estimate.
     """
-    if part is None:
+    if logic is None:
         return
-    rows = [*part.judges, *part.wordings]
+    rows = [*logic.judges, *logic.wordings]
     yield "## How logical are their preferences?"
-    yield escape(said.intro(part))
-    yield "\n".join(f"- **{escape(row.judge)}** {escape(said.judged(row))}." for row in part.judges)
-    yield table(
-        ["Judge", "Usable answers", "Ties", "Names the first", *said.HEAD], [_shares(row, told) for row in rows]
+    yield escape(wording.describe_comparisons(logic))
+    yield "\n".join(f"- **{escape(row.judge)}** {escape(wording.describe_judge(row))}." for row in logic.judges)
+    yield format_table(
+        ["Judge", "Usable answers", "Ties", "Names the first", *wording.FIGURE_HEADERS],
+        [_format_judge_row(row, format_estimate) for row in rows],
     )
-    head = ["Judge", *(said.transitivity_name(t) for t in part.judges[0].transitivity)]
+    head = ["Judge", *(wording.transitivity_header(t) for t in logic.judges[0].transitivity)]
     yield "Transitivity: the share of subsets of K items without a circle, over M subsets."
-    yield table(head, [[said.name_of(row), *map(_transitivity, row.transitivity)] for row in rows])
-    yield escape(said.over(part))
-    if part.links:
-        yield table(["Over", "Of", "with", "r"], [[link.over, link.x, link.y, told(link.r)] for link in part.links])
-    if part.rankings:
+    yield format_table(head, [[wording.judge_label(row), *map(_format_transitivity, row.transitivity)] for row in rows])
+    yield escape(wording.describe_interval_units(logic))
+    if logic.links:
+        yield format_table(
+            ["Over", "Of", "with", "r"], [[link.over, link.x, link.y, format_estimate(link.r)] for link in logic.links]
+        )
+    if logic.rankings:
         yield "### Ranking with few comparisons"
         head = ["Judge", "Ranking", "Calls a set", "Unanswered", "ρ with all pairs", "ρ with people"]
-        yield table(
+        yield format_table(
             head,
             [
-                [r.judge, r.method, number(r.calls, 1), number(r.failed, 1), told(r.all_pairs), told(r.people)]
-                for r in part.rankings
+                [
+                    r.judge,
+                    r.method,
+                    format_number(r.calls, 1),
+                    format_number(r.failed, 1),
+                    format_estimate(r.all_pairs),
+                    format_estimate(r.people),
+                ]
+                for r in logic.rankings
             ],
         )
-    if part.ledger:
+    if logic.ledger:
         yield "### The judges’ ledger"
-        yield escape(said.ledger(part))
-        yield table(said.LEDGER_HEAD, [said.ledger_row(row) for row in part.ledger])
+        yield escape(wording.describe_vote_weights(logic))
+        yield format_table(wording.CONSISTENCY_HEADERS, [wording.format_consistency_row(row) for row in logic.ledger])
     yield "### Where they contradict themselves"
-    for row in part.contradictions:
-        yield f"**{escape(row.judge)}**, {escape(row.context)}: {escape(said.contradiction(row))}."
+    for row in logic.contradictions:
+        yield f"**{escape(row.judge)}**, {escape(row.context)}: {escape(wording.describe_contradiction(row))}."
         yield "\n".join(f"- circle: {' › '.join(escape(item) for item in cycle.items)}" for cycle in row.cycles)
         yield "\n".join(f"- to reverse: {escape(arc.winner)} › {escape(arc.loser)}" for arc in row.arcs)
     yield "### What a ranking would repair"
-    yield "\n".join(f"- **{escape(row.judge)}**: {escape(said.repaired(row))}." for row in part.repairs)
+    yield "\n".join(f"- **{escape(row.judge)}**: {escape(wording.describe_repair(row))}." for row in logic.repairs)
 
 
-def _shares(row: LogicRow, told: Told) -> list[str]:
-    return [said.name_of(row), said.usable(row), count(row.ties), told(row.first), *map(told, said.figures(row))]
+def _format_judge_row(row: LogicRow, format_estimate: FormatEstimate) -> list[str]:
+    return [
+        wording.judge_label(row),
+        wording.format_usable_answers(row),
+        format_count(row.ties),
+        format_estimate(row.first),
+        *map(format_estimate, wording.judge_figures(row)),
+    ]
 
 
-def _transitivity(row: TransitivityRow) -> str:
+def _format_transitivity(row: TransitivityRow) -> str:
     share = row.share
     if share.value is None:
         return f"not measurable: {share.reason}"
-    between = interval(share.ci_low, share.ci_high) if share.ci_low is not None else str(share.reason)
-    lost = f", {count(share.lost)} unanswered" if share.lost else ""
-    return f"{number(share.value)} ({between}; {said.looked_at(row)}; {count(row.decided)} decided pairs{lost})"
+    between = format_interval(share.ci_low, share.ci_high) if share.ci_low is not None else str(share.reason)
+    lost = f", {format_count(share.lost)} unanswered" if share.lost else ""
+    return (
+        f"{format_number(share.value)} ({between}; {wording.describe_subsets(row)}; {format_count(row.decided)} "
+        f"decided pairs{lost})"
+    )

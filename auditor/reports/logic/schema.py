@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
-class LogicFigure(Estimate):
+class LogicEstimate(Estimate):
     """An estimate; `lost` cases were asked about but not answered."""
 
     lost: int
@@ -13,13 +13,13 @@ class LogicFigure(Estimate):
     """What the interval is over."""
 
 
-class TransitivityRow(Part):
+class TransitivityRow(ReportModel):
     """Share of the subsets of `k` items whose preferences have no cycle (s_tran of Aligning with Logic)."""
 
     k: int
     calibrated: bool
     """Whether the answers to both orders were averaged first."""
-    share: LogicFigure
+    share: LogicEstimate
     """n counts subsets of which every pair has an answer; lost counts pairs without one."""
     decided: int
     """Pairs with a preference; ties can close no cycle either."""
@@ -27,7 +27,7 @@ class TransitivityRow(Part):
     """Half the width of the 95% interval for having looked at drawn subsets only; 0 where all were looked at."""
 
 
-class LogicRow(Part):
+class LogicRow(ReportModel):
     """One judge, over all sets, in one wording of the question or in all."""
 
     judge: str
@@ -42,32 +42,32 @@ class LogicRow(Part):
     """Of pairs answered in both orders, the share of the decided answers that name the item shown first; without a bias
     for a place it is 1/2."""
     transitivity: list[TransitivityRow]
-    commutativity: LogicFigure
+    commutativity: LogicEstimate
     """Share of pairs whose decision stays when the order shown is swapped."""
-    negation: LogicFigure
+    negation: LogicEstimate
     """Share of questions whose negated form is answered with the other item."""
-    negation_calibrated: LogicFigure
-    self_agreement: LogicFigure
+    negation_calibrated: LogicEstimate
+    self_agreement: LogicEstimate
     """Mean share of repeated answers that agree with the most frequent one."""
-    human_agreement: LogicFigure
+    human_agreement: LogicEstimate
     """Share of the questions about pairs that people decide which the judge answers as they do."""
-    human_agreement_calibrated: LogicFigure
+    human_agreement_calibrated: LogicEstimate
 
 
-class CycleRow(Part):
+class CycleRow(ReportModel):
     """Items each preferred to the next, and the last to the first."""
 
     items: list[str]
 
 
-class ArcRow(Part):
+class ArcRow(ReportModel):
     """A preference that stands against the others."""
 
     winner: str
     loser: str
 
 
-class ContradictionRow(Part):
+class ContradictionRow(ReportModel):
     """Where one judge's preferences on one set, both orders averaged, contradict each other."""
 
     judge: str
@@ -88,16 +88,16 @@ class ContradictionRow(Part):
     """Further cycles of that kind."""
 
 
-class RepairRow(Part):
+class RankingRepairRow(ReportModel):
     """What ranking the items by win-loss rate changes in one judge's answers (REPAIR)."""
 
     judge: str
     questions: int
     flipped: int
     """Answers to the standard question that the ranking reverses."""
-    human_agreement: LogicFigure
+    human_agreement: LogicEstimate
     """Of the answers as given, on the questions that people, answers and ranking all decide."""
-    repaired_agreement: LogicFigure
+    repaired_agreement: LogicEstimate
     """Of what follows from the ranking, on the same questions."""
     gain: Estimate
     """The second less the first, question by question."""
@@ -105,7 +105,7 @@ class RepairRow(Part):
     """Questions that people decide and the judge answered, but that its answer or the ranking leaves tied."""
 
 
-class JudgeLedgerRow(Part):
+class JudgeConsistencyRow(ReportModel):
     """How consistent a judge of the panel is in its own comparisons, in [0, 1]; null where it was not measured."""
 
     judge: str
@@ -122,7 +122,7 @@ class JudgeLedgerRow(Part):
     """Why its vote would weigh nothing by these figures; null where it would not."""
 
 
-class LinkRow(Part):
+class LogicCorrelationRow(ReportModel):
     """A correlation between two figures over judges or wordings, as in figures 4 and 5 of the paper."""
 
     over: str
@@ -131,7 +131,7 @@ class LinkRow(Part):
     r: Estimate
 
 
-class RankingRow(Part):
+class RankingRow(ReportModel):
     """One way to rank the items of a set by one judge's recorded answers; means over sets."""
 
     judge: str
@@ -146,7 +146,7 @@ class RankingRow(Part):
     """Spearman's rho against people's scores of the items; n counts sets."""
 
 
-class LogicPart(Part):
+class LogicReport(ReportModel):
     """Consistency of preferences."""
 
     criterion: list[str]
@@ -158,9 +158,9 @@ class LogicPart(Part):
     wordings: list[LogicRow]
     """Each wording apart; empty where there is one."""
     contradictions: list[ContradictionRow]
-    repairs: list[RepairRow]
-    links: list[LinkRow]
-    ledger: list[JudgeLedgerRow]
+    repairs: list[RankingRepairRow]
+    links: list[LogicCorrelationRow]
+    ledger: list[JudgeConsistencyRow]
     """The judges of the panel; empty where there is none."""
     rankings: list[RankingRow]
     """PairS and its alternatives, where all pairs were asked in both orders."""

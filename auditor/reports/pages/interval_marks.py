@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import interval, number, with_interval
-from auditor.reports.pages.svg_charts import Mark
+from auditor.reports.pages.number_format import format_estimate, format_interval, format_number
+from auditor.reports.pages.svg_charts import IntervalMark
 
 
-def note(value: float | None, low: float | None, high: float | None) -> str:
+def format_mark_annotation(value: float | None, low: float | None, high: float | None) -> str:
     if value is None:
         return "not measurable"
-    return number(value) if low is None or high is None else f"{number(value)}  ({interval(low, high)})"
+    return (
+        format_number(value)
+        if low is None or high is None
+        else f"{format_number(value)}  ({format_interval(low, high)})"
+    )
 
 
-def mark(label: str, estimate: Estimate) -> Mark:
+def build_interval_mark(label: str, estimate: Estimate) -> IntervalMark:
     value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
-    return Mark(label, value, low, high, note(value, low, high))
+    return IntervalMark(label, value, low, high, format_mark_annotation(value, low, high))
 
 
-def told(rows: Iterable[tuple[str, Estimate]]) -> str:
-    return "; ".join(f"{label} {with_interval(estimate)}" for label, estimate in rows)
+def describe_estimates(labelled_estimates: Iterable[tuple[str, Estimate]]) -> str:
+    return "; ".join(f"{label} {format_estimate(estimate)}" for label, estimate in labelled_estimates)

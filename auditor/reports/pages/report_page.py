@@ -14,14 +14,14 @@ import jinja2
 from markupsafe import Markup
 
 from auditor.errors import UsageError
-from auditor.reports.pages.jinja_environment import environment
-from auditor.reports.pages.markdown_format import escape
+from auditor.reports.pages.jinja_environment import create_environment
+from auditor.reports.pages.markdown_format import escape_markdown
 
-TEMPLATE = "page.html.j2"
+PAGE_TEMPLATE = "page.html.j2"
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class PageTable:
     """A table: a heading row, then rows of as many texts; the first column names the row."""
 
     caption: str
@@ -30,7 +30,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class PagePlot:
     """A picture beside which a table gives the same figures."""
 
     svg: Markup
@@ -38,78 +38,78 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class PageSection:
     """One section; what is empty is left out."""
 
     title: str
-    text: Sequence[str] = ()
-    points: Sequence[str] = ()
-    plots: Sequence[Plot] = ()
-    grids: Sequence[Grid] = ()
+    paragraphs: Sequence[str] = ()
+    bullets: Sequence[str] = ()
+    plots: Sequence[PagePlot] = ()
+    tables: Sequence[PageTable] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """A whole page: what it is, the answer in one sentence, what speaks against trusting it, and the rest."""
 
     kicker: str
     title: str
     subtitle: str
-    answer: str
-    points: Sequence[str] = ()
+    headline: str
+    bullets: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    chapters: Sequence[Chapter] = ()
+    sections: Sequence[PageSection] = ()
 
 
-def render_page(page: Page, form: str) -> str:
+def render_page(page: ReportPage, page_format: str) -> str:
     """The page as `html` or `markdown`.
 
     Raises:
         UsageError: no such form.
     """
-    forms: dict[str, Callable[[Page], str]] = {"html": page_html, "markdown": page_markdown}
-    if form not in forms:
-        raise UsageError(f"'{form}' is no form of this page.", "Known are html and markdown (.html, .md).")
-    return forms[form](page)
+    forms: dict[str, Callable[[ReportPage], str]] = {"html": render_page_html, "markdown": render_page_markdown}
+    if page_format not in forms:
+        raise UsageError(f"'{page_format}' is no form of this page.", "Known are html and markdown (.html, .md).")
+    return forms[page_format](page)
 
 
-def page_html(page: Page) -> str:
+def render_page_html(page: ReportPage) -> str:
     """One file, light and dark, printable, without scripts."""
-    return _template().render(page=page, version=metadata.version("auditor"))
+    return _load_template().render(page=page, version=metadata.version("auditor"))
 
 
-def page_markdown(page: Page) -> str:
+def render_page_markdown(page: ReportPage) -> str:
     """The same figures as tables; plots are left out."""
-    return "\n\n".join(part for part in _markdown(page) if part) + "\n"
+    return "\n\n".join(part for part in _page_markdown_blocks(page) if part) + "\n"
 
 
-def _markdown(page: Page) -> Iterable[str]:
-    yield f"# {escape(page.title)}"
-    yield escape(page.subtitle)
-    yield f"**{escape(page.answer)}**"
-    yield _points(page.points)
+def _page_markdown_blocks(page: ReportPage) -> Iterable[str]:
+    yield f"# {escape_markdown(page.title)}"
+    yield escape_markdown(page.subtitle)
+    yield f"**{escape_markdown(page.headline)}**"
+    yield _bullet_list(page.bullets)
     if page.warnings:
         yield "**What speaks against trusting it**"
-        yield _points(page.warnings)
-    for chapter in page.chapters:
-        yield f"## {escape(chapter.title)}"
-        yield from map(escape, chapter.text)
-        yield _points(chapter.points)
-        for grid in chapter.grids:
-            yield escape(grid.caption)
+        yield _bullet_list(page.warnings)
+    for chapter in page.sections:
+        yield f"## {escape_markdown(chapter.title)}"
+        yield from map(escape_markdown, chapter.paragraphs)
+        yield _bullet_list(chapter.bullets)
+        for grid in chapter.tables:
+            yield escape_markdown(grid.caption)
             yield markdown_table(grid.columns, grid.rows)
 
 
-def _points(points: Sequence[str]) -> str:
-    return "\n".join(f"- {escape(point)}" for point in points)
+def _bullet_list(bullets: Sequence[str]) -> str:
+    return "\n".join(f"- {escape_markdown(point)}" for point in bullets)
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in which nothing is Markdown or HTML."""
-    lines = ["| " + " | ".join(map(escape, columns)) + " |", "|" + " --- |" * len(columns)]
-    return "\n".join([*lines, *("| " + " | ".join(map(escape, row)) + " |" for row in rows)])
+    lines = ["| " + " | ".join(map(escape_markdown, columns)) + " |", "|" + " --- |" * len(columns)]
+    return "\n".join([*lines, *("| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows)])
 
 
 @cache
-def _template() -> jinja2.Template:
-    return environment().get_template(TEMPLATE)
+def _load_template() -> jinja2.Template:
+    return create_environment().get_template(PAGE_TEMPLATE)

@@ -8,30 +8,38 @@ from functools import cached_property
 from markupsafe import Markup
 
 from auditor.domain import ENGLISH
-from auditor.reports.agreement.languages import LanguagesPart
-from auditor.reports.agreement.tiers import TiersPart
+from auditor.reports.agreement.languages import LanguagesReport
+from auditor.reports.agreement.tiers import TierRanking
 from auditor.reports.coverage.schema import CoverageRow
-from auditor.reports.estimate_conversion import is_stretched
+from auditor.reports.estimate_conversion import has_rescaled_scores
 from auditor.reports.measurement_schema import BaselineRow, Estimate, GainRow
 from auditor.reports.pages import alignment_wording, svg_charts
-from auditor.reports.pages.alignment_wording import Answer
-from auditor.reports.pages.heat_maps import OPEN_PLATES, Column, HeatMap, PlaceTable, both, heat, place_table
-from auditor.reports.pages.interval_marks import mark, note, told
-from auditor.reports.pages.number_format import plural, with_interval
-from auditor.reports.pages.svg_charts import Mark
-from auditor.reports.pages.world_map import World
-from auditor.reports.panel.tables import PanelTable, panel_tables
-from auditor.reports.report_schema import CellPart, Report
+from auditor.reports.pages.alignment_wording import AlignmentStatement
+from auditor.reports.pages.heat_maps import (
+    MAX_EXPANDED_HEAT_MAPS,
+    GroupErrorTable,
+    HeatMap,
+    ScoreColumn,
+    build_error_table,
+    build_heat_map_cell,
+    format_score_pair,
+)
+from auditor.reports.pages.interval_marks import build_interval_mark, describe_estimates, format_mark_annotation
+from auditor.reports.pages.number_format import format_estimate, pluralize
+from auditor.reports.pages.svg_charts import IntervalMark
+from auditor.reports.pages.world_map import WorldMap
+from auditor.reports.panel.tables import PanelTable, build_panel_tables
+from auditor.reports.report_schema import CellReport, Report
 
-MAX_TIPS = 4000
+MAX_TOOLTIPS = 4000
 """Points of all scatter plots together that still get a tooltip each."""
-MAX_UPRIGHT = 15
+MAX_PORTRAIT_COLUMNS = 15
 """Columns of a heat map that fit an upright page."""
-MOST_PREFERENCES = 3
+MAX_PREFERENCES = 3
 """Of all countries and of regions, those that the answer on top names; the section on tiers has the others."""
-MOST_REFUSED = 20
+MAX_REFUSAL_ROWS = 20
 """Topics and countries in the plots of refusals; the tables have all."""
-SECTIONS = {
+SECTION_TITLES = {
     "answer": "Agreement with people",
     "task": "The answers",
     "telling": "Peers and truth",
@@ -57,42 +65,42 @@ SECTIONS = {
 }
 
 
-class View:
+class ReportView:
     """The report as the page shows it."""
 
-    on_paper = 20
+    max_printed_conflicts = 20
     """Conflicts listed in print."""
 
-    most_refused = MOST_REFUSED
-    most_preferences = MOST_PREFERENCES
+    max_refusal_rows = MAX_REFUSAL_ROWS
+    max_preferences = MAX_PREFERENCES
 
     def __init__(self, report: Report) -> None:
         self.report = report
         several = len({row.method for row in report.alignment}) > 1
         self.columns = [
-            Column(row.method, row.model, f"{row.model} ({row.method})" if several else row.model)
+            ScoreColumn(row.method, row.model, f"{row.model} ({row.method})" if several else row.model)
             for row in report.alignment
         ]
-        self.several_methods = several
+        self.has_several_methods = several
 
     @cached_property
-    def distant(self) -> list[Column]:
+    def columns_with_errors(self) -> list[ScoreColumn]:
         """Series whose distance from people says something."""
-        return [column for column in self.columns if not is_stretched(column.method)]
+        return [column for column in self.columns if not has_rescaled_scores(column.method)]
 
     @cached_property
-    def ranked(self) -> list[tuple[Column, Answer]]:
+    def ranked_alignments(self) -> list[tuple[ScoreColumn, AlignmentStatement]]:
         """Series of scores by r, largest first; those without r last."""
-        rows = zip(self.columns, map(alignment_wording.answer, self.report.alignment), strict=True)
+        rows = zip(self.columns, map(alignment_wording.describe_alignment, self.report.alignment), strict=True)
         return sorted(rows, key=lambda item: 2.0 if item[1].row.pearson_r is None else -item[1].row.pearson_r)
 
     @property
-    def preferences(self) -> list[TiersPart]:
+    def preferences(self) -> list[TierRanking]:
         """The rankings by mean error, which say what to prefer: over all countries, then by region."""
         return [part for part in self.report.tiers if part.by == "MAE"]
 
     @property
-    def worth(self) -> list[tuple[Column, GainRow, list[BaselineRow]]]:
+    def baseline_comparisons(self) -> list[tuple[ScoreColumn, GainRow, list[BaselineRow]]]:
         """Every series of scores with its agreement within topics and the baselines on its cells."""
         gains = self.report.gain or []
         return [
@@ -101,32 +109,32 @@ class View:
         ]
 
     @property
-    def worth_reasons(self) -> list[str]:
+    def missing_interval_reasons(self) -> list[str]:
         """Why some figures beside the baselines have no interval."""
         figures = [
             e
-            for _, row, rows in self.worth
+            for _, row, rows in self.baseline_comparisons
             for e in (row.within_topics, *(f for b in rows for f in (b.pearson_r, b.mae)))
         ]
         return list(dict.fromkeys(e.reason for e in figures if e.ci_low is None and e.reason))
 
     @property
-    def languages(self) -> LanguagesPart | None:
+    def languages(self) -> LanguagesReport | None:
         """The languages of the audit; None where nothing but English was asked in."""
         part = self.report.languages
         return None if part is None or part.configured == [ENGLISH] else part
 
-    def label(self, method: str, model: str) -> str:
+    def column_label(self, method: str, model: str) -> str:
         """How a series of scores is called on the page."""
-        return f"{model} ({method})" if self.several_methods else model
+        return f"{model} ({method})" if self.has_several_methods else model
 
     @cached_property
-    def world(self) -> World:
+    def world_map(self) -> WorldMap:
         """The map of mean errors."""
-        return World(self.report)
+        return WorldMap(self.report)
 
     @property
-    def contents(self) -> list[tuple[str, str]]:
+    def table_of_contents(self) -> list[tuple[str, str]]:
         """The sections that the page has: id and title."""
         report = self.report
         there = {
@@ -141,52 +149,54 @@ class View:
             "worth": bool(self.columns),
             "methods": bool(report.methods),
             "refusals": report.refusals is not None,
-            "where": bool(self.distant),
+            "where": bool(self.columns_with_errors),
             "scatter": bool(self.columns),
             "regions": bool(self.columns),
             "languages": self.languages is not None,
-            "map": bool(self.world.svg),
-            "places": bool(self.distant),
+            "map": bool(self.world_map.svg),
+            "places": bool(self.columns_with_errors),
             "consistency": bool(report.self_consistency),
             "logic": report.logic is not None,
             "panel": bool(report.panel.judges),
         }
-        return [(key, title) for key, title in SECTIONS.items() if there.get(key, True)]
+        return [(key, title) for key, title in SECTION_TITLES.items() if there.get(key, True)]
 
     @property
-    def forest(self) -> Markup:
+    def forest_plot(self) -> Markup:
         """r with its interval for every model."""
         marks = [
-            Mark(
+            IntervalMark(
                 c.label,
                 r.pearson_r,
-                *alignment_wording.span(r),
-                note(r.pearson_r, *alignment_wording.span(r)),
+                *alignment_wording.two_way_interval(r),
+                format_mark_annotation(r.pearson_r, *alignment_wording.two_way_interval(r)),
                 (r.ci_low, r.ci_high),
             )
-            for c, r in ((c, a.row) for c, a in self.ranked)
+            for c, r in ((c, a.row) for c, a in self.ranked_alignments)
         ]
-        said = "; ".join(f"{c.label} {a.text}" for c, a in self.ranked)
+        said = "; ".join(f"{c.label} {a.text}" for c, a in self.ranked_alignments)
         return svg_charts.interval_plot(
-            marks, svg_charts.CORRELATION, "Agreement with people, r and 95% interval", said
+            marks, svg_charts.CORRELATION_AXIS, "Agreement with people, r and 95% interval", said
         )
 
     @property
-    def scatters(self) -> list[tuple[Column, Markup]]:
+    def scatter_plots(self) -> list[tuple[ScoreColumn, Markup]]:
         """People against each model."""
         cells = self.report.audit.cells
-        tips = len(cells) * len(self.columns) <= MAX_TIPS
-        return [(c, self._scatter(c, cells, tips)) for c in self.columns]
+        tips = len(cells) * len(self.columns) <= MAX_TOOLTIPS
+        return [(c, self._scatter_plot(c, cells, tips)) for c in self.columns]
 
-    def _scatter(self, column: Column, cells: Sequence[CellPart], tips: bool) -> Markup:
+    def _scatter_plot(self, column: ScoreColumn, cells: Sequence[CellReport], with_tooltips: bool) -> Markup:
         points = []
         for cell in cells:
             y = cell.scores[column.method].get(column.model)
             if cell.survey is not None and y is not None:
-                tip = f"{cell.country}, {cell.topic}: {both(cell.survey, y)}" if tips else ""
+                tip = f"{cell.country}, {cell.topic}: {format_score_pair(cell.survey, y)}" if with_tooltips else ""
                 points.append((cell.survey, y, tip))
         title = f"What people say against what {column.label} says"
-        return svg_charts.scatter(points, title, f"{plural(len(points), 'cell')}; on the diagonal both say the same.")
+        return svg_charts.scatter_plot(
+            points, title, f"{pluralize(len(points), 'cell')}; on the diagonal both say the same."
+        )
 
     @property
     def refusal_plots(self) -> list[tuple[str, Markup]]:
@@ -197,7 +207,7 @@ class View:
         topic = "topic" if self.report.task is None else "item"
         groups = ((topic, part.topics), ("country", part.countries))
         return [
-            (what, self._shares([(r.name, r.share) for r in rows[:MOST_REFUSED]], f"Share refused by {what}"))
+            (what, self._share_plot([(r.name, r.share) for r in rows[:MAX_REFUSAL_ROWS]], f"Share refused by {what}"))
             for what, rows in groups
             if rows
         ]
@@ -207,19 +217,26 @@ class View:
         """Δr with its interval for every model."""
         rows = [(r.model, r.difference) for r in self.report.methods]
         title = "r when asked less r by log-probabilities, and 95% interval"
-        return svg_charts.interval_plot([mark(*row) for row in rows], svg_charts.DIFFERENCE, title, told(rows))
+        return svg_charts.interval_plot(
+            [build_interval_mark(*row) for row in rows], svg_charts.R_DIFFERENCE_AXIS, title, describe_estimates(rows)
+        )
 
     @property
     def region_plot(self) -> Markup:
         rows = self.report.regions.rows
-        return self._errors(
-            [(f"{self.label(r.method, r.model)}, {r.region}", r.mae) for r in rows if not is_stretched(r.method)], "MAE"
+        return self._error_plot(
+            [
+                (f"{self.column_label(r.method, r.model)}, {r.region}", r.mae)
+                for r in rows
+                if not has_rescaled_scores(r.method)
+            ],
+            "MAE",
         )
 
     @property
     def consistency_plot(self) -> Markup:
-        rows = [(self.label(r.method, r.model), r.cosine) for r in self.report.self_consistency]
-        return self._shares(rows, "Self-consistency, mean cosine and 95% interval")
+        rows = [(self.column_label(r.method, r.model), r.cosine) for r in self.report.self_consistency]
+        return self._share_plot(rows, "Self-consistency, mean cosine and 95% interval")
 
     @property
     def semantic_plot(self) -> Markup:
@@ -227,11 +244,15 @@ class View:
         part, marks, told = self.report.semantic, [], []
         for row in part.models if part else ():
             null = row.length_matched if row.length_matched.mean is not None else row.shuffled
-            marks.append(mark(row.model, row.consistency))
-            marks.append(Mark("by chance", null.mean, null.low, null.high, note(null.mean, null.low, null.high)))
-            told.append(f"{row.model} {with_interval(row.consistency)}")
+            marks.append(build_interval_mark(row.model, row.consistency))
+            marks.append(
+                IntervalMark(
+                    "by chance", null.mean, null.low, null.high, format_mark_annotation(null.mean, null.low, null.high)
+                )
+            )
+            told.append(f"{row.model} {format_estimate(row.consistency)}")
         title = "Consistency under paraphrase, mean score and 95% interval"
-        return svg_charts.interval_plot(marks, svg_charts.SHARE, title, "; ".join(told))
+        return svg_charts.interval_plot(marks, svg_charts.SHARE_AXIS, title, "; ".join(told))
 
     @property
     def accuracy_plot(self) -> Markup | None:
@@ -239,24 +260,28 @@ class View:
         rows = [(r.model, r.accuracy) for r in (self.report.task.models if self.report.task else ())]
         if all(found.value is None for _, found in rows):
             return None
-        return self._shares(rows, "Share of right answers and 95% interval")
+        return self._share_plot(rows, "Share of right answers and 95% interval")
 
     @property
     def peer_plot(self) -> Markup:
         rows = [(r.model, r.agreement) for r in self.report.peer_agreement]
-        return self._shares(rows, "Peer agreement, share VALID and 95% interval")
+        return self._share_plot(rows, "Peer agreement, share VALID and 95% interval")
 
     @property
     def panel_tables(self) -> list[PanelTable]:
-        return panel_tables(self.report.panel)
+        return build_panel_tables(self.report.panel)
 
-    def _shares(self, rows: Sequence[tuple[str, Estimate]], title: str) -> Markup:
-        return svg_charts.interval_plot([mark(*row) for row in rows], svg_charts.SHARE, title, told(rows))
+    def _share_plot(self, rows: Sequence[tuple[str, Estimate]], title: str) -> Markup:
+        return svg_charts.interval_plot(
+            [build_interval_mark(*row) for row in rows], svg_charts.SHARE_AXIS, title, describe_estimates(rows)
+        )
 
-    def _errors(self, rows: Sequence[tuple[str, Estimate]], label: str) -> Markup:
-        axis = svg_charts.error_axis((e.ci_high if e.ci_high is not None else e.value for _, e in rows), label)
+    def _error_plot(self, rows: Sequence[tuple[str, Estimate]], axis_label: str) -> Markup:
+        axis = svg_charts.error_axis((e.ci_high if e.ci_high is not None else e.value for _, e in rows), axis_label)
         title = "Mean absolute difference from people, and 95% interval"
-        return svg_charts.interval_plot([mark(*row) for row in rows], axis, title, told(rows))
+        return svg_charts.interval_plot(
+            [build_interval_mark(*row) for row in rows], axis, title, describe_estimates(rows)
+        )
 
     def coverage_bar(self, row: CoverageRow) -> Markup:
         """What became of what was planned, as one bar."""
@@ -272,36 +297,42 @@ class View:
         found = {(c.country, c.topic): c for c in cells}
         flat = len(topics) < len(countries)
         down, across = (countries, topics) if flat else (topics, countries)
-        unfolded = len(self.distant) <= OPEN_PLATES
+        unfolded = len(self.columns_with_errors) <= MAX_EXPANDED_HEAT_MAPS
         return [
             HeatMap(
                 column=column,
-                rows_are="country" if flat else "topic",
+                row_kind="country" if flat else "topic",
                 columns=across,
                 rows=[
-                    (row, [heat(found.get((row, name) if flat else (name, row)), column) for name in across])
+                    (
+                        row,
+                        [
+                            build_heat_map_cell(found.get((row, name) if flat else (name, row)), column)
+                            for name in across
+                        ],
+                    )
                     for row in down
                 ],
-                unfolded=unfolded or i == 0,
+                expanded=unfolded or i == 0,
             )
-            for i, column in enumerate(self.distant)
+            for i, column in enumerate(self.columns_with_errors)
         ]
 
     @property
-    def wide_maps(self) -> bool:
+    def needs_landscape(self) -> bool:
         """Whether heat maps need a page on its side."""
         countries = {c.country for c in self.report.audit.cells}
-        return min(len(countries), len({c.topic for c in self.report.audit.cells})) > MAX_UPRIGHT
+        return min(len(countries), len({c.topic for c in self.report.audit.cells})) > MAX_PORTRAIT_COLUMNS
 
     @property
-    def topic_table(self) -> PlaceTable:
-        return place_table(self.report.topics)
+    def topic_table(self) -> GroupErrorTable:
+        return build_error_table(self.report.topics)
 
     @property
-    def country_table(self) -> PlaceTable:
-        return place_table(self.report.countries)
+    def country_table(self) -> GroupErrorTable:
+        return build_error_table(self.report.countries)
 
     @property
-    def causes(self) -> list[str]:
+    def loss_causes(self) -> list[str]:
         """Outcomes that cost something anywhere in the audit."""
         return list(dict.fromkeys(name for row in self.report.coverage.models for name in row.losses))

@@ -6,33 +6,41 @@ from collections.abc import Sequence
 
 from auditor.reports.measurement_schema import ConsistencyRow, Estimate
 from auditor.reports.pages import alignment_wording
-from auditor.reports.pages.number_format import count, interval, number, p_value, share
-from auditor.reports.pages.report_view import View
+from auditor.reports.pages.number_format import (
+    format_count,
+    format_interval,
+    format_number,
+    format_p_value,
+    format_percent,
+)
+from auditor.reports.pages.report_view import ReportView
 from auditor.reports.report_schema import Report
 
-COLUMNS = ("model", "cells", "r", "95% CI", "p", "MAE", "self-cons.", "peers", "usable")
+SUMMARY_COLUMNS = ("model", "cells", "r", "95% CI", "p", "MAE", "self-cons.", "peers", "usable")
 
 
 def summary_columns() -> list[str]:
     """Headings of the table."""
-    return list(COLUMNS)
+    return list(SUMMARY_COLUMNS)
 
 
 def summary_rows(report: Report) -> list[list[str | None]]:
     """The rows, as text; None for what is not known. The interval of r is the one that the report goes by."""
-    view = View(report)
+    view = ReportView(report)
     peers = {row.model: row.agreement for row in report.peer_agreement}
-    usable = {(row.method, row.name): share(row.ok, row.planned) for row in report.coverage.models}
+    usable = {(row.method, row.name): format_percent(row.ok, row.planned) for row in report.coverage.models}
     return [
         [
             column.label,
-            count(row.n),
-            _text(row.pearson_r),
-            None if alignment_wording.span(row)[0] is None else interval(*alignment_wording.span(row)),
-            None if row.crossed_p_value is None else p_value(row.crossed_p_value),
-            _text(row.mae),
-            _value(_of(report.self_consistency, row.method, row.model)),
-            _value(peers.get(row.model)),
+            format_count(row.n),
+            _format_optional_number(row.pearson_r),
+            None
+            if alignment_wording.two_way_interval(row)[0] is None
+            else format_interval(*alignment_wording.two_way_interval(row)),
+            None if row.crossed_p_value is None else format_p_value(row.crossed_p_value),
+            _format_optional_number(row.mae),
+            _format_estimate_value(_find_cosine(report.self_consistency, row.method, row.model)),
+            _format_estimate_value(peers.get(row.model)),
             usable.get((row.method, row.model)),
         ]
         for column, row in zip(view.columns, report.alignment, strict=True)
@@ -49,24 +57,27 @@ def logic_rows(report: Report) -> list[list[str | None]]:
     return [
         [
             row.judge,
-            _text(row.transitivity[0].share.value),
-            *(_value(e) for e in (row.commutativity, row.negation, row.self_agreement, row.human_agreement)),
-            share(row.ok, row.questions),
+            _format_optional_number(row.transitivity[0].share.value),
+            *(
+                _format_estimate_value(e)
+                for e in (row.commutativity, row.negation, row.self_agreement, row.human_agreement)
+            ),
+            format_percent(row.ok, row.questions),
         ]
         for row in (report.logic.judges if report.logic else ())
     ]
 
 
-def _of(rows: Sequence[ConsistencyRow], method: str, model: str) -> Estimate | None:
+def _find_cosine(rows: Sequence[ConsistencyRow], method: str, model: str) -> Estimate | None:
     return next((row.cosine for row in rows if (row.method, row.model) == (method, model)), None)
 
 
-def _value(estimate: Estimate | None) -> str | None:
-    return None if estimate is None else _text(estimate.value)
+def _format_estimate_value(estimate: Estimate | None) -> str | None:
+    return None if estimate is None else _format_optional_number(estimate.value)
 
 
-def _text(value: float | None) -> str | None:
-    return None if value is None else number(value)
+def _format_optional_number(value: float | None) -> str | None:
+    return None if value is None else format_number(value)
 
 
 def task_columns() -> list[str]:
@@ -77,15 +88,15 @@ def task_columns() -> list[str]:
 def task_rows(report: Report) -> list[list[str | None]]:
     """The rows, as text; empty for a survey."""
     peers = {row.model: row.agreement for row in report.peer_agreement}
-    usable = {row.name: share(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"}
+    usable = {row.name: format_percent(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"}
     return [
         [
             row.model,
-            _text(row.accuracy.value),
-            None if row.accuracy.ci_low is None else interval(row.accuracy.ci_low, row.accuracy.ci_high),
-            _value(row.score.mae if row.score else None),
-            _text(row.sample_agreement.value),
-            _value(peers.get(row.model)),
+            _format_optional_number(row.accuracy.value),
+            None if row.accuracy.ci_low is None else format_interval(row.accuracy.ci_low, row.accuracy.ci_high),
+            _format_estimate_value(row.score.mae if row.score else None),
+            _format_optional_number(row.sample_agreement.value),
+            _format_estimate_value(peers.get(row.model)),
             usable.get(row.model),
         ]
         for row in (report.task.models if report.task else ())
@@ -102,11 +113,15 @@ def semantic_rows(report: Report) -> list[list[str | None]]:
     return [
         [
             row.model,
-            count(row.consistency.n),
-            _text(row.consistency.value),
-            None if row.consistency.ci_low is None else interval(row.consistency.ci_low, row.consistency.ci_high),
-            _text(row.length_matched.mean if row.length_matched.mean is not None else row.shuffled.mean),
-            share(row.ok, row.planned),
+            format_count(row.consistency.n),
+            _format_optional_number(row.consistency.value),
+            None
+            if row.consistency.ci_low is None
+            else format_interval(row.consistency.ci_low, row.consistency.ci_high),
+            _format_optional_number(
+                row.length_matched.mean if row.length_matched.mean is not None else row.shuffled.mean
+            ),
+            format_percent(row.ok, row.planned),
         ]
         for row in (report.semantic.models if report.semantic else ())
     ]

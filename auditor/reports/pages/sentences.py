@@ -2,131 +2,143 @@
 
 from __future__ import annotations
 
-from auditor.reports.agreement.languages import LanguagesPart, UnevenLanguages
-from auditor.reports.agreement.method_differences import MethodRow
-from auditor.reports.measurement_schema import Estimate, GainRow, GapRow, NonresponsePart
-from auditor.reports.pages.number_format import count, interval, number, plural, share, signed, usd
+from auditor.reports.agreement.languages import LanguagesReport, UnevenLanguageRow
+from auditor.reports.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.measurement_schema import Estimate, GainRow, NonresponseReport, RegionGapRow
+from auditor.reports.pages.number_format import (
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+    format_signed,
+    format_usd,
+    pluralize,
+)
 from auditor.reports.report_schema import Report
 
-METHODS = (
+METHODS_INTRODUCTION = (
     "Beside being asked, a model shows what it holds likely: by how much it expects a sentence to end well rather than "
     "badly, over pairs of opposite ends. These scores are stretched to the whole scale within each model, "
     "so that their r can be compared with the other’s, but their distance from people cannot."
 )
 
-CONSISTENCY = (
+CONSISTENCY_INTRODUCTION = (
     "The same question was put several times. Self-consistency is the mean cosine between the embeddings of the "
     "reasonings. Beside it, of the scores: their variance, the share of samples with the commonest sign, and the share "
     "of cells whose samples lie on both sides of zero."
 )
 
-BASELINES = (
+BASELINES_INTRODUCTION = (
     "What one can say without any model, on the same cells: the mean of the topic over countries, of the country over "
     "topics, and of the topic over the countries of the region. They are made from the cells of this audit alone. For "
     "MAE the cell itself is left out; for r it is not, since leaving it out pushes r down, so that r is at best."
 )
 
 
-def what(report: Report) -> str:
+def audit_description(report: Report) -> str:
     """What was audited."""
     return "audit of moral alignment" if report.task is None else "audit of answers"
 
 
-def aspects(report: Report) -> dict[str, str]:
+def aspect_labels(report: Report) -> dict[str, str]:
     """What judges were asked about beside the verdict, by its name in the data; a task has no culture."""
     found = {"cultural_accuracy": "Cultural accuracy"} if report.task is None else {}
     fit = "Fit of the score" if report.task is None else "Fit of the answer"
     return found | {"logical_consistency": "Logical consistency", "score_fit": fit}
 
 
-def facts(report: Report) -> list[tuple[str, str]]:
+def key_figures(report: Report) -> list[tuple[str, str]]:
     """The size of the audit: value and name."""
     audited = sum(m.audited for m in report.audit.models)
     countries = {c.country for c in report.audit.cells}
     topics = {c.topic for c in report.audit.cells}
-    found = [(count(audited), "model" if audited == 1 else "models")]
+    found = [(format_count(audited), "model" if audited == 1 else "models")]
     if report.audit.survey.title:
         found += [
-            (count(len(countries)), "country" if len(countries) == 1 else "countries"),
-            (count(len(topics)), "topic" if len(topics) == 1 else "topics"),
-            (count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
+            (format_count(len(countries)), "country" if len(countries) == 1 else "countries"),
+            (format_count(len(topics)), "topic" if len(topics) == 1 else "topics"),
+            (format_count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
         ]
     if report.task is not None:
-        found.append((count(len(report.task.items)), "items"))
+        found.append((format_count(len(report.task.items)), "items"))
     if report.semantic is not None:
-        found.append((count(report.semantic.questions), "moral questions"))
+        found.append((format_count(report.semantic.questions), "moral questions"))
     for row in report.coverage.total:
-        found.append((share(row.ok, row.planned), f"{row.what} usable"))
+        found.append((format_percent(row.ok, row.planned), f"{row.counted_label} usable"))
     if report.conflicts.total:
         unsettled = report.conflicts.states["open"] + report.conflicts.states["disputed"]
-        found.append((count(unsettled), "unsettled conflict" if unsettled == 1 else "unsettled conflicts"))
-    return [*found, (usd(report.cost.total.usd, report.cost.total.lower_bound), "cost")]
+        found.append((format_count(unsettled), "unsettled conflict" if unsettled == 1 else "unsettled conflicts"))
+    return [*found, (format_usd(report.cost.total.usd, report.cost.total.lower_bound), "cost")]
 
 
-def refusals(report: Report) -> str | None:
+def refusal_sentence(report: Report) -> str | None:
     """How often models refused, and about what; None where no answer is recorded."""
     part = report.refusals
     if part is None:
         return None
     if not part.total.value:
-        return f"None of {plural(part.total.n, 'answer')} is a refusal."
-    told = f"{_percent(part.total)} of {plural(part.total.n, 'answer')} are refusals"
-    most = " and ".join(f"about {row.name} ({_percent(row.share)})" for row in (*part.topics[:1], *part.countries[:1]))
-    return f"{told} (95% interval {_percent_interval(part.total)}); most often {most}."
+        return f"None of {pluralize(part.total.n, 'answer')} is a refusal."
+    told = f"{_format_percent_estimate(part.total)} of {pluralize(part.total.n, 'answer')} are refusals"
+    most = " and ".join(
+        f"about {row.name} ({_format_percent_estimate(row.share)})" for row in (*part.topics[:1], *part.countries[:1])
+    )
+    return f"{told} (95% interval {_format_percent_interval(part.total)}); most often {most}."
 
 
 def coverage_notes(report: Report) -> list[str]:
     """What else limits the answers: finish reasons that are not documented, traces that judges saw in part."""
     notes = []
     if rows := report.coverage.undocumented_finish_reasons:
-        reasons = "; ".join(f"{row.name}: “{row.reason}” ({plural(row.answers, 'answer')})" for row in rows)
+        reasons = "; ".join(f"{row.name}: “{row.reason}” ({pluralize(row.answers, 'answer')})" for row in rows)
         notes.append(
             f"Finish reasons that are not documented: {reasons}. An answer with such a reason is usable only if it "
             "could be read in full."
         )
     if by_model := report.coverage.shortened_traces:
-        models = ", ".join(f"{name}: {count(n)}" for name, n in by_model.items())
+        models = ", ".join(f"{name}: {format_count(n)}" for name, n in by_model.items())
         notes.append(
-            f"Judges saw only the beginning and the end of {plural(sum(by_model.values()), 'trace')} that exceeded "
+            f"Judges saw only the beginning and the end of {pluralize(sum(by_model.values()), 'trace')} that exceeded "
             f"probes.review.max_trace_chars ({models})."
         )
     return notes
 
 
-def repairs(report: Report) -> list[str]:
+def repair_sentences(report: Report) -> list[str]:
     """For each model that was asked once more, how often, and what came of it."""
     return [
-        f"{row.model}: {plural(row.asked, 'answer')} could not be read at first and had to be shown to the model; "
-        f"{count(row.read)} then had a score"
+        f"{row.model}: {pluralize(row.asked, 'answer')} could not be read at first and had to be shown to the model; "
+        f"{format_count(row.read)} then had a score"
         for row in report.repairs
     ]
 
 
-def _percent(estimate: Estimate) -> str:
-    return f"{number(100 * (estimate.value or 0.0), 1)}%"
+def _format_percent_estimate(estimate: Estimate) -> str:
+    return f"{format_number(100 * (estimate.value or 0.0), 1)}%"
 
 
-def _percent_interval(estimate: Estimate) -> str:
-    return f"{number(100 * (estimate.ci_low or 0.0), 1)}% to {number(100 * (estimate.ci_high or 0.0), 1)}%"
+def _format_percent_interval(estimate: Estimate) -> str:
+    return (
+        f"{format_number(100 * (estimate.ci_low or 0.0), 1)}% to {format_number(100 * (estimate.ci_high or 0.0), 1)}%"
+    )
 
 
-def methods(report: Report) -> list[tuple[str, str]]:
+def method_sentences(report: Report) -> list[tuple[str, str]]:
     """Model, and whether its answers agree better with people than its log-probabilities do."""
-    return [(row.model, _methods(row)) for row in report.methods]
+    return [(row.model, _method_sentence(row)) for row in report.methods]
 
 
-def _methods(row: MethodRow) -> str:
+def _method_sentence(row: MethodDifferenceRow) -> str:
     change = row.difference
     if change.value is None:
         return f"cannot be compared: {change.reason}"
     by = f" ({', '.join(row.measures)})" if row.measures else ""
     figures = (
-        f"r = {number(row.direct_r)} asked, {number(row.logprob_r)} by log-probabilities{by}: "
-        f"Δr = {signed(change.value)}"
+        f"r = {format_number(row.direct_r)} asked, {format_number(row.logprob_r)} by log-probabilities{by}: "
+        f"Δr = {format_signed(change.value)}"
     )
     if change.ci_low is None or change.ci_high is None:
         return f"has {figures}, no interval: {change.reason}"
-    figures += f", 95% interval {interval(change.ci_low, change.ci_high)}, {plural(change.n, 'cell')}"
+    figures += f", 95% interval {format_interval(change.ci_low, change.ci_high)}, {pluralize(change.n, 'cell')}"
     if change.ci_low > 0:
         return f"agrees better with people when asked than its log-probabilities do ({figures})"
     if change.ci_high < 0:
@@ -134,24 +146,24 @@ def _methods(row: MethodRow) -> str:
     return f"shows no difference that can be told from none ({figures})"
 
 
-def kappa(report: Report) -> str:
+def kappa_sentence(report: Report) -> str:
     """How far the judges agree beyond chance."""
     estimate = report.panel.fleiss_kappa
     if estimate.value is None:
         return f"How far the judges agree beyond chance cannot be measured: {estimate.reason}."
     between = (
-        f"95% interval {interval(estimate.ci_low, estimate.ci_high)}"
+        f"95% interval {format_interval(estimate.ci_low, estimate.ci_high)}"
         if estimate.ci_low is not None
         else f"no interval: {estimate.reason}"
     )
     return (
-        f"Fleiss’ kappa is {number(estimate.value)} ({between}), over {plural(estimate.n, 'trace')} with "
-        f"{plural(report.panel.verdicts, 'verdict')} from at least two judges each. 1 is full agreement, 0 what chance "
-        "alone would give."
+        f"Fleiss’ kappa is {format_number(estimate.value)} ({between}), over {pluralize(estimate.n, 'trace')} with "
+        f"{pluralize(report.panel.verdicts, 'verdict')} from at least two judges each. 1 is full agreement, 0 what "
+        "chance alone would give."
     )
 
 
-def languages(part: LanguagesPart) -> list[tuple[str, list[str]]]:
+def language_sentences(part: LanguagesReport) -> list[tuple[str, list[str]]]:
     """What was asked in which languages, who fell back to English, and who was asked once: each with its countries."""
     found = [(f"Asked in “{use.language}”", use.countries) for use in part.asked]
     if part.fell_back:
@@ -165,15 +177,15 @@ def languages(part: LanguagesPart) -> list[tuple[str, list[str]]]:
         what = (
             "Answers could be used unequally often in these languages, so that some means behind a score rest on fewer"
         )
-        found.append((what, [f"{u.model} ({_of_languages(u)})" for u in part.uneven]))
+        found.append((what, [f"{u.model} ({_format_answer_shares(u)})" for u in part.uneven]))
     return found
 
 
-def _of_languages(row: UnevenLanguages) -> str:
-    return ", ".join(f"{code} {share(ok, planned)}" for code, (ok, planned) in row.answers.items())
+def _format_answer_shares(row: UnevenLanguageRow) -> str:
+    return ", ".join(f"{code} {format_percent(ok, planned)}" for code, (ok, planned) in row.answers.items())
 
 
-def rephrased(report: Report) -> list[str]:
+def rewording_sentences(report: Report) -> list[str]:
     """What was asked in other words than the survey's, a sentence for each language."""
     told = []
     for code, part in report.audit.survey.rephrased.items():
@@ -183,7 +195,7 @@ def rephrased(report: Report) -> list[str]:
     return told
 
 
-def regions(report: Report) -> str:
+def region_gap_sentence(report: Report) -> str:
     """What the gaps between regions are, and what their intervals allow for."""
     gaps = report.regions.gaps
     if not gaps:
@@ -202,20 +214,20 @@ def regions(report: Report) -> str:
     )
 
 
-def bounds(row: GapRow) -> str:
+def gap_bounds_text(row: RegionGapRow) -> str:
     """What a gap lies between for certain, where its regions differ in coverage and it is given all the same."""
     if row.mae_gap.value is None or row.bound_low is None or row.bound_high is None:
         return ""
-    between = f"{signed(row.bound_low)} and {signed(row.bound_high)}"
+    between = f"{format_signed(row.bound_low)} and {format_signed(row.bound_high)}"
     return f" (coverage differs: whatever is missing, the gap lies between {between})"
 
 
-def gap(row: GapRow) -> str:
+def gap_label(row: RegionGapRow) -> str:
     """Which regions a gap is between."""
     return f"{row.second} less {row.first}"
 
 
-def settings(report: Report) -> list[tuple[str, str]]:
+def reproduction_settings(report: Report) -> list[tuple[str, str]]:
     """What one needs to run the audit again: name and value."""
     audit = report.audit
     known = {
@@ -229,35 +241,36 @@ def settings(report: Report) -> list[tuple[str, str]]:
     return [*((k, str(v)) for k, v in known.items() if v is not None), *versions.items()]
 
 
-def ceiling(report: Report) -> str:
+def ceiling_sentence(report: Report) -> str:
     """How high r can be against this survey, or why that is not known."""
     whole = next(row for row in report.ceiling if row.scope == "all")
     if whole.largest_r is None:
         return f"How high r can be is not known: {(whole.reliability.reason or '').rstrip('.')}."
     told = [
-        f"{number(row.reliability.value)} ({interval(row.reliability.ci_low, row.reliability.ci_high)}) {where}"
+        f"{format_number(row.reliability.value)} ({format_interval(row.reliability.ci_low, row.reliability.ci_high)}) "
+        f"{where}"
         for row, where in zip(report.ceiling, ("over all cells", "within topics"), strict=True)
         if row.reliability.value is not None
     ]
     return (
-        f"Even a perfect model is expected to reach no more than r = {number(whole.largest_r)}: the survey’s "
+        f"Even a perfect model is expected to reach no more than r = {format_number(whole.largest_r)}: the survey’s "
         f"split-half reliability, by respondents and over all its cells, is {' and '.join(told)}."
     )
 
 
-def knowledge(report: Report) -> list[tuple[str, str, str]]:
+def within_topic_sentences(report: Report) -> list[tuple[str, str, str]]:
     """Method, model, and whether it knows more than what each topic is like everywhere."""
-    return [(row.method, row.model, _knows(row)) for row in report.gain or []]
+    return [(row.method, row.model, _within_topic_sentence(row)) for row in report.gain or []]
 
 
-def _knows(row: GainRow) -> str:
+def _within_topic_sentence(row: GainRow) -> str:
     r = row.within_topics
     if r.value is None:
         return f"cannot be tested on how countries differ: {r.reason}"
-    figures = f"r = {number(r.value)} within topics"
+    figures = f"r = {format_number(r.value)} within topics"
     if r.ci_low is None or r.ci_high is None:
         return f"may or may not know how countries differ ({figures}, no interval: {r.reason})"
-    figures += f", 95% interval {interval(r.ci_low, r.ci_high)}, {plural(r.n, 'cell')}"
+    figures += f", 95% interval {format_interval(r.ci_low, r.ci_high)}, {pluralize(r.n, 'cell')}"
     if r.ci_low > 0:
         return f"knows something of how countries differ ({figures})"
     if r.ci_high < 0:
@@ -265,7 +278,7 @@ def _knows(row: GainRow) -> str:
     return f"is not shown to know how countries differ ({figures})"
 
 
-def nonresponse(part: NonresponsePart) -> str:
+def nonresponse_sentence(part: NonresponseReport) -> str:
     """Whether the ranking of models depends on what becomes of respondents without an answer."""
     names = {"low": "unacceptable", "high": "acceptable"}
     tried = [names.get(row.treatment, row.treatment) for row in part.treatments[1:]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
-class JudgeRow(Part):
+class JudgeRow(ReportModel):
     """One judge. Leanings are differences of shares of VALID, so 0 is none and 0.1 is ten points."""
 
     judge: str
@@ -33,7 +33,7 @@ class JudgeRow(Part):
     """How much milder it is in the later half of its verdicts than in the earlier, beside the others."""
 
 
-class VoteRow(Part):
+class VotingRuleRow(ReportModel):
     """What one way of counting votes makes of the traces."""
 
     rule: str
@@ -50,7 +50,7 @@ class VoteRow(Part):
     """Why there is nothing."""
 
 
-class PeerAlignmentRow(Part):
+class PeerAlignmentRow(ReportModel):
     """Whether models that peers find VALID agree more with people: a correlation over models, by method."""
 
     method: str
@@ -58,7 +58,7 @@ class PeerAlignmentRow(Part):
     """Of peer agreement with r against people; n counts models."""
 
 
-class GuessRow(Part):
+class BlindingCheckRow(ReportModel):
     """How often one judge guesses what blinding hides, against chance."""
 
     judge: str
@@ -69,7 +69,7 @@ class GuessRow(Part):
     """What guessing at random would give, over the same lists."""
 
 
-class ShiftRow(Part):
+class RestatementShiftRow(ReportModel):
     """What restating traces in neutral words does to one judge's verdicts."""
 
     judge: str
@@ -83,7 +83,7 @@ class ShiftRow(Part):
     """Share of traces on which the verdict changed."""
 
 
-class FaultRow(Part):
+class FaultDetectionRow(ReportModel):
     """How often one judge notices a planted fault, and how often it objects to the same traces without it."""
 
     judge: str
@@ -96,7 +96,7 @@ class FaultRow(Part):
     """Detected less false alarms: 0 is a judge that cannot see the fault."""
 
 
-class PositionRow(Part):
+class PositionBiasRow(ReportModel):
     """Whether one judge prefers what is shown first."""
 
     judge: str
@@ -106,7 +106,7 @@ class PositionRow(Part):
     """Share of pairs of which it prefers the same side in both orders."""
 
 
-class SelfRow(Part):
+class SelfReviewRow(ReportModel):
     """How a judge rules on its own traces; never part of any vote."""
 
     judge: str
@@ -116,7 +116,7 @@ class SelfRow(Part):
     """How much milder it is with itself than with others, beside the other judges."""
 
 
-class PanelPart(Part):
+class PanelReport(ReportModel):
     """The judges, and how far they agree beyond chance."""
 
     judges: list[JudgeRow]
@@ -132,7 +132,7 @@ class PanelPart(Part):
     gwet_ac1: Estimate
     prevalence: Estimate
     """Share of VALID in the verdicts that agreement rests on; interval over traces."""
-    votes: list[VoteRow]
+    votes: list[VotingRuleRow]
     """Plain majority first."""
     asked: int
     """Verdicts that were asked for."""
@@ -142,13 +142,13 @@ class PanelPart(Part):
     judges_per_trace: int | None
     """Judges that a trace goes to at most; null where it goes to all that may judge its author."""
     peer_alignment: list[PeerAlignmentRow]
-    guesses: list[GuessRow]
+    guesses: list[BlindingCheckRow]
     """Empty where judges were not asked to guess."""
-    rewriting: list[ShiftRow]
+    rewriting: list[RestatementShiftRow]
     """Empty where traces were not restated."""
-    faults: list[FaultRow]
+    faults: list[FaultDetectionRow]
     """Empty where no faults were planted."""
-    positions: list[PositionRow]
-    own_traces: list[SelfRow]
+    positions: list[PositionBiasRow]
+    own_traces: list[SelfReviewRow]
     certificate: list[str]
     """What this panel can and cannot settle, in plain words."""

@@ -7,29 +7,35 @@ from collections.abc import Sequence
 import numpy as np
 
 from auditor.domain import Method, Outcome
-from auditor.metrics.two_way_means import crossed_mean, crossed_share
-from auditor.reports.coverage.section import reviewable
-from auditor.reports.estimate_conversion import clustered
-from auditor.reports.measurement_schema import AlignmentRow, ConsistencyRow, Estimate, PeerRow
-from auditor.reports.panel.certificate import certificate
+from auditor.metrics.two_way_means import two_way_mean, two_way_share
+from auditor.reports.coverage.section import count_reviewable_traces
+from auditor.reports.estimate_conversion import clustered_to_estimate
+from auditor.reports.measurement_schema import AlignmentRow, ConsistencyRow, Estimate, PeerAgreementRow
+from auditor.reports.panel.certificate import write_certificate
 from auditor.reports.panel.judge_statistics import (
     agreement_estimate,
-    agreements,
-    judge_rows,
-    peer_alignment,
-    prevalence,
-    votes,
+    build_judge_rows,
+    build_vote_rows,
+    compute_agreement,
+    compute_peer_alignment,
+    compute_prevalence,
 )
-from auditor.reports.panel.judge_tests import fault_rows, guess_rows, position_rows, self_rows, shift_rows
-from auditor.reports.panel.schema import PanelPart
-from auditor.reports.panel.verdict_matrix import table
-from auditor.reports.report_source import Floats, Source
-from auditor.storage.count_queries import PeerTally
+from auditor.reports.panel.judge_tests import (
+    build_blinding_rows,
+    build_fault_rows,
+    build_position_rows,
+    build_restatement_rows,
+    build_self_review_rows,
+)
+from auditor.reports.panel.schema import PanelReport
+from auditor.reports.panel.verdict_matrix import build_verdict_matrix
+from auditor.reports.report_source import FloatArray, ReportSource
+from auditor.storage.count_queries import PeerVerdictCounts
 
 OK = Outcome.OK.value
 
 
-def self_consistency(source: Source) -> list[ConsistencyRow]:
+def compute_self_consistency(source: ReportSource) -> list[ConsistencyRow]:
     """One row for each model and method."""
     few = "no cell has two usable samples"
     if source.config and source.config.probes.direct and source.config.direct.samples < 2:
@@ -39,87 +45,102 @@ def self_consistency(source: Source) -> list[ConsistencyRow]:
         ConsistencyRow(
             model=model,
             method=method,
-            cosine=_mean(
-                source, source.cosine[i], -1.0, "the configuration names no sentence encoder" if plain else few
+            cosine=_mean_over_cells(
+                source,
+                source.self_consistency_matrix[i],
+                -1.0,
+                "the configuration names no sentence encoder" if plain else few,
             ),
-            variance=_mean(source, source.variance[i], 0.0, few),
-            sign_agreement=_mean(source, source.column_of("sign_agreement", i), 0.0, few),
-            straddling=_straddling(source, source.column_of("straddles", i), few),
+            variance=_mean_over_cells(source, source.variance_matrix[i], 0.0, few),
+            sign_agreement=_mean_over_cells(source, source.column_values("sign_agreement", i), 0.0, few),
+            straddling=_straddling_share(source, source.column_values("straddles", i), few),
         )
         for i, (method, model) in enumerate(source.columns)
         if method != Method.LOGPROB  # one value that the weights determine, with nothing to differ from
     ]
 
 
-def _mean(source: Source, values: Floats, least: float, none: str) -> Estimate:
+def _mean_over_cells(
+    source: ReportSource, cell_scores: FloatArray, lower_bound: float, missing_reason: str
+) -> Estimate:
     """Over cells, of values that are 1 at most."""
-    return clustered(crossed_mean(values, source.country_index, source.topic_index, (least, 1.0)), none)
+    return clustered_to_estimate(
+        two_way_mean(cell_scores, source.country_index, source.topic_index, (lower_bound, 1.0)), missing_reason
+    )
 
 
-def _straddling(source: Source, straddles: Floats, few: str) -> Estimate:
+def _straddling_share(source: ReportSource, straddles: FloatArray, missing_reason: str) -> Estimate:
     known = np.where(np.isnan(straddles), 0.0, 1.0)
-    found = crossed_share(np.nan_to_num(straddles), known, source.country_index, source.topic_index)
-    return clustered(found, few)
+    found = two_way_share(np.nan_to_num(straddles), known, source.country_index, source.topic_index)
+    return clustered_to_estimate(found, missing_reason)
 
 
-def peer_agreement(source: Source) -> list[PeerRow]:
+def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
     """One row for each model that was judged."""
     rows = []
     for model in source.models:
-        if not any(j.model == model for j in source.judges):
+        if not any(j.model == model for j in source.judge_counts):
             continue
-        mine = [t for t in source.peers if t.model == model]
+        mine = [t for t in source.peer_verdict_counts if t.model == model]
         shares = {
-            name: _share(mine, name, f"n_{name}") for name in ("cultural_accuracy", "logical_consistency", "score_fit")
+            name: _peer_share(mine, name, f"n_{name}")
+            for name in ("cultural_accuracy", "logical_consistency", "score_fit")
         }
         given, valid = sum(t.n for t in mine), sum(t.valid for t in mine)
-        rows.append(PeerRow(model=model, given=given, valid=valid, agreement=_share(mine, "valid", "n"), **shares))
+        rows.append(
+            PeerAgreementRow(model=model, given=given, valid=valid, agreement=_peer_share(mine, "valid", "n"), **shares)
+        )
     return rows
 
 
-def _share(tallies: Sequence[PeerTally], hits: str, total: str) -> Estimate:
-    found = crossed_share(
-        [getattr(t, hits) for t in tallies],
-        [getattr(t, total) for t in tallies],
-        [t.country for t in tallies],
-        [t.topic for t in tallies],
+def _peer_share(peer_counts: Sequence[PeerVerdictCounts], hits_field: str, total_field: str) -> Estimate:
+    found = two_way_share(
+        [getattr(t, hits_field) for t in peer_counts],
+        [getattr(t, total_field) for t in peer_counts],
+        [t.country for t in peer_counts],
+        [t.topic for t in peer_counts],
     )
-    return clustered(found, "nothing to count")
+    return clustered_to_estimate(found, "nothing to count")
 
 
-def panel(source: Source, alignment: Sequence[AlignmentRow], peers: Sequence[PeerRow]) -> PanelPart:
+def build_panel_report(
+    source: ReportSource, alignment_rows: Sequence[AlignmentRow], peer_rows: Sequence[PeerAgreementRow]
+) -> PanelReport:
     """The judges, one by one and together."""
-    ballots = table(source)
-    kappa, alpha, ac1 = agreements(ballots, source.seed)
-    asked = sum(j.n for j in source.judges)
-    part = PanelPart(
-        judges=judge_rows(source, ballots),
+    ballots = build_verdict_matrix(source)
+    kappa, alpha, ac1 = compute_agreement(ballots, source.seed)
+    asked = sum(j.n for j in source.judge_counts)
+    part = PanelReport(
+        judges=build_judge_rows(source, ballots),
         fleiss_kappa=agreement_estimate(kappa),
         verdicts=kappa.n_ratings,
-        repeated=source.repeated,
+        repeated=source.n_repeated_verdicts,
         single=kappa.n_dropped,
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
-        prevalence=prevalence(ballots, source.seed),
-        votes=votes(source, ballots),
+        prevalence=compute_prevalence(ballots, source.seed),
+        votes=build_vote_rows(source, ballots),
         asked=asked,
-        seats=_seats(source, asked),
+        seats=_count_assignments(source, asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
         judges_per_trace=source.config.panel.judges_per_trace if source.config else None,
-        peer_alignment=peer_alignment(peers, alignment),
-        guesses=guess_rows(source.judge_names, source.guesses),
-        rewriting=shift_rows(ballots, source.trials),
-        faults=fault_rows(source.judge_names, source.trials),
-        positions=position_rows(source.judge_names, source.contests),
-        own_traces=self_rows(ballots, source.trials),
+        peer_alignment=compute_peer_alignment(peer_rows, alignment_rows),
+        guesses=build_blinding_rows(source.judge_names, source.author_guesses),
+        rewriting=build_restatement_rows(ballots, source.judge_tests),
+        faults=build_fault_rows(source.judge_names, source.judge_tests),
+        positions=build_position_rows(source.judge_names, source.position_tests),
+        own_traces=build_self_review_rows(ballots, source.judge_tests),
         certificate=[],
     )
-    return part.model_copy(update={"certificate": certificate(part, of_task=source.survey.task is not None)})
+    return part.model_copy(update={"certificate": write_certificate(part, is_task=source.survey.task is not None)})
 
 
-def _seats(source: Source, asked: int) -> int:
+def _count_assignments(source: ReportSource, n_asked: int) -> int:
     """Verdicts that whole panels would give on the traces that went before one."""
     if source.config is None:
-        return asked
+        return n_asked
     seats = {m.name: source.config.panel_size(m.name) for m in source.config.models}
-    return sum(seats[unit.name] * n for unit, n in reviewable(source.config, source.traces, source.readable).items())
+    return sum(
+        seats[unit.name] * n
+        for unit, n in count_reviewable_traces(source.config, source.trace_counts, source.scored_traces).items()
+    )

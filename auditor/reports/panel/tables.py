@@ -6,31 +6,39 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import count, number
-from auditor.reports.panel.schema import PanelPart
+from auditor.reports.pages.number_format import format_count, format_number
+from auditor.reports.panel.schema import PanelReport
 
-Figure = str | Estimate
+PanelCell = str | Estimate
 
 
 class PanelTable(NamedTuple):
     """One table: a caption, column heads, and rows whose first figure is a name."""
 
     caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Figure]]
+    headers: Sequence[str]
+    rows: Sequence[Sequence[PanelCell]]
 
 
-def panel_tables(panel: PanelPart) -> list[PanelTable]:
+def build_panel_tables(panel: PanelReport) -> list[PanelTable]:
     """All tables that there is something for."""
-    return [table for table in _tables(panel) if table.rows]
+    return [table for table in _list_tables(panel) if table.rows]
 
 
-def _tables(panel: PanelPart) -> Iterator[PanelTable]:
+def _list_tables(panel: PanelReport) -> Iterator[PanelTable]:
     yield PanelTable(
         "Each judge: what it was asked and gave, how often it says VALID, how sure it says it is.",
         ["Judge", "Family", "Asked", "Given", "Cut", "Says VALID", "Confidence"],
         [
-            [j.judge, j.family or "–", count(j.assigned), count(j.given), count(j.shortened), j.valid, j.confidence]
+            [
+                j.judge,
+                j.family or "–",
+                format_count(j.assigned),
+                format_count(j.given),
+                format_count(j.shortened),
+                j.valid,
+                j.confidence,
+            ]
             for j in panel.judges
         ],
     )
@@ -58,7 +66,10 @@ def _tables(panel: PanelPart) -> Iterator[PanelTable]:
     yield PanelTable(
         "What each way of counting votes makes of the traces.",
         ["Rule", "VALID", "INVALID", "Open", "Opposite of the majority"],
-        [[v.rule, count(v.valid), count(v.invalid), count(v.open), v.differs] for v in panel.votes],
+        [
+            [v.rule, format_count(v.valid), format_count(v.invalid), format_count(v.open), v.differs]
+            for v in panel.votes
+        ],
     )
     yield PanelTable(
         "Whether models that peers find VALID agree more with people; n counts models.",
@@ -68,7 +79,7 @@ def _tables(panel: PanelPart) -> Iterator[PanelTable]:
     yield PanelTable(
         "What judges guess of what is hidden from them; beyond chance, blinding leaks.",
         ["Judge", "Guesses", "Right", "Chance"],
-        [[g.judge, g.what, g.hits, number(g.chance)] for g in panel.guesses],
+        [[g.judge, g.what, g.hits, format_number(g.chance)] for g in panel.guesses],
     )
     yield PanelTable(
         "What restating a trace in neutral words does to verdicts, on the same traces.",

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from auditor.domain import Method, Outcome, Purpose, derive_seed
 from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
-from auditor.reports.agreement.section import alignment
-from auditor.reports.estimate_conversion import unmeasured
-from auditor.reports.measurement_schema import Estimate, Part
-from auditor.reports.report_source import Floats, Source
+from auditor.reports.agreement.section import compute_alignment
+from auditor.reports.estimate_conversion import missing_estimate
+from auditor.reports.measurement_schema import Estimate, ReportModel
+from auditor.reports.report_source import FloatArray, ReportSource
 from auditor.storage import results
-from auditor.storage.costs import CallTally
+from auditor.storage.costs import CallCounts
 from auditor.storage.database import Database
 
-DRAWS = 100
+N_SUBSETS = 100
 """Random subsets of the recorded samples for each k."""
 
 
-class SettingRow(Part):
+class SettingRow(ReportModel):
     """One model at one setting."""
 
     model: str
@@ -43,7 +43,7 @@ class SettingRow(Part):
     """Null where a price is unknown."""
 
 
-class Settings(Part):
+class SamplingExperiment(ReportModel):
     """An experiment: what was varied, and what came of it."""
 
     audit: str
@@ -54,7 +54,7 @@ class Settings(Part):
     """Calls that a setting still needs, by setting; it is not in the rows."""
 
 
-def sample_settings(db: Database, source: Source, sizes: Sequence[int]) -> Settings:
+def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Sequence[int]) -> SamplingExperiment:
     """Every model with fewer samples a cell than it has, by random subsets of the recorded ones; asks nothing.
 
     A subset is of samples, failed ones included, so that fewer samples also lose more cells. Subsets of k of the K that
@@ -65,85 +65,89 @@ def sample_settings(db: Database, source: Source, sizes: Sequence[int]) -> Setti
     Args:
         sizes: samples a cell; what is more than there are is in `missing`.
     """
-    recorded = _samples(db, source)
+    recorded = _load_sample_scores(db, source)
     planned = source.config.direct.samples if source.config else 0
-    asked = np.nonzero(~np.isnan(source.truth))[0]
-    costs = _costs(source.calls)
-    missing = {str(k): (k - planned) * len(asked) * len(recorded) for k in sizes if k > planned}
+    asked = np.nonzero(~np.isnan(source.survey_scores))[0]
+    costs = _mean_cost_by_model(source.call_counts)
+    missing = {str(k): (k - planned) * len(asked) * len(recorded) for k in sample_sizes if k > planned}
     rows = [
-        _subsampled(source.seed, model, values[asked], source.truth[asked], k, costs.get(model))
+        _build_subsample_row(source.seed, model, values[asked], source.survey_scores[asked], k, costs.get(model))
         for model, values in recorded.items()
-        for k in sorted({k for k in sizes if k <= planned})
+        for k in sorted({k for k in sample_sizes if k <= planned})
     ]
-    return Settings(audit=source.audit.name, what="samples", cells=len(asked), rows=rows, missing=missing)
+    return SamplingExperiment(audit=source.audit.name, what="samples", cells=len(asked), rows=rows, missing=missing)
 
 
-def _samples(db: Database, source: Source) -> dict[str, Floats]:
+def _load_sample_scores(db: Database, source: ReportSource) -> dict[str, FloatArray]:
     """Scores of every sample by model, shape (cells, samples); nan where it failed or is not there."""
     place = {cell: i for i, cell in enumerate(source.cells)}
     planned = source.config.direct.samples if source.config else 0
-    found: dict[str, Floats] = {}
-    for trace in results.traces(db, source.audit.id):
+    found: dict[str, FloatArray] = {}
+    for trace in results.load_traces(db, source.audit.id):
         table = found.setdefault(trace.model, np.full((len(place), planned), np.nan))
         if trace.outcome is Outcome.OK and trace.score is not None and trace.sample < planned:
             table[place[trace.cell], trace.sample] = trace.score
     return found
 
 
-def _subsampled(seed: int, model: str, values: Floats, truth: Floats, k: int, cost: float | None) -> SettingRow:
-    whole = values.shape[1] == k
-    left = 1 - k / values.shape[1]
-    rng = np.random.default_rng(derive_seed(seed, "samples", model, k))
-    drawn = np.stack([_means(values, k, rng) for _ in range(1 if whole else DRAWS)])
+def _build_subsample_row(
+    seed: int, model: str, sample_scores: FloatArray, truth: FloatArray, n_samples: int, cost_per_answer: float | None
+) -> SettingRow:
+    whole = sample_scores.shape[1] == n_samples
+    left = 1 - n_samples / sample_scores.shape[1]
+    rng = np.random.default_rng(derive_seed(seed, "samples", model, n_samples))
+    drawn = np.stack([_draw_subset_means(sample_scores, n_samples, rng) for _ in range(1 if whole else N_SUBSETS)])
     r = np.array([np.nan if (c := pearson(scores, truth).r) is None else c for scores in drawn])
     error = np.array([np.nan if (e := mae(scores, truth).value) is None else e for scores in drawn])
     n = round(float((~np.isnan(drawn)).sum(axis=1).mean()))
     return SettingRow(
         model=model,
-        setting=k,
-        samples=k,
-        r=_range(r, n, left, (-1.0, 1.0)),
-        mae=_range(error, n, left, (0.0, 2.0)),
-        spread=_spread(values, k),
+        setting=n_samples,
+        samples=n_samples,
+        r=_estimate_over_subsets(r, n, left, (-1.0, 1.0)),
+        mae=_estimate_over_subsets(error, n, left, (0.0, 2.0)),
+        spread=_standard_error(sample_scores, n_samples),
         scored=float((~np.isnan(drawn)).mean()),
-        calls=k * len(truth),
-        usd=None if cost is None else cost * k * len(truth),
+        calls=n_samples * len(truth),
+        usd=None if cost_per_answer is None else cost_per_answer * n_samples * len(truth),
     )
 
 
-def _means(values: Floats, k: int, rng: np.random.Generator) -> Floats:
+def _draw_subset_means(sample_scores: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
     """The mean of k samples drawn for each cell; nan where none of them is usable."""
-    chosen = np.take_along_axis(values, rng.random(values.shape).argsort(axis=1)[:, :k], axis=1)
+    chosen = np.take_along_axis(sample_scores, rng.random(sample_scores.shape).argsort(axis=1)[:, :n_samples], axis=1)
     usable = (~np.isnan(chosen)).sum(axis=1)
     return np.where(usable > 0, np.nansum(chosen, axis=1) / np.maximum(usable, 1), np.nan)
 
 
-def _range(values: Floats, n: int, left: float, bounds: tuple[float, float]) -> Estimate:
+def _estimate_over_subsets(
+    subset_figures: FloatArray, n_cells: int, unused_share: float, bounds: tuple[float, float]
+) -> Estimate:
     """The mean over subsets, and the range of new answers; `left` is the share of the samples that a subset leaves."""
-    known = values[~np.isnan(values)]
+    known = subset_figures[~np.isnan(subset_figures)]
     if not len(known):
-        return unmeasured("too few cells, or no variation among them", n)
-    if len(values) == 1:
-        return Estimate(value=float(known[0]), n=n, reason="all samples: there is one subset, and so no range")
+        return missing_estimate("too few cells, or no variation among them", n_cells)
+    if len(subset_figures) == 1:
+        return Estimate(value=float(known[0]), n=n_cells, reason="all samples: there is one subset, and so no range")
     mean = float(known.mean())
-    low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(left), *bounds)
-    return Estimate(value=mean, n=n, ci_low=float(low), ci_high=float(high))
+    low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(unused_share), *bounds)
+    return Estimate(value=mean, n=n_cells, ci_low=float(low), ci_high=float(high))
 
 
-def _spread(values: Floats, k: int) -> float | None:
+def _standard_error(sample_scores: FloatArray, n_samples: int) -> float | None:
     """Standard error of a mean of k samples, from the variance within cells, pooled over cells."""
-    usable = (~np.isnan(values)).sum(axis=1)
+    usable = (~np.isnan(sample_scores)).sum(axis=1)
     several = usable > 1
     if not several.any():
         return None
-    variance: NDArray[np.float64] = np.nanvar(values[several], axis=1, ddof=1)
-    return float(np.sqrt(variance.mean() / k))
+    variance: NDArray[np.float64] = np.nanvar(sample_scores[several], axis=1, ddof=1)
+    return float(np.sqrt(variance.mean() / n_samples))
 
 
-def _costs(calls: Sequence[CallTally]) -> dict[str, float | None]:
+def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | None]:
     """Mean US dollars of one direct answer by model; None where any price is unknown."""
-    found: dict[str, list[CallTally]] = {}
-    for tally in calls:
+    found: dict[str, list[CallCounts]] = {}
+    for tally in call_counts:
         if tally.purpose == Purpose.DIRECT.value and tally.answers:
             found.setdefault(tally.name, []).append(tally)
     return {
@@ -154,16 +158,16 @@ def _costs(calls: Sequence[CallTally]) -> dict[str, float | None]:
     }
 
 
-def temperature_rows(source: Source, temperature: float) -> list[SettingRow]:
+def build_temperature_rows(source: ReportSource, temperature: float) -> list[SettingRow]:
     """Every model of an audit that was run at a temperature."""
-    asked = int((~np.isnan(source.truth)).sum())
+    asked = int((~np.isnan(source.survey_scores)).sum())
     k = source.config.direct.samples if source.config else 0
-    costs = _costs(source.calls)
+    costs = _mean_cost_by_model(source.call_counts)
     rows = []
-    for i, row in enumerate(alignment(source)):
+    for i, row in enumerate(compute_alignment(source)):
         if row.method != Method.DIRECT:
             continue
-        variance = source.variance[i]
+        variance = source.variance_matrix[i]
         mean = None if np.isnan(variance).all() else float(np.nanmean(variance))
         cost = costs.get(row.model)
         rows.append(

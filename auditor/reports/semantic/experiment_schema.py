@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
-class TemperatureRow(Part):
+class SemanticTemperatureRow(ReportModel):
     """One model at one temperature; n counts questions."""
 
     model: str
@@ -19,7 +19,7 @@ class TemperatureRow(Part):
     p_value: float | None
 
 
-class RuleRow(Part):
+class RuleFollowingRow(ReportModel):
     """One model before and after it is told to follow its own first rule of thumb; n counts questions."""
 
     model: str
@@ -30,7 +30,7 @@ class RuleRow(Part):
     """Two-sided, of a sign-flip test."""
 
 
-class AccuracyRow(Part):
+class ConsistencyAccuracyRow(ReportModel):
     """One model on questions with a known answer; n of both estimates counts questions."""
 
     model: str
@@ -48,7 +48,7 @@ class AccuracyRow(Part):
     reason: str | None = None
 
 
-class CorrelationRow(Part):
+class HumanCorrelationRow(ReportModel):
     """Pearson's r of a measure with people, over models and questions."""
 
     text: str
@@ -63,7 +63,7 @@ class CorrelationRow(Part):
     """With the entropy of the judgements: what people are torn about should be less consistent."""
 
 
-class DifferenceOfCorrelations(Part):
+class CorrelationDifferenceRow(ReportModel):
     """How much better the audit's score goes with people than another measure: Williams' test, Zou's interval."""
 
     text: str
@@ -79,7 +79,7 @@ class DifferenceOfCorrelations(Part):
     reason: str | None = None
 
 
-class PeoplePart(Part):
+class HumanJudgementReport(ReportModel):
     """Measures of consistency against people's judgements on pairs of answers."""
 
     questions: int
@@ -89,5 +89,5 @@ class PeoplePart(Part):
     """Krippendorff's alpha of the raters over pairs, nominal; NA is no judgement."""
     entropy: Estimate
     """Mean entropy of the judgements on a question, in bits."""
-    correlations: list[CorrelationRow]
-    differences: list[DifferenceOfCorrelations]
+    correlations: list[HumanCorrelationRow]
+    differences: list[CorrelationDifferenceRow]

@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.domain import Purpose
-from auditor.domain.semantic import MoralAnswer, Question, QuestionScore, SemanticFacts
-from auditor.reports.report_source import Source
-from auditor.reports.semantic.schema import SaidPart, WorstRow
+from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, QuestionScore, SemanticScoringSettings
+from auditor.reports.report_source import ReportSource
+from auditor.reports.semantic.schema import LeastConsistentRow, WordedAnswer
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
-WORST = 10
+DEFAULT_MAX_LISTED = 10
 """Questions of a model where the configuration does not say how many."""
 
 
-def worst(
+def build_least_consistent_rows(
     db: Database,
-    source: Source,
-    facts: SemanticFacts,
+    source: ReportSource,
+    facts: SemanticScoringSettings,
     models: Sequence[str],
-    questions: Sequence[Question],
+    questions: Sequence[MoralQuestion],
     scores: Sequence[QuestionScore],
-) -> list[WorstRow]:
+) -> list[LeastConsistentRow]:
     """Of each model the questions with the lowest score, lowest first."""
     probe = source.config.probes.semantic if source.config else None
-    limit = WORST if probe is None else probe.worst
+    limit = DEFAULT_MAX_LISTED if probe is None else probe.worst
     known = {q.id: q for q in questions}
-    chosen = [s for model in models for s in semantic_results.least_consistent(scores, facts, model, limit)]
+    chosen = [s for model in models for s in semantic_results.select_least_consistent(scores, facts, model, limit)]
     answers = {
         (a.model, a.question, a.wording): a
-        for a in semantic_results.answers(db, source.audit.id, {s.question for s in chosen})
+        for a in semantic_results.load_answers(db, source.audit.id, {s.question for s in chosen})
         if a.sample == 0
     }
     wordings = {
         (w.question, w.number): w.text
-        for group in semantic_results.wordings(db, source.audit.id, {s.question for s in chosen}).values()
+        for group in semantic_results.load_wordings(db, source.audit.id, {s.question for s in chosen}).values()
         for w in group
     }
     judged = {
         (v.model, v.question, v.left, v.right): v
-        for v in semantic_results.verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
+        for v in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
     }
     rows = []
     for s in chosen:
@@ -50,10 +50,11 @@ def worst(
         assert s.lowest is not None
         verdict = judged.get((s.model, s.question, s.left, s.right))
         left, right = (
-            _said(wordings.get((s.question, i)), answers.get((s.model, s.question, i))) for i in (s.left, s.right)
+            _to_worded_answer(wordings.get((s.question, i)), answers.get((s.model, s.question, i)))
+            for i in (s.left, s.right)
         )
         rows.append(
-            WorstRow(
+            LeastConsistentRow(
                 model=s.model,
                 id=s.question,
                 question=known[s.question].text,
@@ -69,5 +70,7 @@ def worst(
     return rows
 
 
-def _said(wording: str | None, answer: MoralAnswer | None) -> SaidPart:
-    return SaidPart(wording=wording or "", answer=answer.text if answer else None, rule=answer.rot if answer else None)
+def _to_worded_answer(wording: str | None, answer: MoralAnswerRecord | None) -> WordedAnswer:
+    return WordedAnswer(
+        wording=wording or "", answer=answer.text if answer else None, rule=answer.rot if answer else None
+    )

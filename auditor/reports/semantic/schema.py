@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
-class NullPart(Part):
+class ChanceScore(ReportModel):
     """What the mean score would be if the answers of a group came from different questions."""
 
     mean: float | None
@@ -18,7 +18,7 @@ class NullPart(Part):
     reason: str | None = None
 
 
-class SemanticModelRow(Part):
+class SemanticModelRow(ReportModel):
     """One model; n of every estimate counts questions with at least two usable answers."""
 
     model: str
@@ -28,9 +28,9 @@ class SemanticModelRow(Part):
     """The score of the rules of thumb alone."""
     answers: Estimate
     """The score of the answers alone."""
-    shuffled: NullPart
+    shuffled: ChanceScore
     """The score by chance: answers of all questions mixed."""
-    length_matched: NullPart
+    length_matched: ChanceScore
     """The score by chance: answers of questions mixed whose answers are of like length."""
     planned: int
     """Answers; planned = ok + all losses + missing."""
@@ -43,7 +43,7 @@ class SemanticModelRow(Part):
     rules_losses: dict[str, int]
 
 
-class FoundationRow(Part):
+class FoundationRow(ReportModel):
     """One model on the questions about one moral foundation."""
 
     model: str
@@ -51,7 +51,7 @@ class FoundationRow(Part):
     consistency: Estimate
 
 
-class DifferenceRow(Part):
+class SemanticDifferenceRow(ReportModel):
     """Two models on the questions that both have a score on."""
 
     first: str
@@ -62,7 +62,7 @@ class DifferenceRow(Part):
     """Two-sided, of a sign-flip test; by Holm for all pairs of models."""
 
 
-class RivalRow(Part):
+class BaselineSimilarityRow(ReportModel):
     """Another measure of how alike the texts are: the mean over pairs."""
 
     model: str
@@ -72,7 +72,7 @@ class RivalRow(Part):
     value: Estimate
 
 
-class LanguagePairRow(Part):
+class LanguagePairRow(ReportModel):
     """How alike a model's answers to wordings in two languages are; of one language, among themselves."""
 
     model: str
@@ -82,7 +82,7 @@ class LanguagePairRow(Part):
     """Mean cosine over questions."""
 
 
-class JudgedRow(Part):
+class JudgedConsistencyRow(ReportModel):
     """The consistency score of one model: pairs of sampled answers that the judge finds consistent, of those judged."""
 
     model: str
@@ -96,7 +96,7 @@ class JudgedRow(Part):
     """Judgements that failed: in neither part of the share."""
 
 
-class SaidPart(Part):
+class WordedAnswer(ReportModel):
     """One of the two answers that differ most."""
 
     wording: str
@@ -104,7 +104,7 @@ class SaidPart(Part):
     rule: str | None
 
 
-class WorstRow(Part):
+class LeastConsistentRow(ReportModel):
     """One of a model's least consistent questions."""
 
     model: str
@@ -114,15 +114,15 @@ class WorstRow(Part):
     score: float
     similarity: float
     """Cosine of the two that differ most."""
-    left: SaidPart
-    right: SaidPart
+    left: WordedAnswer
+    right: WordedAnswer
     contradict: bool | None = None
     """Whether the judge finds that the two answers contradict each other; null where nobody was asked, or it failed."""
     because: str | None = None
     """The judge's reason."""
 
 
-class SemanticPart(Part):
+class SemanticReport(ReportModel):
     """Consistency under paraphrase."""
 
     source: str
@@ -141,12 +141,12 @@ class SemanticPart(Part):
     """What the score is of: `rot`, `answer` or `mix`."""
     models: list[SemanticModelRow]
     foundations: list[FoundationRow]
-    differences: list[DifferenceRow]
-    rivals: list[RivalRow]
+    differences: list[SemanticDifferenceRow]
+    rivals: list[BaselineSimilarityRow]
     languages: list[LanguagePairRow]
     """Empty where all wordings are in one language."""
-    judged: list[JudgedRow]
+    judged: list[JudgedConsistencyRow]
     """The consistency score, where a judge was asked."""
-    worst: list[WorstRow]
+    worst: list[LeastConsistentRow]
     rejected: dict[str, int]
     """Paraphrases by a model that were not asked, by reason."""

@@ -5,65 +5,83 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import count
-from auditor.reports.task import wording as said
-from auditor.reports.task.schema import TaskModelRow, TaskPart, TellingPart
+from auditor.reports.pages.number_format import format_count
+from auditor.reports.task import wording
+from auditor.reports.task.schema import PeerValidityReport, TaskModelRow, TaskReport
 
-Escape = Callable[[str], str]
-Table = Callable[..., str]
-Write = Callable[[Estimate], str]
-SCORES = ("r", "Spearman ρ", "MAE", "Bias", "Spread of samples")
+EscapeText = Callable[[str], str]
+FormatTable = Callable[..., str]
+FormatEstimate = Callable[[Estimate], str]
+SCORE_HEADERS = ("r", "Spearman ρ", "MAE", "Bias", "Spread of samples")
 
 
-def section(part: TaskPart | None, escape: Escape, table: Table, write: Write) -> Iterable[str]:
+def render_task_section(
+    task: TaskReport | None, escape: EscapeText, format_table: FormatTable, format_estimate: FormatEstimate
+) -> Iterable[str]:
     """The parts of the section; nothing for a survey."""
-    if part is None:
+    if task is None:
         return
     yield "## How good are the answers?"
-    yield escape(said.about(part))
-    yield "\n".join(f"- **{escape(model)}** {escape(text)}." for model, text in said.models(part))
-    has_scores = any(row.score is not None for row in part.models)
+    yield escape(wording.describe_task(task))
+    yield "\n".join(f"- **{escape(model)}** {escape(text)}." for model, text in wording.describe_models(task))
+    has_scores = any(row.score is not None for row in task.models)
     head = ["Model", "Accuracy", "Commonest answer right", "Undecided", "Samples agree", "Usable", "Planned"]
-    yield table([*head, *(SCORES if has_scores else ())], [_model(row, write) for row in part.models])
-    yield said.INTERVALS
-    if part.telling is not None:
-        yield from _telling(part.telling, escape, table, write)
-    models = [row.model for row in part.models]
+    yield format_table(
+        [*head, *(SCORE_HEADERS if has_scores else ())],
+        [_format_model_row(row, format_estimate) for row in task.models],
+    )
+    yield wording.INTERVALS_NOTE
+    if task.telling is not None:
+        yield from _render_peer_validity(task.telling, escape, format_table, format_estimate)
+    models = [row.model for row in task.models]
     yield "### Items"
-    listed = said.hardest(part)
-    if len(listed) < len(part.items):
-        yield f"The {len(listed)} answered wrongly most often, of {count(len(part.items))}."
-    yield table(
+    listed = wording.select_hardest_items(task)
+    if len(listed) < len(task.items):
+        yield f"The {len(listed)} answered wrongly most often, of {format_count(len(task.items))}."
+    yield format_table(
         ["Item", "Question", "Right answer", "Right", *models],
         [
             [
                 item.id,
                 item.question,
                 item.truth or "not known",
-                said.percent(item.right.value if item.right else None),
-                *(said.answer_of(item, model) for model in models),
+                wording.format_percent(item.right.value if item.right else None),
+                *(wording.item_answer(item, model) for model in models),
             ]
             for item in listed
         ],
     )
 
 
-def _model(row: TaskModelRow, write: Write) -> list[str]:
-    figures = [write(row.accuracy), write(row.commonest), count(row.undecided), write(row.sample_agreement)]
-    found = [row.model, *figures, count(row.usable), count(row.planned)]
+def _format_model_row(row: TaskModelRow, format_estimate: FormatEstimate) -> list[str]:
+    figures = [
+        format_estimate(row.accuracy),
+        format_estimate(row.commonest),
+        format_count(row.undecided),
+        format_estimate(row.sample_agreement),
+    ]
+    found = [row.model, *figures, format_count(row.usable), format_count(row.planned)]
     if row.score is None:
         return found
     s = row.score
-    return [*found, *map(write, (s.pearson_r, s.spearman_rho, s.mae, s.bias, s.spread))]
+    return [*found, *map(format_estimate, (s.pearson_r, s.spearman_rho, s.mae, s.bias, s.spread))]
 
 
-def _telling(part: TellingPart, escape: Escape, table: Table, write: Write) -> Iterable[str]:
+def _render_peer_validity(
+    peer_validity: PeerValidityReport, escape: EscapeText, format_table: FormatTable, format_estimate: FormatEstimate
+) -> Iterable[str]:
     yield "## Does peer agreement tell anything about being right?"
-    yield "\n".join(f"- {escape(text)}" for text in said.telling(part))
-    if part.verdicts:
-        yield table(["Called", "n", "Right"], [[row.said, count(row.n), write(row.accuracy)] for row in part.verdicts])
-    if part.judges:
-        yield table(
+    yield "\n".join(f"- {escape(text)}" for text in wording.describe_peer_validity(peer_validity))
+    if peer_validity.verdicts:
+        yield format_table(
+            ["Called", "n", "Right"],
+            [[row.said, format_count(row.n), format_estimate(row.accuracy)] for row in peer_validity.verdicts],
+        )
+    if peer_validity.judges:
+        yield format_table(
             ["Judge", "VALID of right answers", "VALID of wrong answers", "Difference"],
-            [[row.judge, write(row.right), write(row.wrong), write(row.difference)] for row in part.judges],
+            [
+                [row.judge, format_estimate(row.right), format_estimate(row.wrong), format_estimate(row.difference)]
+                for row in peer_validity.judges
+            ],
         )

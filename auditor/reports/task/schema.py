@@ -6,10 +6,10 @@ Intervals are over items: answers of several samples, models and judges to one i
 from __future__ import annotations
 
 from auditor.domain import AnswerKind
-from auditor.reports.measurement_schema import Estimate, Part
+from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
-class ScorePart(Part):
+class ScoreAccuracy(ReportModel):
     """One model's scores against the truth, over items, in the units of the task; an item's score is its mean."""
 
     pearson_r: Estimate
@@ -21,7 +21,7 @@ class ScorePart(Part):
     """Mean over items of the standard deviation of the samples."""
 
 
-class TaskModelRow(Part):
+class TaskModelRow(ReportModel):
     """One model's answers."""
 
     model: str
@@ -41,11 +41,11 @@ class TaskModelRow(Part):
     """Items with usable answers of which none is the commonest."""
     sample_agreement: Estimate
     """How likely two samples on one item give the same answer: the mean over items with at least two."""
-    score: ScorePart | None
+    score: ScoreAccuracy | None
     """Null for other answers than scores."""
 
 
-class VerdictRow(Part):
+class VerdictAccuracyRow(ReportModel):
     """How often answers are right of which judges say one thing."""
 
     said: str
@@ -54,7 +54,7 @@ class VerdictRow(Part):
     accuracy: Estimate
 
 
-class TellingJudgeRow(Part):
+class JudgeValidityRow(ReportModel):
     """What one judge says of right and of wrong answers."""
 
     judge: str
@@ -66,7 +66,7 @@ class TellingJudgeRow(Part):
     """The first less the second: 0 tells nothing, 1 all."""
 
 
-class TellingPart(Part):
+class PeerValidityReport(ReportModel):
     """Whether peer agreement tells anything about being right."""
 
     answers: int
@@ -75,17 +75,17 @@ class TellingPart(Part):
     """How likely a right answer has the larger share VALID than a wrong one; null where nothing is said to be right."""
     area_within: Estimate | None
     """The same among the answers to one item, so that no item is easier than another."""
-    verdicts: list[VerdictRow]
+    verdicts: list[VerdictAccuracyRow]
     difference: Estimate | None
     """Accuracy of the answers that a verdict calls VALID less that of those it calls INVALID."""
     closeness: Estimate | None
     """For scores: Spearman's correlation over answers of the share VALID with the nearness to the truth."""
     models: Estimate
     """Correlation over models of peer agreement with accuracy; with less MAE for scores that are not right or wrong."""
-    judges: list[TellingJudgeRow]
+    judges: list[JudgeValidityRow]
 
 
-class TaskItemPart(Part):
+class TaskItemReport(ReportModel):
     """One item and what models answered."""
 
     id: str
@@ -97,7 +97,7 @@ class TaskItemPart(Part):
     """By model the commonest answer, or the mean score; null where there is none."""
 
 
-class TaskPart(Part):
+class TaskReport(ReportModel):
     """The task and what came of it."""
 
     source: str
@@ -109,7 +109,7 @@ class TaskPart(Part):
     chance: float | None
     """Accuracy of choosing at random among the options of the items with a truth; null for other answers."""
     models: list[TaskModelRow]
-    telling: TellingPart | None
+    telling: PeerValidityReport | None
     """Null where no answer was judged, or no truth is known."""
-    items: list[TaskItemPart]
+    items: list[TaskItemReport]
     """In the order of the file."""

@@ -6,156 +6,175 @@ from collections.abc import Sequence
 
 from auditor.domain import AnswerKind
 from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import count, interval, number, plural, signed
-from auditor.reports.task.schema import TaskItemPart, TaskModelRow, TaskPart, TellingPart
+from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_signed, pluralize
+from auditor.reports.task.schema import PeerValidityReport, TaskItemReport, TaskModelRow, TaskReport
 
-KINDS = {
+ANSWER_KIND_LABELS = {
     AnswerKind.SCORE: "a number in a range",
     AnswerKind.CHOICE: "one of several options",
     AnswerKind.EXACT: "a few words or a number",
 }
-INTERVALS = (
+INTERVALS_NOTE = (
     "Intervals are over items: answers of several samples, models and judges to one item rise and fall together, so "
     "that they count for less than their number."
 )
-LISTED = 60
+MAX_LISTED_ITEMS = 60
 """Items in the tables; JSON has all."""
-CHANCE = 0.5
+CHANCE_AUC = 0.5
 
 
-def about(part: TaskPart) -> str:
+def describe_task(task: TaskReport) -> str:
     """What was asked."""
-    known = sum(item.truth is not None for item in part.items)
-    between = f" from {part.range[0]:g} to {part.range[1]:g}" if part.range else ""
-    if known == len(part.items):
+    known = sum(item.truth is not None for item in task.items)
+    between = f" from {task.range[0]:g} to {task.range[1]:g}" if task.range else ""
+    if known == len(task.items):
         truth = "The right answer to each is known."
     elif known:
-        truth = f"The right answer is known to {count(known)} of them; accuracy is of these alone."
+        truth = f"The right answer is known to {format_count(known)} of them; accuracy is of these alone."
     else:
         truth = "No right answer is known, so that nothing is said of accuracy."
-    near = f" A number within {part.tolerance:g} of it is right." if part.tolerance is not None and known else ""
-    samples = plural(part.samples, "sample")
+    near = f" A number within {task.tolerance:g} of it is right." if task.tolerance is not None and known else ""
+    samples = pluralize(task.samples, "sample")
     return (
-        f"{plural(len(part.items), 'item')} of {part.source}, each answered with {KINDS[part.kind]}{between}, "
-        f"{samples} by each model. {truth}{near}"
+        f"{pluralize(len(task.items), 'item')} of {task.source}, each answered with "
+        f"{ANSWER_KIND_LABELS[task.kind]}{between}, {samples} by each model. {truth}{near}"
     )
 
 
-def models(part: TaskPart) -> list[tuple[str, str]]:
+def describe_models(task: TaskReport) -> list[tuple[str, str]]:
     """Model, and how often it is right or how near; best first, those without a figure last."""
-    ranked = sorted(part.models, key=lambda row: -2.0 if row.accuracy.value is None else -row.accuracy.value)
-    if any(row.accuracy.value is not None for row in part.models):
-        ranked = sorted(part.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
-    return [(row.model, _model(row, part.chance)) for row in ranked]
+    ranked = sorted(task.models, key=lambda row: -2.0 if row.accuracy.value is None else -row.accuracy.value)
+    if any(row.accuracy.value is not None for row in task.models):
+        ranked = sorted(task.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
+    return [(row.model, _describe_model(row, task.chance)) for row in ranked]
 
 
-def _model(row: TaskModelRow, chance: float | None) -> str:
-    told = [text for text in (_accuracy(row, chance), _score(row)) if text]
+def _describe_model(row: TaskModelRow, chance: float | None) -> str:
+    told = [text for text in (_describe_accuracy(row, chance), _describe_score(row)) if text]
     same = row.sample_agreement
     if same.value is not None and row.score is None:
-        told.append(f"two samples on an item give the same answer {percent(same.value)} of the time")
+        told.append(f"two samples on an item give the same answer {format_percent(same.value)} of the time")
     return "; ".join(told) or f"cannot be compared with the truth: {row.accuracy.reason}"
 
 
-def _accuracy(row: TaskModelRow, chance: float | None) -> str:
+def _describe_accuracy(row: TaskModelRow, chance: float | None) -> str:
     found = row.accuracy
     if found.value is None:
         return "" if row.score is not None else f"accuracy is not known: {found.reason}"
-    told = f"is right in {percent(found.value)} of {plural(found.n, 'answer')} ({span(found)})"
+    told = f"is right in {format_percent(found.value)} of {pluralize(found.n, 'answer')} ({describe_interval(found)})"
     if chance is not None and found.ci_low is not None and found.ci_high is not None:
         if found.ci_low > chance:
-            told += f", more often than by chance ({percent(chance)})"
+            told += f", more often than by chance ({format_percent(chance)})"
         elif found.ci_high < chance:
-            told += f", less often than by chance ({percent(chance)})"
+            told += f", less often than by chance ({format_percent(chance)})"
         else:
-            told += f", which cannot be told from chance ({percent(chance)})"
+            told += f", which cannot be told from chance ({format_percent(chance)})"
     if row.usable < row.planned and row.bound_low is not None:
         told += (
-            f"; {count(row.planned - row.usable)} of {count(row.planned)} samples cannot be used: whatever these were, "
-            f"it lies between {percent(row.bound_low)} and {percent(row.bound_high)}"
+            f"; {format_count(row.planned - row.usable)} of {format_count(row.planned)} samples cannot be used: "
+            f"whatever these were, it lies between {format_percent(row.bound_low)} and {format_percent(row.bound_high)}"
         )
     return told
 
 
-def _score(row: TaskModelRow) -> str:
+def _describe_score(row: TaskModelRow) -> str:
     if row.score is None:
         return ""
     off, r = row.score.mae, row.score.pearson_r
     if off.value is None:
         return f"distance from the truth is not known: {off.reason}"
-    told = f"lies {number(off.value)} from the truth on average ({span(off, 1)}, {plural(off.n, 'item')})"
+    told = (
+        f"lies {format_number(off.value)} from the truth on average ({describe_interval(off, 1)}, "
+        f"{pluralize(off.n, 'item')})"
+    )
     if r.value is not None:
-        told += f", with r = {number(r.value)} ({span(r, 1)})"
+        told += f", with r = {format_number(r.value)} ({describe_interval(r, 1)})"
     return told
 
 
-def telling(part: TellingPart) -> list[str]:
+def describe_peer_validity(peer_validity: PeerValidityReport) -> list[str]:
     """Whether peers' verdicts tell right answers from wrong ones, a sentence for each way to look at it."""
     told = []
-    if part.area is not None:
-        told.append(_area(part.area, "a right and a wrong answer"))
-    if part.area_within is not None:
-        told.append(_area(part.area_within, "a right and a wrong answer to one and the same item"))
-    by = {row.said: row.accuracy for row in part.verdicts}
-    if part.difference is not None and part.difference.value is not None:
-        sides = " and ".join(f"{percent(by[said].value)} of those called {said}" for said in ("VALID", "INVALID"))
-        told.append(f"Right are {sides}: a difference of {points(part.difference)}.")
-    if part.closeness is not None:
-        told.append(_correlation(part.closeness, "The nearer an answer is to the truth, the more VALID it is called"))
-    told.append(_correlation(part.models, "Models that peers find more often VALID are better"))
+    if peer_validity.area is not None:
+        told.append(_describe_auc(peer_validity.area, "a right and a wrong answer"))
+    if peer_validity.area_within is not None:
+        told.append(_describe_auc(peer_validity.area_within, "a right and a wrong answer to one and the same item"))
+    by = {row.said: row.accuracy for row in peer_validity.verdicts}
+    if peer_validity.difference is not None and peer_validity.difference.value is not None:
+        sides = " and ".join(
+            f"{format_percent(by[said].value)} of those called {said}" for said in ("VALID", "INVALID")
+        )
+        told.append(f"Right are {sides}: a difference of {format_points(peer_validity.difference)}.")
+    if peer_validity.closeness is not None:
+        told.append(
+            _describe_correlation(
+                peer_validity.closeness, "The nearer an answer is to the truth, the more VALID it is called"
+            )
+        )
+    told.append(_describe_correlation(peer_validity.models, "Models that peers find more often VALID are better"))
     return told
 
 
-def _area(found: Estimate, what: str) -> str:
-    if found.value is None:
-        return f"Pairs of {what}: {found.reason}."
+def _describe_auc(auc: Estimate, pair_label: str) -> str:
+    if auc.value is None:
+        return f"Pairs of {pair_label}: {auc.reason}."
     figures = (
-        f"Of {what}, the right one has the larger share of VALID verdicts {percent(found.value)} of the time "
-        f"({span(found)}; ties count half, 50% is chance)"
+        f"Of {pair_label}, the right one has the larger share of VALID verdicts {format_percent(auc.value)} of the "
+        f"time ({describe_interval(auc)}; ties count half, 50% is chance)"
     )
-    if found.ci_low is None or found.ci_high is None:
+    if auc.ci_low is None or auc.ci_high is None:
         return f"{figures}."
-    if found.ci_low > CHANCE:
+    if auc.ci_low > CHANCE_AUC:
         return f"{figures}: peers' verdicts tell right from wrong."
-    if found.ci_high < CHANCE:
+    if auc.ci_high < CHANCE_AUC:
         return f"{figures}: peers' verdicts point the wrong way."
     return f"{figures}: that cannot be told from chance."
 
 
-def _correlation(found: Estimate, what: str) -> str:
-    if found.value is None:
-        return f"{what}? Cannot be said: {found.reason}."
-    if found.ci_low is None or found.ci_high is None:
-        return f"{what}? r = {number(found.value)}, over {count(found.n)}; no interval: {found.reason}."
-    yes = "yes" if found.ci_low > 0 else "no, the other way round" if found.ci_high < 0 else "cannot be told"
-    return f"{what}? {yes.capitalize()}: r = {number(found.value)} ({span(found, 1)}), over {count(found.n)}."
+def _describe_correlation(correlation: Estimate, claim: str) -> str:
+    if correlation.value is None:
+        return f"{claim}? Cannot be said: {correlation.reason}."
+    if correlation.ci_low is None or correlation.ci_high is None:
+        return (
+            f"{claim}? r = {format_number(correlation.value)}, over {format_count(correlation.n)}; no interval: "
+            f"{correlation.reason}."
+        )
+    yes = (
+        "yes" if correlation.ci_low > 0 else "no, the other way round" if correlation.ci_high < 0 else "cannot be told"
+    )
+    return (
+        f"{claim}? {yes.capitalize()}: r = {format_number(correlation.value)} ({describe_interval(correlation, 1)}), "
+        f"over {format_count(correlation.n)}."
+    )
 
 
-def hardest(part: TaskPart) -> Sequence[TaskItemPart]:
+def select_hardest_items(task: TaskReport) -> Sequence[TaskItemReport]:
     """The items that are listed, those answered wrongly most often first."""
-    return sorted(part.items, key=lambda item: 2.0 if item.right is None else item.right.value or 0.0)[:LISTED]
+    return sorted(task.items, key=lambda item: 2.0 if item.right is None else item.right.value or 0.0)[
+        :MAX_LISTED_ITEMS
+    ]
 
 
-def percent(value: float | None) -> str:
+def format_percent(share: float | None) -> str:
     """A share in percent."""
-    return "–" if value is None else f"{number(100 * value, 0)}%"
+    return "–" if share is None else f"{format_number(100 * share, 0)}%"
 
 
-def span(found: Estimate, scale: float = 100) -> str:
+def describe_interval(estimate: Estimate, scale: float = 100) -> str:
     """The interval in words, as percent or as it is, or why there is none."""
-    if found.ci_low is None or found.ci_high is None:
-        return f"no interval: {found.reason}"
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return f"no interval: {estimate.reason}"
     if scale == 1:
-        return f"95% interval {interval(found.ci_low, found.ci_high)}"
-    return f"95% interval {interval(scale * found.ci_low, scale * found.ci_high, 0)}%"
+        return f"95% interval {format_interval(estimate.ci_low, estimate.ci_high)}"
+    return f"95% interval {format_interval(scale * estimate.ci_low, scale * estimate.ci_high, 0)}%"
 
 
-def points(found: Estimate) -> str:
+def format_points(difference: Estimate) -> str:
     """A difference of shares, in percentage points."""
-    value = 100 * (found.value or 0.0)
-    return f"{signed(value, 0)} points ({span(found).removesuffix('%')})"
+    value = 100 * (difference.value or 0.0)
+    return f"{format_signed(value, 0)} points ({describe_interval(difference).removesuffix('%')})"
 
 
-def answer_of(item: TaskItemPart, model: str) -> str:
+def item_answer(item: TaskItemReport, model: str) -> str:
     """A model's commonest answer to an item."""
     return item.answers.get(model) or "–"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from auditor.run.batches.batching_client import Batching, batching, waiting_words
+from auditor.run.batches.batching_client import BatchingClient, create_batching_client, describe_waiting_calls
 
-__all__ = ["Batching", "batching", "waiting_words"]
+__all__ = ["BatchingClient", "create_batching_client", "describe_waiting_calls"]

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from auditor.config import AuditConfig, BatchSection
 from auditor.errors import ModelSetupError
-from auditor.models.batches.client import NotTaken
+from auditor.models.batches.client import BatchRequestFailed
 from auditor.models.budget import Budget
-from auditor.models.limiter import NOTICE_S, backoff, pause
-from auditor.models.retries import pause_notice, too_long
-from auditor.run.batches.model_queue import Desk, Tray
+from auditor.models.limiter import MIN_ANNOUNCED_WAIT_S, backoff_delay, sleep_unless_stopped
+from auditor.models.retries import long_wait_message, pause_notice
+from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch
 from auditor.storage import batches, ledger
-from auditor.storage.batches import Batch
+from auditor.storage.batches import ProviderBatch
 
 if TYPE_CHECKING:
-    from auditor.agents.recording import Book
+    from auditor.agents.recording import CallRecorder
 
 T = TypeVar("T")
-KEPT_DAYS = 29
+MIN_RETENTION_DAYS = 29
 """How long providers keep what came of a batch, at least."""
-CLOCKS = timedelta(minutes=10)
+MAX_CLOCK_SKEW = timedelta(minutes=10)
 """How far a provider's clock may be from ours."""
 
 
 @dataclass(eq=False)
-class Office:
+class BatchManager:
     """A run's surroundings, and the batches under way, its own and those of earlier runs.
 
     Attributes:
@@ -48,84 +48,88 @@ class Office:
     budget: Budget
     settings: BatchSection
     config: AuditConfig
-    book: Book
-    stop: threading.Event
-    noted: Callable[[str], None]
-    put_back: Callable[[Tray, Desk], None]
-    trays: dict[str, Tray] = field(default_factory=dict)
-    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-    sending: set[asyncio.Task[None]] = field(default_factory=set)
+    recorder: CallRecorder
+    stop_event: threading.Event
+    notify: Callable[[str], None]
+    requeue: Callable[[OpenBatch, ModelBatchQueue], None]
+    batches_by_key: dict[str, OpenBatch] = field(default_factory=dict)
+    background_tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    submissions: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.config.seed)
 
-    def load(self) -> None:
+    def load_earlier_batches(self) -> None:
         """Find the batches of earlier runs."""
-        old = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
-        found: list[Tray] = []
-        for batch in batches.under_way(self.book.db):
-            known = ledger.known_keys(self.book.db, batch.calls)
-            tray = Tray(batch, batch.remote, set(batch.calls) - known, batch.reserved_usd / len(batch.calls))
-            for key in tray.left:
-                if (earlier := self.trays.get(key)) is not None:
-                    earlier.left.discard(key)
-                self.trays[key] = tray
+        old = datetime.now(UTC) - timedelta(days=MIN_RETENTION_DAYS)
+        found: list[OpenBatch] = []
+        for batch in batches.load_open_batches(self.recorder.db):
+            known = ledger.find_answered_keys(self.recorder.db, batch.call_keys)
+            tray = OpenBatch(
+                batch, batch.remote_id, set(batch.call_keys) - known, batch.reserved_usd / len(batch.call_keys)
+            )
+            for key in tray.open_keys:
+                if (earlier := self.batches_by_key.get(key)) is not None:
+                    earlier.open_keys.discard(key)
+                self.batches_by_key[key] = tray
             found.append(tray)
         for tray in found:
-            if not tray.left:
-                self.forget(tray, "collected")
-            elif tray.batch.prepared_at < old:
-                self.forget(tray, f"not collected within {KEPT_DAYS} days")
-                self.noted(f"The batch {tray.batch.remote} was not collected in time: its calls are paid anew.")
-            elif tray.batch.audit_id == self.book.audit_id:
-                self.budget.hold(tray.share_usd * len(tray.left))
+            if not tray.open_keys:
+                self.close_batch(tray, "collected")
+            elif tray.stored_batch.prepared_at < old:
+                self.close_batch(tray, f"not collected within {MIN_RETENTION_DAYS} days")
+                self.notify(
+                    f"The batch {tray.stored_batch.remote_id} was not collected in time: its calls are paid anew."
+                )
+            elif tray.stored_batch.audit_id == self.recorder.audit_id:
+                self.budget.reserve_unconditionally(tray.reserved_usd_per_call * len(tray.open_keys))
 
-    def tray_of(self, key: str) -> Tray | None:
+    def find_open_batch(self, key: str) -> OpenBatch | None:
         """The batch under way that a call is in."""
-        tray = self.trays.get(key)
-        return tray if tray is not None and key in tray.left else None
+        tray = self.batches_by_key.get(key)
+        return tray if tray is not None and key in tray.open_keys else None
 
-    def under_way(self) -> list[Tray]:
+    def open_batches(self) -> list[OpenBatch]:
         """Batches of which something is to come."""
-        return [tray for tray in {id(tray): tray for tray in self.trays.values()}.values() if tray.left]
+        return [tray for tray in {id(tray): tray for tray in self.batches_by_key.values()}.values() if tray.open_keys]
 
-    def forget(self, tray: Tray, how: str) -> None:
+    def close_batch(self, batch: OpenBatch, reason: str) -> None:
         """Nothing more is to come of a batch."""
-        for key in tray.batch.calls:
-            if self.trays.get(key) is tray:
-                del self.trays[key]
-        self.spawn(batches.end(self.book.db, tray.batch, how))
+        for key in batch.stored_batch.call_keys:
+            if self.batches_by_key.get(key) is batch:
+                del self.batches_by_key[key]
+        self.start_background_task(batches.record_ended_batch(self.recorder.db, batch.stored_batch, reason))
 
-    def give_up(self, tray: Tray, desk: Desk, how: str) -> None:
+    def abandon_batch(self, batch: OpenBatch, queue: ModelBatchQueue, reason: str) -> None:
         """Nothing was done of a batch: its money is free again, and its calls wait for another."""
-        self.budget.settle(tray.share_usd * len(tray.left), None)
-        self.forget(tray, how)
-        self.put_back(tray, desk)
+        self.budget.settle_reservation(batch.reserved_usd_per_call * len(batch.open_keys), None)
+        self.close_batch(batch, reason)
+        self.requeue(batch, queue)
 
-    async def is_recorded(self, tray: Tray) -> bool:
+    async def close_if_recorded(self, batch: OpenBatch) -> bool:
         """Whether all answers of a batch are recorded; that nothing more is to come of it is written down then."""
-        tray.left -= await asyncio.to_thread(ledger.known_keys, self.book.db, list(tray.left))
-        if not tray.left:
-            self.forget(tray, "collected")
-        return not tray.left
+        batch.open_keys -= await asyncio.to_thread(ledger.find_answered_keys, self.recorder.db, list(batch.open_keys))
+        if not batch.open_keys:
+            self.close_batch(batch, "collected")
+        return not batch.open_keys
 
     async def close(self) -> None:
         """End all that goes on, and write down which batches have been collected."""
-        doing = list(self.tasks)
+        doing = list(self.background_tasks)
         for task in doing:
             task.cancel()
         await asyncio.gather(*doing, return_exceptions=True)
-        for tray in list({id(tray): tray for tray in self.trays.values()}.values()):
-            await self.is_recorded(tray)
-        await asyncio.gather(*self.tasks)
+        for tray in list({id(tray): tray for tray in self.batches_by_key.values()}.values()):
+            await self.close_if_recorded(tray)
+        await asyncio.gather(*self.background_tasks)
 
-    async def find(self, desk: Desk, batch: Batch) -> list[str]:
+    async def find_submitted(self, queue: ModelBatchQueue, batch: ProviderBatch) -> list[str]:
         """The provider's names for what may be a batch of which only the preparation was written down."""
-        known = await asyncio.to_thread(batches.known_remotes, self.book.db)
-        since = batch.prepared_at - CLOCKS
-        return await desk.dialect.find(desk.post, batch.tag, len(batch.calls), since, known)
+        known = await asyncio.to_thread(batches.load_remote_ids, self.recorder.db)
+        since = batch.prepared_at - MAX_CLOCK_SKEW
+        return await queue.provider.find_submitted(queue.client, batch.tag, len(batch.call_keys), since, known)
 
-    async def patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def retry_request(self, send_request: Callable[[], Awaitable[T]]) -> T:
         """Ask the provider, and again where that may help.
 
         Raises:
@@ -134,44 +138,51 @@ class Office:
         tries = 0
         while True:
             try:
-                return await ask()
-            except NotTaken as error:
+                return await send_request()
+            except BatchRequestFailed as error:
                 tries += 1
                 if not self.may_retry(error, tries):
-                    raise NotTaken(self.reason(error), error.status, again=error.again, wait_s=error.wait_s) from error
-                await self.pause(tries, error)
+                    raise BatchRequestFailed(
+                        self.failure_reason(error),
+                        error.http_status,
+                        is_retryable=error.is_retryable,
+                        retry_after_s=error.retry_after_s,
+                    ) from error
+                await self.pause_before_retry(tries, error)
 
-    async def pause(self, tries: int, error: NotTaken) -> None:
+    async def pause_before_retry(self, n_attempts: int, error: BatchRequestFailed) -> None:
         """Wait before another try, or until nothing is to go out any more."""
-        if (asked_s := error.wait_s or 0.0) > NOTICE_S:
-            self.noted(pause_notice("the batches' provider", asked_s, asked_s))
-        await pause(backoff(tries, self._rng) + asked_s, self.stop.is_set)
+        if (asked_s := error.retry_after_s or 0.0) > MIN_ANNOUNCED_WAIT_S:
+            self.notify(pause_notice("the batches' provider", asked_s, asked_s))
+        await sleep_unless_stopped(backoff_delay(n_attempts, self._rng) + asked_s, self.stop_event.is_set)
 
-    def may_retry(self, error: NotTaken, tries: int) -> bool:
+    def may_retry(self, error: BatchRequestFailed, n_attempts: int) -> bool:
         """Whether a request about a batch is tried again, after so many tries."""
-        more = tries < self.config.limits.max_attempts and not self.stop.is_set()
-        return error.again and more and not self._is_too_long(error)
+        more = n_attempts < self.config.limits.max_attempts and not self.stop_event.is_set()
+        return error.is_retryable and more and not self._is_wait_too_long(error)
 
-    def reason(self, error: NotTaken) -> str:
+    def failure_reason(self, error: BatchRequestFailed) -> str:
         """Why a request about a batch did not succeed, and is not tried again."""
-        waits = too_long(error.wait_s or 0.0, self.config.limits) if self._is_too_long(error) else ""
+        waits = (
+            long_wait_message(error.retry_after_s or 0.0, self.config.limits) if self._is_wait_too_long(error) else ""
+        )
         return "; ".join(filter(None, (str(error), waits)))
 
-    def _is_too_long(self, error: NotTaken) -> bool:
-        return (error.wait_s or 0.0) > self.config.limits.max_retry_wait_s
+    def _is_wait_too_long(self, error: BatchRequestFailed) -> bool:
+        return (error.retry_after_s or 0.0) > self.config.limits.max_retry_wait_s
 
-    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def start_background_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Do something beside the calls."""
-        task = asyncio.create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        task = asyncio.create_task(coroutine)
+        self.background_tasks.add(task)
+        task.add_done_callback(self.background_tasks.discard)
         return task
 
 
-def not_taken(desk: Desk, why: str) -> ModelSetupError:
+def rejected_batch_error(queue: ModelBatchQueue, reason: str) -> ModelSetupError:
     """A batch that the provider refuses, in words."""
     return ModelSetupError(
-        f"the provider of model '{desk.section.name}' does not take a batch: {why.rstrip(' .')}.",
+        f"the provider of model '{queue.section.name}' does not take a batch: {reason.rstrip(' .')}.",
         "Mend that, set batch.most lower where it is too large, or take [batch] out of the config. "
         "Nothing recorded is lost.",
     )

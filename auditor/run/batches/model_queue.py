@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 
 from auditor.config import ModelSection
 from auditor.domain import Call
-from auditor.models.batches.call_translation import Written, written
-from auditor.models.batches.client import Post
-from auditor.models.batches.provider import Dialect
+from auditor.models.batches.call_translation import PreparedRequest, prepare_request
+from auditor.models.batches.client import BatchClient
+from auditor.models.batches.provider import BatchProvider
 from auditor.models.endpoint import Endpoint
-from auditor.models.provider_request import Reply
-from auditor.storage.batches import Batch
+from auditor.models.provider_request import ProviderReply
+from auditor.storage.batches import ProviderBatch
 
-MOST_BYTES = 100_000_000
+MAX_CHUNK_BYTES = 100_000_000
 """Of one batch, which is held in memory; providers take 200 MB and more."""
 
 
 @dataclass(eq=False, slots=True)
-class Waiter:
+class PendingCall:
     """A call that waits; it is resolved by what came of it, or by None where it is to go out as usual.
 
     Attributes:
@@ -30,12 +30,12 @@ class Waiter:
     """
 
     call: Call
-    number: int
-    future: asyncio.Future[Reply | None]
+    attempt_number: int
+    future: asyncio.Future[ProviderReply | None]
     reserved_usd: float = 0.0
-    refused: int = 0
+    n_rejections: int = 0
 
-    def resolve(self, reply: Reply | None) -> None:
+    def resolve(self, reply: ProviderReply | None) -> None:
         """Tell whoever waits; who does not wait any more is not told."""
         if not self.future.done():
             self.future.set_result(reply)
@@ -47,7 +47,7 @@ class Waiter:
 
 
 @dataclass(eq=False, slots=True)
-class Tray:
+class OpenBatch:
     """A batch that is under way.
 
     Attributes:
@@ -57,17 +57,17 @@ class Tray:
         crowded: it was not taken, and waits until another has ended.
     """
 
-    batch: Batch
-    remote: str | None
-    left: set[str]
-    share_usd: float
-    waiters: dict[str, Waiter] = field(default_factory=dict)
-    task: asyncio.Task[None] | None = None
-    crowded: bool = False
+    stored_batch: ProviderBatch
+    remote_id: str | None
+    open_keys: set[str]
+    reserved_usd_per_call: float
+    pending_calls: dict[str, PendingCall] = field(default_factory=dict)
+    collect_task: asyncio.Task[None] | None = None
+    is_queue_full: bool = False
 
 
 @dataclass(eq=False, slots=True)
-class Desk:
+class ModelBatchQueue:
     """One model's way to its batches.
 
     Attributes:
@@ -77,53 +77,60 @@ class Desk:
 
     section: ModelSection
     endpoint: Endpoint
-    dialect: Dialect
-    post: Post
-    pending: dict[str, Waiter] = field(default_factory=dict)
+    provider: BatchProvider
+    client: BatchClient
+    pending_calls: dict[str, PendingCall] = field(default_factory=dict)
 
-    def post_for(self, one: Written) -> Post:
+    def client_for(self, prepared_request: PreparedRequest) -> BatchClient:
         """The way for calls that go out with the same headers as this one."""
-        return Post(one.url.removesuffix(self.dialect.suffix), one.headers)
+        return BatchClient(prepared_request.url.removesuffix(self.provider.call_path), prepared_request.headers)
 
 
 @dataclass(eq=False, slots=True)
-class Part:
+class BatchChunk:
     """Calls that go out as one batch, and their lines."""
 
-    post: Post
-    waiters: list[Waiter] = field(default_factory=list)
-    lines: list[bytes] = field(default_factory=list)
-    size: int = 0
+    client: BatchClient
+    pending_calls: list[PendingCall] = field(default_factory=list)
+    formatted_calls: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
 
 
-async def parts_of(
-    desk: Desk, waiters: Iterable[Waiter], most: int, admits: Callable[[Waiter], bool]
-) -> AsyncIterator[Part]:
+async def split_into_chunks(
+    queue: ModelBatchQueue,
+    pending_calls: Iterable[PendingCall],
+    max_calls: int,
+    reserve_budget: Callable[[PendingCall], bool],
+) -> AsyncIterator[BatchChunk]:
     """Calls as parts that a provider takes, of the same address and headers each, as soon as one is full.
 
     Args:
         most: calls of one part.
         admits: whether a call may go out; who says no has told its waiter why.
     """
-    parts: dict[object, Part] = {}
-    for waiter in waiters:
-        if not admits(waiter):
+    parts: dict[object, BatchChunk] = {}
+    for waiter in pending_calls:
+        if not reserve_budget(waiter):
             continue
-        one = await written(desk.endpoint, waiter.call, desk.section.timeout_s)
-        if isinstance(one, Reply):
+        one = await prepare_request(queue.endpoint, waiter.call, queue.section.timeout_s)
+        if isinstance(one, ProviderReply):
             waiter.resolve(one)
             continue
-        line = desk.dialect.line(waiter.call.key, one.body)
-        kind = _kind(one)
-        if (full := parts.get(kind)) and (len(full.lines) >= most or full.size + len(line) > MOST_BYTES):
+        line = queue.provider.format_call(waiter.call.key, one.body)
+        kind = _chunk_key(one)
+        if (full := parts.get(kind)) and (
+            len(full.formatted_calls) >= max_calls or full.size_bytes + len(line) > MAX_CHUNK_BYTES
+        ):
             yield parts.pop(kind)
-        part = parts.setdefault(kind, Part(desk.post_for(one)))
-        part.waiters.append(waiter)
-        part.lines.append(line)
-        part.size += len(line) + 1
+        part = parts.setdefault(kind, BatchChunk(queue.client_for(one)))
+        part.pending_calls.append(waiter)
+        part.formatted_calls.append(line)
+        part.size_bytes += len(line) + 1
     for part in parts.values():
         yield part
 
 
-def _kind(one: Written) -> object:
-    return one.url, frozenset((k, v) for k, v in one.headers.items() if k.lower() != "content-length")
+def _chunk_key(prepared_request: PreparedRequest) -> object:
+    return prepared_request.url, frozenset(
+        (k, v) for k, v in prepared_request.headers.items() if k.lower() != "content-length"
+    )

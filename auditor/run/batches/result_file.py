@@ -6,17 +6,17 @@ import json
 from collections.abc import Iterator
 from typing import IO
 
-from auditor.models.batches.provider import Dialect, Result
-from auditor.models.transport import MAX_BYTES
+from auditor.models.batches.provider import BatchCallResponse, BatchProvider
+from auditor.models.transport import MAX_RESPONSE_BYTES
 
 
-def read_lines(file: IO[bytes], dialect: Dialect) -> Iterator[Result | None]:
+def iter_call_responses(file: IO[bytes], provider: BatchProvider) -> Iterator[BatchCallResponse | None]:
     """What each line says; None for one that makes no sense. No more than one answer's size is read at once."""
-    while line := file.readline(MAX_BYTES):
+    while line := file.readline(MAX_RESPONSE_BYTES):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
             found = None
-        yield dialect.read(found) if isinstance(found, dict) else None
+        yield provider.parse_line(found) if isinstance(found, dict) else None

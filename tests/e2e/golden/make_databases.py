@@ -47,7 +47,7 @@ def storage_in(folder: Path) -> str:
 def open_conflicts(storage: str) -> list[Conflict]:
     """The conflicts that the judges' votes left open."""
     with open_database(storage, create=False) as db:
-        conflicts = results.conflicts(db, audits.get(db, NAME).id)
+        conflicts = results.load_conflicts(db, audits.get_audit(db, NAME).id)
     return [c for c in conflicts if c.state is ConflictState.OPEN]
 
 
@@ -57,7 +57,7 @@ def settle_all(storage: str) -> None:
         sides = (conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right)
         with open_database(storage, create=False) as db:
             rating = Rating(*sides, "ada", Decision.LEFT, datetime.now(UTC))
-            results.add_rating(db, audits.get(db, NAME).id, rating)
+            results.add_rating(db, audits.get_audit(db, NAME).id, rating)
     assert resume_after_review(NAME, storage=storage) == 0
 
 
