@@ -81,7 +81,7 @@ class QueueFilter:
         words: each must be in the country, the topic or the rater's own note.
         models: only conflicts whose authors the rater has been shown can match.
         raters: conflicts that one of these people decided.
-        least_gap: least absolute difference of scores, in [0, 2].
+        min_gap: least absolute difference of scores, in [0, 2].
         todo: True for what still needs the rater, False for what does not.
     """
 

@@ -170,12 +170,12 @@ def lettered(storage: str, _: Path) -> None:
 
 def continued(storage: str, _: Path) -> None:
     """Log-probabilities by weights on this machine, which need no request."""
-    scorer = mock.Mock(log_probabilities=lambda beginning, ends: [-float(len(end)) for end in ends])
+    scorer = mock.Mock(continuation_logprobs=lambda prefix, continuations: [-float(len(end)) for end in continuations])
     model = {"name": "local", "model": "openai/local", "api_base": URL, "weights": "some/weights"}
     audit = _of_model(model, logprob={"method": "continuation"})
     with (
-        mock.patch("auditor.models.continuation.PACKAGES", ()),
-        mock.patch("auditor.models.continuation.load_scorer", return_value=scorer),
+        mock.patch("auditor.models.continuation.REQUIRED_PACKAGES", ()),
+        mock.patch("auditor.models.continuation.load_continuation_scorer", return_value=scorer),
     ):
         run_audit(audit, storage=storage)
 
@@ -183,7 +183,7 @@ def continued(storage: str, _: Path) -> None:
 def embedded(storage: str, _: Path) -> None:
     """A model on this machine behind its own server, which takes other JSON schemas."""
     model = {"name": "local", "model": "embedded/smollm2-135m"}
-    with mock.patch("auditor.models.embedded_server.endpoints", return_value=((URL, "none"),)):
+    with mock.patch("auditor.models.embedded_server.start_server_replicas", return_value=((URL, "none"),)):
         run_audit(_of_model(model, direct={"samples": 1}), storage=storage)
 
 

@@ -25,9 +25,9 @@ def refuse(*args, **kwargs):
     raise socket.gaierror("no look-ups here")
 socket.getaddrinfo = refuse
 from auditor import bootstrap
-bootstrap.prepare()
-bootstrap.prepare()
-bootstrap.quiet()
+bootstrap.prepare_environment()
+bootstrap.prepare_environment()
+bootstrap.silence_libraries()
 """
 
 CHECKS = {
@@ -114,7 +114,7 @@ def test_without_it_litellm_does_look_up_and_read(tmp_path: os.PathLike[str]) ->
 
 def test_it_loads_no_heavy_library() -> None:
     code = (
-        "import sys; from auditor import bootstrap; bootstrap.prepare(); bootstrap.quiet();"
+        "import sys; from auditor import bootstrap; bootstrap.prepare_environment(); bootstrap.silence_libraries();"
         "heavy = {'litellm', 'langgraph', 'torch', 'transformers', 'huggingface_hub'} & set(sys.modules);"
         "assert not heavy, heavy"
     )

@@ -414,8 +414,8 @@ socket.socket.connect = watched
 from auditor.config import Limits, ModelSection
 from auditor.domain import Call, Message, Purpose
 from auditor.models.gateway import Gateway
-from auditor.run import storage_url
-from auditor.storage.engine import named_servers
+from auditor.run import resolve_storage_url
+from auditor.storage.engine import remote_servers
 async def main():
     for model in ("bedrock/anthropic.claude-3-haiku-20240307-v1:0", "vertex_ai/gemini-2.5-flash"):
         gateway = Gateway([ModelSection(name="m", model=model)], Limits(max_attempts=1))

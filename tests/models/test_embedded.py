@@ -97,8 +97,8 @@ def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
 
 BUSY = """
 import sys, threading, time, httpx
-from auditor.models.embedded_server import endpoint
-url, key = endpoint("smollm2-135m")
+from auditor.models.embedded_server import start_server
+url, key = start_server("smollm2-135m")
 begun = threading.Semaphore(0)
 def ask():
     story = [{"role": "user", "content": "Tell a story."}]

@@ -45,7 +45,7 @@ FOLDER_FILES = (
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy("toy"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy("toys", files=FOLDER_FILES, folder=True))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy("toys", files=FOLDER_FILES, is_folder=True))
     return tmp_path / "cache" / "models"
 
 
@@ -172,7 +172,7 @@ def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
     monkeypatch.setattr(constants, "ENDPOINT", file_server.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    known = toy("toys", files=FOLDER_FILES, folder=True, hub=("org/toys", "abc123"))
+    known = toy("toys", files=FOLDER_FILES, is_folder=True, hub_source=("org/toys", "abc123"))
     monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", known)
     file_server.files["/org/toys/resolve/abc123/model.bin"] = BODY
     file_server.files["/org/toys/resolve/abc123/sub/config.json"] = SMALL

@@ -184,7 +184,7 @@ def test_next_never_offers_what_is_open_now(db: Database) -> None:
 
 
 def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(db: Database) -> None:
-    ada, grace, mary = (desk_of(db, name, second_share=0.5) for name in ("ada", "grace", "mary"))
+    ada, grace, mary = (desk_of(db, name, second_rater_share=0.5) for name in ("ada", "grace", "mary"))
     everything = ada.conflict_keys()
     for key in everything:
         ada.decide(ada.load_item(key), Decision.BOTH)

@@ -140,7 +140,7 @@ async def test_a_worker_removes_the_keys_of_models_that_others_ask(
     audit = config(server.url)
     monkeypatch.setenv("ANOTHER_KEY", "key-of-another-model")
     server.script = lambda _: completion("it is key-of-another-model")
-    async with crew_of(orders(db, audit, secrets=("ANOTHER_KEY", "NOT_SET_HERE")), []) as crew:
+    async with crew_of(orders(db, audit, secret_variables=("ANOTHER_KEY", "NOT_SET_HERE")), []) as crew:
         reply = await crew.send(call(audit), 1, 60.0)
     assert reply.answer.text == "it is [key removed]"
     assert ledger.load_answers(db, [reply.answer.key])[reply.answer.key].text == "it is [key removed]"

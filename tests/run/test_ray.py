@@ -164,7 +164,7 @@ def test_workers_keep_an_accounts_rate_and_its_pauses_together(
 
 DYING = """
 import asyncio, os, sys
-from auditor.run.ray_cluster import Gone, connected, hire
+from auditor.run.ray_cluster import WorkerDied, connect_to_cluster, start_worker
 
 class Worker:
     def pid(self): return os.getpid()
@@ -173,18 +173,18 @@ class Worker:
         time.sleep(60)
 
 async def main():
-    worker = hire(Worker, gpus=0)
-    pid = await worker.call("pid")
-    waiting = asyncio.ensure_future(worker.call("wait"))
+    worker = start_worker(Worker, n_gpus=0)
+    pid = await worker.call_method("pid")
+    waiting = asyncio.ensure_future(worker.call_method("wait"))
     await asyncio.sleep(1)
     os.kill(pid, 9)
     try:
         await waiting
-    except Gone as gone:
+    except WorkerDied as gone:
         print("gone:", gone)
     await asyncio.sleep(5)  # Ray's own line comes within seconds
 
-with connected(sys.argv[1]):
+with connect_to_cluster(sys.argv[1]):
     asyncio.run(main())
 """
 

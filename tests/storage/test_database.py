@@ -184,7 +184,7 @@ def test_one_run_at_a_time(db: Database, storage: str) -> None:
 def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> None:
     program = (
         "import sys\nfrom auditor.storage import audits\nfrom auditor.storage.database import open_database\n"
-        "db = open_database(sys.argv[1])\nprint([a.name for a in audits.all_audits(db)])\ndb.close()\n"
+        "db = open_database(sys.argv[1])\nprint([a.name for a in audits.load_audits(db)])\ndb.close()\n"
     )
     make(db)
     done = subprocess.run(

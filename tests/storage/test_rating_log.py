@@ -166,21 +166,21 @@ def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None
 
 DECIDE = """
 import sys, time
-from auditor.domain import Act, Decision
-from auditor.storage import audits, rating_log, reviews
+from auditor.domain import Decision, RatingAction
+from auditor.storage import audits, rating_log, review_queue
 from auditor.storage.database import open_database
 from auditor.storage.conflict_status import QueueFilter
 
 with open_database(sys.argv[1], create=False) as db:
-    audit = audits.get(db, "moral")
-    keys = [key for key, _ in reviews.Queue(db, audit.id, sys.argv[2]).keys(QueueFilter())]
+    audit = audits.get_audit(db, "moral")
+    keys = [key for key, _ in review_queue.ConflictQueue(db, audit.id, sys.argv[2]).keys(QueueFilter())]
     print("ready", flush=True)
     sys.stdin.readline()
     for i in range(100):
         if i == 50:
             sys.stdin.readline()
-        saying = rating_log.Saying(Act.DECIDE, decision=Decision.LEFT, note=str(i))
-        print(rating_log.append(db, audit.id, keys[i % len(keys)], sys.argv[2], saying).id, flush=True)
+        change = rating_log.RatingChange(RatingAction.DECIDE, decision=Decision.LEFT, note=str(i))
+        print(rating_log.append_rating(db, audit.id, keys[i % len(keys)], sys.argv[2], change).id, flush=True)
         time.sleep(0.003)  # a person takes longer: without it the first process is done before the other gets a turn
 """
 

@@ -42,7 +42,7 @@ def upgrade():
 '''
 UPGRADE = (
     "import sys\nfrom pathlib import Path\nfrom auditor.storage import schema\n"
-    "schema.upgrade(sys.argv[1], Path(sys.argv[2]), to=sys.argv[3], versions=(Path(sys.argv[4]),))\n"
+    "schema.upgrade_schema(sys.argv[1], Path(sys.argv[2]), to=sys.argv[3], versions=(Path(sys.argv[4]),))\n"
 )
 
 

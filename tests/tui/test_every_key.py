@@ -56,10 +56,10 @@ def sorted_by(sort: QueueSort, *, reverse: bool = False) -> Check:
 
 WAYS: dict[str, list[Step]] = {
     "home": [
-        Step("down", holds=lambda d: d.app.screen.chosen == "moral"),  # type: ignore[attr-defined]
-        Step("up", holds=lambda d: d.app.screen.chosen == "second"),  # type: ignore[attr-defined]
-        Step("j", holds=lambda d: d.app.screen.chosen == "moral"),  # type: ignore[attr-defined]
-        Step("k", "2 audits", lambda d: d.app.screen.chosen == "second"),  # type: ignore[attr-defined]
+        Step("down", holds=lambda d: d.app.screen.selected_audit == "moral"),  # type: ignore[attr-defined]
+        Step("up", holds=lambda d: d.app.screen.selected_audit == "second"),  # type: ignore[attr-defined]
+        Step("j", holds=lambda d: d.app.screen.selected_audit == "moral"),  # type: ignore[attr-defined]
+        Step("k", "2 audits", lambda d: d.app.screen.selected_audit == "second"),  # type: ignore[attr-defined]
         Step("j"),
         Step("a", "moral › agreement", on(AgreementScreen)),
         Step("escape", "waiting for people", on(HomeScreen)),

@@ -175,7 +175,10 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
 WIDGETS = {"Static", "Label", "Button", "Option", "add_option", "update", "replace_option_prompt"}
 PLAIN = {"Content", "styled"}
 """What makes content of a string, without markup but also without showing what would act on a terminal."""
-DOORS = {"content", "line", "prose", "fit", "marked", "signed", "axis", "bar", "interval", "heading", "says"}
+DOORS = {
+    "to_content", "to_single_line", "to_multiline", "fit_width", "highlight_spans", "format_score", "draw_score_axis",
+    "draw_progress_bar", "draw_interval", "format_header", "with_text",
+}  # fmt: skip
 
 
 def strings_into_widgets(tree: ast.AST) -> list[str]:
@@ -183,7 +186,7 @@ def strings_into_widgets(tree: ast.AST) -> list[str]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and any(_name(target).startswith("border_") for target in node.targets):
-            found += [] if _name(getattr(node.value, "func", node.value)) in ("Content", "content") else [node.value]
+            found += [] if _name(getattr(node.value, "func", node.value)) in ("Content", "to_content") else [node.value]
         if not isinstance(node, ast.Call) or not node.args:
             continue
         text = node.args[0]
@@ -226,7 +229,7 @@ def test_the_rule_sees_what_it_is_for() -> None:
     assert strings_into_widgets(ast.parse("panel.border_title = name"))
     assert strings_into_widgets(ast.parse("Content.styled(f'by {row.author}', 'bold')"))
     assert strings_into_widgets(ast.parse("Content(note)"))
-    assert not strings_into_widgets(ast.parse("Static(f'{line(trace.text)}')"))
+    assert not strings_into_widgets(ast.parse("Static(f'{to_single_line(trace.text)}')"))
 
 
 def test_messages_are_no_markup() -> None:

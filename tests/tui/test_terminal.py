@@ -146,7 +146,7 @@ def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Pat
 # --- in a browser -----------------------------------------------------------------------------------------------
 
 
-SERVER = "import sys; from auditor.tui.web_server import serve; serve(sys.argv[2:], port=int(sys.argv[1]))"
+SERVER = "import sys; from auditor.tui.web_server import serve_app; serve_app(sys.argv[2:], port=int(sys.argv[1]))"
 
 
 @pytest.fixture
