@@ -45,7 +45,7 @@ def served(program: Path, *words: float) -> Iterator[str]:
 
 def scripted_server() -> AbstractContextManager[str]:
     """The tests' scripted server, which answers at once."""
-    return served(ROOT / "tests" / "fake_server.py", 0.0)
+    return served(ROOT / "tests" / "support" / "fake_server.py", 0.0)
 
 
 def measured(job: Callable[[], object]) -> tuple[float, float]:

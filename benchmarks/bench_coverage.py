@@ -30,7 +30,7 @@ from auditor.metrics.bootstrap import (
 )
 from auditor.metrics.correlation import pearson
 from auditor.metrics.error import bias, mae
-from tests.crossed import TRUE, World
+from tests.support.two_way_tables import TRUE, World
 
 Floats = NDArray[np.float64]
 

@@ -58,7 +58,7 @@ def main() -> None:
         measure(given.measure)
         return
     from auditor.storage.database import open_database
-    from tests.population import populate
+    from tests.support.synthetic_audit import populate
 
     found = {}
     for name in given.sizes.split(","):

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_audit import KEY, ROOT, audit_config, scripted_server
 
-from tests.ray_cluster import ADDRESS, TOKEN, descendants, head
+from tests.support.ray_nodes import ADDRESS, TOKEN, descendants, head
 
 ENGINES = ("sqlite", "postgres", "ray")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -115,7 +115,7 @@ def measured(url: str, samples: int, storage: str, address: str | None) -> dict[
 
 def on_server(stack: ExitStack, server: Any, engine: str, url: str, samples: int) -> dict[str, Any]:
     """An engine that writes to a server, and how much that comes to there."""
-    from tests.postgres import PASSWORD
+    from tests.support.postgres_server import PASSWORD
 
     storage = server.url(server.database()).replace(f":{PASSWORD}@", "@")
     address, before = None, sum(cpu_of(pid, and_children=True) for pid in descendants(server.pid))
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=40, help="of each cell; a cell is asked and judged that often")
     parser.add_argument("--only", default=",".join(ENGINES))
     given = parser.parse_args()
-    from tests.postgres import PASSWORD, running
+    from tests.support.postgres_server import PASSWORD, running
 
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1", "PGPASSWORD": PASSWORD}
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}

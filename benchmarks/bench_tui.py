@@ -31,7 +31,7 @@ from auditor.domain import Conflict, Decision, Rating
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 QUIET_S = 0.06
 KEYS = {

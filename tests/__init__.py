@@ -1,1 +1,1 @@
-"""Tests, mirroring the source tree; helpers are imported as `tests.x`."""
+"""Tests, mirroring the source tree; `tests.support` holds what they share."""

@@ -17,10 +17,10 @@ import pytest
 
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, unhandled_errors
 from auditor.redaction import Redactor
-from tests.audits import KEY, KEY_VARIABLE
-from tests.fake_server import FakeServer
-from tests.made_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
-from tests.postgres import NoServer, Postgres, running
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.fake_server import FakeServer
+from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
+from tests.support.postgres_server import NoServer, Postgres, running
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from auditor.run import AuditHandle
-from tests.audits import KEY, KEY_VARIABLE
-from tests.blocks import UNHEARD, Block, blocks, configs, supply
-from tests.commands import run
-from tests.fake_server import FakeServer
-from tests.reader import ROOT, Letters, Shown, furnish, script, scripted, shown
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.cli_runner import run
+from tests.support.docs_blocks import UNHEARD, Block, blocks, configs, supply
+from tests.support.docs_workspace import ROOT, Letters, Shown, furnish, script, scripted, shown
+from tests.support.fake_server import FakeServer
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = {page.name: list(shown(page)) for page in PAGES}

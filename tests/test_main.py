@@ -16,7 +16,7 @@ import pytest
 from auditor import __main__ as program
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX
 from auditor.errors import SurveyError
-from tests.commands import auditor
+from tests.support.cli_runner import auditor
 
 COMMAND = ["surveys", "list"]
 

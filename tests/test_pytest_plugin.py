@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
 
 SESSION = """
 def test_it_runs(audit_of):

@@ -21,7 +21,7 @@ from auditor.redaction import (
     redact_bytes,
     register_secrets,
 )
-from tests.encodings import encodings, traces_of
+from tests.support.secret_encodings import encodings, traces_of
 
 SECRET = "sk-canary/0+123456789=A?~"
 LETTERS = string.ascii_letters + string.digits

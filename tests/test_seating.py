@@ -11,7 +11,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell
 from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, select_reviewed
 from auditor.run import load_planned_survey
-from tests.audits import config
+from tests.support.audit_configs import config
 
 URL = "http://127.0.0.1:1"
 

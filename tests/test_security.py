@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_run import config_file
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [p for f in ("auditor", "agents", "prompts", "storage", "tui") for p in (ROOT / f).rglob("*.py")]

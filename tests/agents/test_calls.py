@@ -12,7 +12,7 @@ from auditor.agents.verdict_parsing import build_shorter_call
 from auditor.config.probes import ReviewProbe
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Purpose, Task, TaskItem, Trace
 from auditor.surveys import load_survey
-from tests.audits import config
+from tests.support.audit_configs import config
 
 SURVEY = load_survey("wvs7-sample")
 

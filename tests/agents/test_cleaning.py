@@ -15,7 +15,7 @@ from auditor.agents.call_builders import blind_trace, build_review_call
 from auditor.agents.sanitizing import strip_control_sequences
 from auditor.domain import Cell, Outcome, Trace
 from auditor.surveys import load_survey
-from tests.audits import config
+from tests.support.audit_configs import config
 
 SURVEY = load_survey("wvs7-sample")
 BENIGN = "Families decide together.\n\nSo the view is mild."

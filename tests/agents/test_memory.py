@@ -15,8 +15,8 @@ from auditor.agents.checkpoints import open_checkpointer
 from auditor.agents.logprob_scoring import LogprobBatch
 from auditor.run import run_audit
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
 
 ONE_CELL = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
 

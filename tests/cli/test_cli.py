@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from auditor.run import open_audit
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.commands import auditor, run
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor, run
+from tests.support.fake_server import FakeServer
 
 
 def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:

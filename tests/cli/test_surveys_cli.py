@@ -9,15 +9,15 @@ import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.cli.surveys import PLOT_WIDTH, draw_score_plot
-from tests.commands import auditor
-from tests.surveys import official
+from tests.support.cli_runner import auditor
+from tests.surveys import official_files
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an official file and the survey that was made of it."""
     folder = tmp_path_factory.mktemp("surveys")
-    official.write_csv(folder / "wvs.csv", official.wvs_columns(300))
+    official_files.write_csv(folder / "wvs.csv", official_files.wvs_columns(300))
     done = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "300 respondents: 4 countries × 19 topics" in done.stderr
@@ -50,7 +50,7 @@ def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:
     done = auditor("surveys", "show", "my_wvs.csv", "--country", "NGA", "--json", cwd=folder)
     cells = {c["topic"]: c for c in json.loads(done.stdout)["cells"]}
     assert {c["country"] for c in cells.values()} == {"Nigeria"}
-    columns = official.wvs_columns(300)
+    columns = official_files.wvs_columns(300)
     keys = (columns["B_COUNTRY_ALPHA"], columns["Q182"], columns["W_WEIGHT"])
     kept = [((q - 5.5) / 4.5, w) for c, q, w in zip(*keys, strict=True) if c == "NGA" and q > 0]
     expected = DescrStatsW([x for x, _ in kept], [w for _, w in kept])

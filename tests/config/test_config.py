@@ -7,7 +7,7 @@ import pytest
 
 from auditor.config import AuditConfig, load_config, resolve_secret
 from auditor.errors import ConfigError
-from tests.audits import config
+from tests.support.audit_configs import config
 
 GOOD = """
 name = "a"

@@ -8,7 +8,7 @@ import pydantic
 import pytest
 
 from auditor.config import AuditConfig, TaskSection
-from tests.audits import config
+from tests.support.audit_configs import config
 
 EXACT = {"source": "items.csv", "answer": "exact"}
 

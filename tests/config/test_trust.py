@@ -32,9 +32,9 @@ from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.models.gateway import Gateway
 from auditor.run import resolve_storage_url
 from auditor.storage.engine import remote_servers
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.commands import auditor
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer
 
 
 @pytest.fixture(autouse=True)

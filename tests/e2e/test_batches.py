@@ -21,12 +21,12 @@ from auditor.reports.audit_status import load_audit_status
 from auditor.run import load_planned_survey, open_audit, planned_cells, run_audit
 from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.e2e.dying import run_until
 from tests.e2e.test_run import attempts, config_file, exported, stored
-from tests.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
-from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
-from tests.forked import Running, start
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.forked_commands import Running, start
+from tests.support.killed_runs import run_until
 
 BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1}
 CALLS = 54

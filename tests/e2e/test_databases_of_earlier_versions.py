@@ -21,11 +21,11 @@ from auditor.run import resume_after_review
 from auditor.storage import audits
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow
-from tests.commands import auditor
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
-from tests.every_call import reply
-from tests.fake_server import FakeServer
-from tests.fixed_address import TRUST, at_fixed_address, word_encoder
+from tests.support.call_purposes import reply
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer
+from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.audits import KEY_VARIABLE, config
-from tests.commands import Done, auditor
-from tests.encodings import encodings, traces_of
-from tests.fake_batches import FakeBatches
-from tests.fake_server import FakeServer, Reply, Request, answer
+from tests.support.audit_configs import KEY_VARIABLE, config
+from tests.support.cli_runner import Done, auditor
+from tests.support.fake_batches import FakeBatches
+from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.secret_encodings import encodings, traces_of
 
 SECRET = "sk-canary/0+123456789-canary/0+12345"
 JUDGES = "sk-judge/0+987654321-judge/0+98765432"

@@ -21,10 +21,10 @@ from auditor.review.judge_weights import estimate_panel_weights, weights_to_dict
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import config
-from tests.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 from tests.models.test_likelihood import choice
 from tests.models.test_wire import tool_call
+from tests.support.audit_configs import config
+from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 
 SAMPLES, MODELS, CELLS = 3, 3, 9
 SENTINEL = 0.8137

@@ -20,13 +20,13 @@ from auditor.models.gateway import Gateway
 from auditor.reports.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage.database import open_database
-from tests.audits import config
-from tests.commands import auditor
-from tests.e2e.dying import run_until
 from tests.e2e.test_run import CALLS, config_file, holding, patient, stored, wait_for
-from tests.fake_server import NEVER, FakeServer, answer, completion
-from tests.forked import Running, start
 from tests.models.test_gateway import call, section
+from tests.support.audit_configs import config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import NEVER, FakeServer, answer, completion
+from tests.support.forked_commands import Running, start
+from tests.support.killed_runs import run_until
 
 
 def url(path: Path) -> str:

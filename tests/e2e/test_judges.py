@@ -19,9 +19,9 @@ from auditor.reports.panel.schema import (
 )
 from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
-from tests.audits import KEY, KEY_VARIABLE
-from tests.fake_server import FakeServer, Reply, Request, error
-from tests.judges import FAILS, HONEST, JUDGES, LONG, TIRED, Script, audit
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply, Request, error
+from tests.support.scripted_judges import FAILS, HONEST, JUDGES, LONG, TIRED, Script, audit
 
 TRACES = 5 * 20 * 2
 SOUND = 0.5

@@ -16,10 +16,10 @@ from auditor.reports.report_schema import Report
 from auditor.reports.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.e2e.dying import EVERY, run_until
 from tests.e2e.test_run import question, stored
-from tests.fake_server import FakeServer, answer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, answer
+from tests.support.killed_runs import EVERY, run_until
 
 CALLS = 54
 POINTS = 20

@@ -23,8 +23,8 @@ from auditor.storage.audits import get_audit
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.surveys.countries import DATA_FOLDER
-from tests.audits import config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer
 
 
 def asking(url: str, language: object, **survey: object) -> AuditConfig:

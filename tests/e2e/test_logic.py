@@ -17,9 +17,9 @@ from auditor.reports.pages.render import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
-from tests.audits import config
-from tests.comparing import TOPICS, read_question, scripted
-from tests.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.audit_configs import config
+from tests.support.comparison_judge import TOPICS, read_question, scripted
+from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
 PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
 

@@ -14,10 +14,10 @@ from auditor.errors import SurveyError
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit
 from auditor.surveys import load_survey_facts
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.commands import auditor
-from tests.fake_server import FakeServer
-from tests.surveys import official
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer
+from tests.surveys import official_files
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with `my_wvs.csv`, imported from an official file."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.chdir(tmp_path)
-    official.write_csv(tmp_path / "official.csv", official.wvs_columns(300))
+    official_files.write_csv(tmp_path / "official.csv", official_files.wvs_columns(300))
     done = auditor("surveys", "import", "official.csv", "-o", "my_wvs.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return tmp_path

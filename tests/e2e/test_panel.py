@@ -19,8 +19,8 @@ from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import config
-from tests.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:

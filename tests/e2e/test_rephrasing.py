@@ -15,8 +15,8 @@ from auditor.errors import ConfigError
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import load_planned_survey, open_audit, run_audit
-from tests.audits import config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer
 
 
 def asking(url: str, rephrase: dict[str, Any], language: object = "en", **survey: object) -> AuditConfig:

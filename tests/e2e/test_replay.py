@@ -13,8 +13,8 @@ from auditor.errors import ImportFileError
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer
 
 COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
 

@@ -1,7 +1,7 @@
 """The requests that reach a server, and the keys under which their answers are recorded, never change unnoticed.
 
-For each small audit of `tests/every_call.py`, one file of `golden/requests/` holds the number of calls, a digest of all
-their keys and bodies, and in full the first call, by key, of each purpose, measure, schema and prompt.
+For each small audit of `tests/support/call_purposes.py`, one file of `golden/requests/` holds the number of calls, a
+digest of all their keys and bodies, and in full the first call, by key, of each purpose, measure, schema and prompt.
 
 A changed body under an unchanged key, such as another wording under an unchanged schema name, is forbidden: answers
 that were paid for would be taken for answers to the new request. A changed key asks everything again that was paid
@@ -27,10 +27,10 @@ from auditor.domain import LogprobMeasure, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow
-from tests.every_call import AUDITS, numbered_reply
-from tests.fake_batches import FakeBatches
-from tests.fake_server import FakeServer
-from tests.fixed_address import TRUST, at_fixed_address, word_encoder
+from tests.support.call_purposes import AUDITS, numbered_reply
+from tests.support.fake_batches import FakeBatches
+from tests.support.fake_server import FakeServer
+from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 FOLDER = Path(__file__).with_name("golden") / "requests"
 WITHOUT_EXAMPLE = {f"ChosenOf{n}" for n in range(2, 27)} - {"ChosenOf3"}

@@ -23,11 +23,11 @@ from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AttemptRow
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.commands import auditor
-from tests.e2e.dying import EVERY
-from tests.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
-from tests.forked import start
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
+from tests.support.forked_commands import start
+from tests.support.killed_runs import EVERY
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
 CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)

@@ -22,8 +22,8 @@ from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.tui.home import render_audit_card
-from tests.audits import KEY_VARIABLE
-from tests.fake_server import FakeServer, Reply, Request, completion
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 QUESTIONS, WORDINGS = 8, 5
 STANDS = (

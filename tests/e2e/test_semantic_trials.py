@@ -17,7 +17,7 @@ from auditor.run import EMPTY_SURVEY, open_audit, run_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
-from tests.fake_server import FakeServer, Reply, Request, completion
+from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 
 @pytest.fixture(autouse=True, scope="module")

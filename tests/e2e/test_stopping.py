@@ -16,8 +16,8 @@ from auditor.run import AuditHandle, load_planned_survey, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
-from tests.audits import config
-from tests.fake_server import FakeServer, Reply, Request, answer, error
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 
 def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:

@@ -20,9 +20,9 @@ from auditor.review.session import ReviewSession
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE
-from tests.fake_server import FakeServer, Reply, Request, answer, completion
-from tests.tasking import audit, solver, sums
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+from tests.support.scripted_tasks import audit, solver, sums
 
 ITEMS, MODELS, SAMPLES = 10, 3, 2
 PROBES = {"direct": {"samples": SAMPLES}}

@@ -23,14 +23,14 @@ from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.roles import GRAPH_SCHEMA, roles_sql
-from tests.audits import KEY, KEY_VARIABLE
-from tests.e2e.dying import run_until
 from tests.e2e.test_killed import small, timeless
 from tests.e2e.test_run import stored
-from tests.fake_server import FakeServer
-from tests.postgres import PASSWORD, Postgres
-from tests.review_case import review_case
 from tests.storage.test_rating_log import deciding, go
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.fake_server import FakeServer
+from tests.support.killed_runs import run_until
+from tests.support.postgres_server import PASSWORD, Postgres
+from tests.support.review_audit import review_case
 
 RATERS = ("ada", "grace")
 DECISIONS = 100

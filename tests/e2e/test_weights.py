@@ -16,8 +16,8 @@ from auditor.review.session import ReviewSession
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
 
 
 def test_learnt_weights_settle_again_and_ask_nothing(

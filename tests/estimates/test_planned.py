@@ -12,8 +12,8 @@ from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past
 from auditor.reports.cost.forecast import CostForecast, build_forecast_page, describe_forecast
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
 
 URL = "http://127.0.0.1:1"
 

@@ -17,9 +17,9 @@ from auditor.reports.sampling.section import _build_subsample_row, _draw_subset_
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer
-from tests.population import populate
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
+from tests.support.synthetic_audit import populate
 
 
 def test_a_mean_of_all_samples_is_the_score_and_failures_stay_out() -> None:

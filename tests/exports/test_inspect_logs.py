@@ -24,7 +24,7 @@ from auditor.exports.inspect_samples import TraceRecord, build_sample
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.transcripts import CallTranscript
-from tests.made_logs import Made
+from tests.support.inspect_logs import Made
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 

@@ -16,7 +16,7 @@ from auditor.storage import table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import SCHEMA_VERSION, AnswerRow, RatingRow, TraceRow
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 @pytest.fixture(scope="module")

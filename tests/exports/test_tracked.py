@@ -15,7 +15,7 @@ from auditor.errors import UsageError
 from auditor.exports.tracker_runs import build_runs
 from auditor.reports.build import build_report
 from auditor.reports.report_schema import Report
-from tests.made_logs import Made
+from tests.support.inspect_logs import Made
 
 
 @pytest.fixture(scope="module")

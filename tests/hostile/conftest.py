@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.audits import KEY_VARIABLE
 from tests.hostile.keys import KEY
+from tests.support.audit_configs import KEY_VARIABLE
 
 MEMORY = Path("/dev/shm")
 

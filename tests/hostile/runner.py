@@ -26,12 +26,12 @@ from auditor.run.batches import create_batching_client
 from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AttemptRow
-from tests.audits import KEY_VARIABLE, config
-from tests.e2e import heavy  # noqa: F401 - what takes seconds to import holds no event loop up then
 from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.corpus import Case
 from tests.hostile.keys import leaks_in, leaks_in_folder
 from tests.hostile.server import HostileServer
+from tests.support import preloaded_imports  # noqa: F401 - what takes seconds to import holds no event loop up then
+from tests.support.audit_configs import KEY_VARIABLE, config
 
 MODELS = {
     "openai": "openai/hostile",

@@ -9,11 +9,11 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 
-from tests.fake_batches import FakeBatches, Submitted
-from tests.fake_server import NEVER, FakeServer, Reply, Request
 from tests.hostile.axes import BATCHES
 from tests.hostile.bodies import Body, body_of, encoded
 from tests.hostile.corpus import Case
+from tests.support.fake_batches import FakeBatches, Submitted
+from tests.support.fake_server import NEVER, FakeServer, Reply, Request
 
 CASE = re.compile(r"\[case ([\w-]+)\]")
 """How a question names its case."""

@@ -16,16 +16,16 @@ from auditor.config import AuditConfig
 from auditor.domain import Outcome
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY_VARIABLE, config
-from tests.commands import Done, auditor
 from tests.e2e.test_run import config_file
-from tests.fake_server import FakeServer, Reply, Request, answer
 from tests.hostile.axes import AXES
 from tests.hostile.corpus import EVERY
 from tests.hostile.expectations import INTERNAL
 from tests.hostile.keys import KEY, leaks_in, leaks_in_folder
 from tests.hostile.runner import MODELS
 from tests.hostile.server import reply_of
+from tests.support.audit_configs import KEY_VARIABLE, config
+from tests.support.cli_runner import Done, auditor
+from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 ODD = "/odd"
 """Part of the path of all that goes to the odd model."""

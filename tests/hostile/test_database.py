@@ -26,10 +26,10 @@ from auditor.storage.backup import copy_database
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.commands import Done, auditor
 from tests.e2e.test_run import CALLS, config_file, stored
-from tests.fake_server import FakeServer, Reply, Request, answer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import Done, auditor
+from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 
 def url(path: Path) -> str:

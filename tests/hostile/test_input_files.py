@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX
-from tests.commands import Done, auditor
+from tests.support.cli_runner import Done, auditor
 
 FOREIGN = re.compile(
     r"Traceback|pydantic|Input should be|NoneType|valid string|Value error|type=|_type\b|validation error"

@@ -110,7 +110,7 @@ def test_the_same_name_again_replaces(imported: str, tmp_path: Path) -> None:
 
 
 def test_verdicts_of_an_audit_that_was_run_are_its_own(storage: str, tmp_path: Path) -> None:
-    from tests.population import populate
+    from tests.support.synthetic_audit import populate
 
     with open_database(storage) as db:
         populate(db, countries=5, topics=5)

@@ -15,8 +15,8 @@ from auditor.imports.recorded_audits import import_traces
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.commands import auditor
-from tests.made_logs import Made
+from tests.support.cli_runner import auditor
+from tests.support.inspect_logs import Made
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 

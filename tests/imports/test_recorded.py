@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.speed import timed
+from tests.support.cpu_time import timed
 
 HEAVY = (
     "litellm",

@@ -16,12 +16,12 @@ from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from auditor.storage import audits, costs
 from auditor.storage.database import open_database
-from tests.audits import config
-from tests.comparing import TOPICS, scripted
 from tests.e2e.test_logic import comparing
 from tests.e2e.test_run import config_file, wait_for
-from tests.fake_server import FakeServer, Reply, Request, error
-from tests.forked import start
+from tests.support.audit_configs import config
+from tests.support.comparison_judge import TOPICS, scripted
+from tests.support.fake_server import FakeServer, Reply, Request, error
+from tests.support.forked_commands import start
 
 N = len(TOPICS)
 

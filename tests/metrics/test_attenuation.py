@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson, crossed_corrected
 from auditor.metrics.correlation import pearson
-from tests.crossed import World
+from tests.support.two_way_tables import World
 
 TRUE_R = 0.7
 

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.metrics.proportion import proportion
 from auditor.metrics.two_way_means import CELLS_LABEL, TWO_WAY_LABEL, two_way_mean, two_way_share
-from tests.crossed import World
+from tests.support.two_way_tables import World
 
 
 def test_a_share_counts_cases_and_cells_may_come_in_parts() -> None:

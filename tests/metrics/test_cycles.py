@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.metrics.cycles import Arc, FeedbackArcs, minimum_feedback_arcs, shortest_cycles
-from tests.speed import timed
+from tests.support.cpu_time import timed
 
 Bools = NDArray[np.bool_]
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
-from tests.crossed import TRUE, World
+from tests.support.two_way_tables import TRUE, World
 
 NAN = float("nan")
 

@@ -19,7 +19,7 @@ from auditor.metrics.preference import (
     self_agreement,
     transitivity,
 )
-from tests.speed import timed
+from tests.support.cpu_time import timed
 
 Floats = NDArray[np.float64]
 NAN = math.nan

@@ -21,7 +21,7 @@ from auditor.metrics.semantic import (
     semantic_graph_entropy,
     shuffled_null,
 )
-from tests.speed import timed
+from tests.support.cpu_time import timed
 
 Variant = Literal["sage", "sge"]
 BLEU: Any = "bleu"

@@ -9,7 +9,7 @@ from scipy import stats
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.within_topic import within_topic_correlation, zero_correlation_p_value
-from tests.crossed import World
+from tests.support.two_way_tables import World
 
 
 def test_it_is_pearson_s_r_of_what_is_left_when_each_topic_s_mean_is_out() -> None:

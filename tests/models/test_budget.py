@@ -21,10 +21,10 @@ from auditor.models.litellm_client import TokenPrice
 from auditor.models.response_body import TokenUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
-from tests.audits import KEY_VARIABLE
-from tests.fake_server import NEVER, FakeServer, Reply, answer, completion, error
 from tests.models.test_finish_reasons import anthropic, gemini, openai
 from tests.storage.test_database import make
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completion, error
 
 PRICE = TokenPrice(1.0, 2.0, 0.5)
 DOLLARS = {"input": 1e6, "output": 2e6}

@@ -12,7 +12,7 @@ import pytest
 from auditor import bootstrap
 from auditor.models.http_client import MinimalHttpClient
 from auditor.models.transport import GuardedTransport
-from tests.fake_server import FakeServer, Reply, completion
+from tests.support.fake_server import FakeServer, Reply, completion
 
 URL = "https://example.org/v1/chat/completions"
 HEADERS = {"Authorization": "Bearer k", "Content-Type": "application/json", "X-One": "one", "x-one": "two"}

@@ -29,8 +29,8 @@ from auditor.models.endpoint import Endpoint
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.models.transport import MAX_RESPONSE_BYTES
-from tests.audits import KEY, KEY_VARIABLE
-from tests.fake_server import NEVER, FakeServer, Reply, Request, completion
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.fake_server import NEVER, FakeServer, Reply, Request, completion
 
 AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "eu-central-1"}
 

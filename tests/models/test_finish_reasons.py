@@ -16,8 +16,8 @@ from auditor.models.finish_reasons import (
     worst_category,
 )
 from auditor.models.gateway import Gateway
-from tests.audits import KEY_VARIABLE
-from tests.fake_server import FakeServer, Reply
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply
 
 SCORE = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 TOKENS = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}

@@ -23,8 +23,8 @@ from auditor.models.helper_process import REPLY_ADAPTER, HelperReply
 from auditor.models.provider_request import ProviderReply as Answered
 from auditor.storage import ledger
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE
-from tests.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 
 
 def section(server: FakeServer, **changes: Any) -> ModelSection:

@@ -13,7 +13,7 @@ from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params, supported_measures
-from tests.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
 ENDS = (" always justifiable", " never justifiable", " right", " wrong")
 BEGINNING = "In Germany, divorce is"

@@ -36,11 +36,11 @@ from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_hel
 from auditor.models.provider_request import ProviderReply
 from auditor.redaction import register_secrets
 from auditor.run import run_audit
-from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_run import exported, stored
-from tests.fake_server import FakeServer, answer, completion, error
-from tests.fake_server import Reply as Sent
 from tests.models.test_wire import WAYS
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, answer, completion, error
+from tests.support.fake_server import Reply as Sent
 
 NASTY = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
 MORE = {

@@ -12,8 +12,8 @@ from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
 from auditor.models.transport import MAX_RESPONSE_BYTES, is_metadata_host
-from tests.fake_server import FakeServer, Reply, answer, completion
 from tests.models.test_gateway import call, section
+from tests.support.fake_server import FakeServer, Reply, answer, completion
 
 
 async def second(server: FakeServer, reply: Reply) -> Answer:

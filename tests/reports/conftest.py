@@ -13,7 +13,7 @@ from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 @pytest.fixture(scope="session")

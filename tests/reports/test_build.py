@@ -18,8 +18,8 @@ from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from tests.population import populate
 from tests.reports.conftest import import_scores, survey_of
+from tests.support.synthetic_audit import populate
 
 KEYS = [
     "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",

@@ -18,7 +18,7 @@ from auditor.reports.report_schema import Report
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> None:

@@ -23,8 +23,8 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import AnswerRow, AuditRow, TraceRow
 from auditor.surveys import load_survey
-from tests.population import populate
 from tests.reports.conftest import import_scores
+from tests.support.synthetic_audit import populate
 
 
 def test_every_row_adds_up(report: Report) -> None:

@@ -23,7 +23,7 @@ from auditor.reports.semantic.experiment_schema import (
     SemanticTemperatureRow,
 )
 from auditor.storage.database import open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 HOSTILE = "<b>judge|a</b>"
 

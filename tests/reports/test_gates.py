@@ -13,7 +13,7 @@ from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
 from auditor.reports.gates.gate_check import GateStatus, check_report, resolve_thresholds
 from auditor.reports.pages.alignment_wording import two_way_interval
 from auditor.reports.report_schema import Report
-from tests.audits import config
+from tests.support.audit_configs import config
 
 
 def asked(**values: float | bool) -> CheckSection:

@@ -13,9 +13,9 @@ from auditor.reports.pages.html_report import render_html
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from tests.population import populate
 from tests.reports.conftest import import_scores, survey_of
-from tests.reports.hostile import hostile_report
+from tests.reports.hostile_report import hostile_report
+from tests.support.synthetic_audit import populate
 
 VOID = {"meta"}
 ALLOWED = {

@@ -11,7 +11,7 @@ from auditor.reports.pages.markdown_report import render_markdown
 from auditor.reports.pages.number_format import format_number
 from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
-from tests.reports.hostile import EVIL, hostile_report
+from tests.reports.hostile_report import EVIL, hostile_report
 
 ACTIVE = {"html_inline", "html_block", "link_open", "image", "code_inline", "code_block", "fence", "em_open", "s_open"}
 

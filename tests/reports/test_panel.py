@@ -22,8 +22,8 @@ from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.population import populate
 from tests.reports.conftest import survey_of
+from tests.support.synthetic_audit import populate
 
 
 def verdicts(db: Database, audit: Audit) -> list[list[float]]:

@@ -15,7 +15,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.review_queue import ConflictQueue
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 CELL = Cell("Egypt", "divorce")
 CONFLICT = Conflict(

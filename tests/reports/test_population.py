@@ -7,7 +7,7 @@ from pathlib import Path
 from auditor.domain import Decision, Outcome
 from auditor.storage import results
 from auditor.storage.database import open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:

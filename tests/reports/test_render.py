@@ -17,7 +17,7 @@ from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.reports.hostile import hostile_report
+from tests.reports.hostile_report import hostile_report
 
 jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"

@@ -9,7 +9,7 @@ from auditor.reports.build import build_report
 from auditor.reports.cost.savings import summarize_savings
 from auditor.storage import audits
 from auditor.storage.database import Database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 @pytest.mark.parametrize(("stage", "said"), [(audits.FINISHED, True), ("review", False)])

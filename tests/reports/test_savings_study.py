@@ -10,7 +10,7 @@ from auditor.reports.cost.savings_study import build_savings_page, run_savings_s
 from auditor.reports.pages.report_page import render_page
 from auditor.storage import audits
 from auditor.storage.database import Database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 def test_what_asking_less_would_have_changed(db: Database) -> None:

@@ -22,8 +22,8 @@ from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
 from auditor.storage.tables import AnswerRow
-from tests.audits import KEY_VARIABLE, config
-from tests.fake_server import FakeServer, Reply, Request, answer, error
+from tests.support.audit_configs import KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
 

@@ -7,8 +7,8 @@ import numpy as np
 from auditor.reports.agreement.tiers import ALL_COUNTRIES, TierRanking, describe_preference
 from auditor.reports.pages.html_report import render_html
 from auditor.storage.database import Database
-from tests.population import COUNTRIES, TOPICS
 from tests.reports.conftest import import_scores
+from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
 CELLS = [(c, t) for c in COUNTRIES[:24] for t in TOPICS[:8]]
 WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "Cyprus", "France")

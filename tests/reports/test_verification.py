@@ -15,8 +15,8 @@ from auditor.reports.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import Database, open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, answer, error
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, answer, error
 
 
 @pytest.fixture(scope="module")

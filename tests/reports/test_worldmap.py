@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from auditor.reports.pages.world_map import draw_error_map, layout_tiles, shade_level
 from auditor.surveys.countries import known_codes
 from auditor.surveys.loader import load_survey
-from tests.population import COUNTRIES
+from tests.support.synthetic_audit import COUNTRIES
 
 
 def test_no_two_countries_share_a_square_and_directions_hold() -> None:

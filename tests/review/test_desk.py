@@ -16,7 +16,7 @@ from auditor.storage import rating_log, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE
-from tests.review_case import MODELS, review_case
+from tests.support.review_audit import MODELS, review_case
 
 
 def text_of(value: Any) -> str:

@@ -13,7 +13,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
 
 
 @pytest.fixture

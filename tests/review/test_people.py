@@ -16,7 +16,7 @@ from auditor.review.summary import summarize_ratings
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
 
 L, R, B, N = Decision.LEFT, Decision.RIGHT, Decision.BOTH, Decision.NEITHER
 

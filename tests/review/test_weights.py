@@ -12,7 +12,7 @@ from auditor.review.judge_weights import estimate_panel_weights, format_weights_
 from auditor.review.session import ReviewSession
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
 
 
 def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = True) -> None:

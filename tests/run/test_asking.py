@@ -16,8 +16,8 @@ from auditor.run import fingerprint, load_planned_survey
 from auditor.run.model_access import run_with_models
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, Reply, Request, answer
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 CALLS = 120
 

@@ -21,8 +21,8 @@ from auditor.run.ray_pool import MAX_CONSECUTIVE_DEATHS, RayDispatcher, WorkerSl
 from auditor.run.ray_worker import WorkerActor, WorkerConfig, WorkerRequest
 from auditor.storage import audits, ledger
 from auditor.storage.database import Database, open_database
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, answer, completion
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, answer, completion
 
 
 class Near:

@@ -22,12 +22,12 @@ from auditor.run.engines import dedicated_model_selector, slot_factory
 from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_replay import log, replayed
 from tests.e2e.test_run import question, stored
-from tests.fake_server import FakeServer
-from tests.postgres import PASSWORD, Postgres
 from tests.run.test_crew import Near
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer
+from tests.support.postgres_server import PASSWORD, Postgres
 
 
 @pytest.fixture

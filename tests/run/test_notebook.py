@@ -12,7 +12,7 @@ from auditor.run import AuditHandle, open_audit
 from auditor.run.notebook import REPORT_TABLES, render_html_table
 from auditor.storage import table_dump
 from auditor.storage.database import open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 @pytest.fixture(scope="module")

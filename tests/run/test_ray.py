@@ -20,13 +20,13 @@ from auditor.reports.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.ledger import count_attempts
-from tests.audits import KEY, KEY_VARIABLE, config
 from tests.e2e.test_killed import small
 from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
-from tests.fake_server import FakeServer, answer
-from tests.postgres import PASSWORD, Postgres
-from tests.ray_cluster import TOKEN, WAIT_S, Clusters, clusters, environment
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, answer
+from tests.support.postgres_server import PASSWORD, Postgres
+from tests.support.ray_nodes import TOKEN, WAIT_S, Clusters, clusters, environment
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
 

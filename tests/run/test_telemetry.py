@@ -18,9 +18,9 @@ from auditor.errors import ConfigError
 from auditor.run import open_audit, run_audit
 from auditor.run.telemetry import TracedClient, evaluation_attributes, is_sampled, span_ids
 from auditor.storage.new_results import NewResult
-from tests.audits import KEY, KEY_VARIABLE, config
-from tests.fake_server import FakeServer, Reply, Request, answer
-from tests.population import STARTED
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.synthetic_audit import STARTED
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra 'telemetry' is not installed")
 

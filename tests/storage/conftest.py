@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import Postgres
+from tests.support.postgres_server import Postgres
 
 ENGINES = ("sqlite", "postgres")
 

@@ -33,9 +33,9 @@ from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.rating_log import RatingChange
 from auditor.storage.tables import ChainLinkRow, RatingRow
-from tests.postgres import Postgres
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, make
+from tests.support.postgres_server import Postgres
 
 LEFT, RIGHT = "alder", "birch"
 KEY = ConflictKey(*CELL, LEFT, RIGHT)

@@ -10,8 +10,8 @@ import pytest
 
 from auditor.storage import costs, ledger, results
 from auditor.storage.database import Database, open_database
-from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
+from tests.support.synthetic_audit import populate
 
 AUDIT = 1
 

@@ -9,7 +9,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import evidence, results
 from auditor.storage.conflict_status import ConflictKey, QueueFilter
 from auditor.storage.database import Database, open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from auditor.storage.database import Database, open_database, run_lock, table_of
 from auditor.storage.engine import _connect_args, make_engine, redact_url
 from auditor.storage.roles import roles_sql
 from auditor.storage.tables import RatingRow
-from tests.postgres import PASSWORD, Postgres
-from tests.review_case import review_case
 from tests.storage.test_database import CELL, SURVEY
+from tests.support.postgres_server import PASSWORD, Postgres
+from tests.support.review_audit import review_case
 
 PEOPLE = {"ro": "auditor_reader", "ada": "auditor_reviewer", "robot": "auditor_runner"}
 

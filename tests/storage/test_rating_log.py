@@ -21,7 +21,7 @@ from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFi
 from auditor.storage.database import Database, open_database
 from auditor.storage.engine import make_engine
 from auditor.storage.rating_log import RatingChange, undo_redo_stacks
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
-from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
+from tests.support.synthetic_audit import populate
 
 RATERS = ("ada", "grace", "mary")
 Held = dict[ConflictKey, dict[str, Rating]]

@@ -12,8 +12,8 @@ import pytest
 from auditor.domain import Outcome, Ruling, Verdict
 from auditor.storage import count_queries, results
 from auditor.storage.database import Database, open_database
-from tests.population import populate
 from tests.storage.conftest import ENGINES, new_database
+from tests.support.synthetic_audit import populate
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -11,7 +11,7 @@ from auditor.errors import SurveyError
 from auditor.surveys import apply_treatment, load_survey, load_survey_facts
 from auditor.surveys.importer import import_survey
 from auditor.surveys.survey_facts import TREATMENTS
-from tests.surveys import official
+from tests.surveys import official_files
 
 CELL = Cell("Norway", "gambling")
 
@@ -58,7 +58,9 @@ def test_pew_as_published_counts_the_silent_as_neutral() -> None:
 
 
 def test_with_microdata_every_treatment_is_theirs(tmp_path: Path) -> None:
-    imported = import_survey(official.pew_sav(tmp_path / "pew.sav", official.pew_columns()), "pew2013", n_imputations=5)
+    imported = import_survey(
+        official_files.pew_sav(tmp_path / "pew.sav", official_files.pew_columns()), "pew2013", n_imputations=5
+    )
     low, high = (apply_treatment(imported.survey, t, imported.facts).scores for t in ("low", "high"))
     for treatment in TREATMENTS:
         scores = apply_treatment(imported.survey, treatment, imported.facts).scores

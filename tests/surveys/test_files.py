@@ -10,11 +10,11 @@ from auditor.errors import AuditorError, ImportFileError, SurveyError
 from auditor.surveys import load_mapping
 from auditor.surveys.importer import import_survey
 from auditor.surveys.mapping import starts_with_phrase
-from tests.surveys import official
+from tests.surveys import official_files
 
 
-def changed(name: str, row: int, value: object) -> official.Columns:
-    columns = {k: list(v) for k, v in official.wvs_columns(60).items()}
+def changed(name: str, row: int, value: object) -> official_files.Columns:
+    columns = {k: list(v) for k, v in official_files.wvs_columns(60).items()}
     columns[name][row - 1] = value
     return columns
 
@@ -33,8 +33,10 @@ def changed(name: str, row: int, value: object) -> official.Columns:
         (changed("B_COUNTRY_ALPHA", 9, 999), "row 9, column 'B_COUNTRY_ALPHA': 999 is no country of ISO 3166"),
     ],
 )
-def test_a_value_that_cannot_be_used_names_row_and_column(columns: official.Columns, says: str, tmp_path: Path) -> None:
-    path = official.write_csv(tmp_path / "wvs.csv", columns)
+def test_a_value_that_cannot_be_used_names_row_and_column(
+    columns: official_files.Columns, says: str, tmp_path: Path
+) -> None:
+    path = official_files.write_csv(tmp_path / "wvs.csv", columns)
     with pytest.raises(ImportFileError) as caught:
         import_survey(path)
     assert says in str(caught.value)
@@ -43,40 +45,40 @@ def test_a_value_that_cannot_be_used_names_row_and_column(columns: official.Colu
 
 
 def test_a_code_that_only_a_label_explains_is_shown_with_it(tmp_path: Path) -> None:
-    columns = official.pew_columns(60)
+    columns = official_files.pew_columns(60)
     columns["Q84C"][3] = 5.0
-    labels = {**official.PEW_LABELS, 5: "Never heard of it"}
-    named = {"country": official.PEW_COUNTRIES, **dict.fromkeys(official.PEW_QUESTIONS, labels)}
-    path = official.write_sav(tmp_path / "pew.sav", columns, named)
+    labels = {**official_files.PEW_LABELS, 5: "Never heard of it"}
+    named = {"country": official_files.PEW_COUNTRIES, **dict.fromkeys(official_files.PEW_QUESTIONS, labels)}
+    path = official_files.write_sav(tmp_path / "pew.sav", columns, named)
     with pytest.raises(ImportFileError, match=r"row 4, column 'Q84C': 5 \('Never heard of it'\) is neither one of"):
         import_survey(path, "pew2013")
 
 
 def test_a_code_whose_label_is_another_answer_is_not_guessed(tmp_path: Path) -> None:
-    labels = {**official.PEW_LABELS, 1: "Sehr gut"}
-    named = {"country": official.PEW_COUNTRIES, **dict.fromkeys(official.PEW_QUESTIONS, labels)}
-    path = official.write_sav(tmp_path / "pew.sav", official.pew_columns(60), named)
+    labels = {**official_files.PEW_LABELS, 1: "Sehr gut"}
+    named = {"country": official_files.PEW_COUNTRIES, **dict.fromkeys(official_files.PEW_QUESTIONS, labels)}
+    path = official_files.write_sav(tmp_path / "pew.sav", official_files.pew_columns(60), named)
     with pytest.raises(ImportFileError, match="'Sehr gut'"):
         import_survey(path, "pew2013")
 
 
 def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:
-    columns = official.wvs_columns(20)
+    columns = official_files.wvs_columns(20)
     columns["Q182_x"] = columns.pop("Q182")
     with pytest.raises(ImportFileError, match=r"has no column 'Q182' among its 23\. Is it .*Q182_x"):
-        import_survey(official.write_csv(tmp_path / "wvs.csv", columns))
+        import_survey(official_files.write_csv(tmp_path / "wvs.csv", columns))
 
 
 def test_the_wrong_mapping_is_seen(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match=r"has no column 'country'.*Is it the right file and mapping"):
-        import_survey(official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20)), "pew2013")
+        import_survey(official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20)), "pew2013")
 
 
 def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
-    columns = official.wvs_columns(20)
+    columns = official_files.wvs_columns(20)
     columns["W_WEIGHT"] = [0.0] * 20
     with pytest.raises(ImportFileError, match=r"not one row can be used: weight of zero \(20 rows\)"):
-        import_survey(official.write_csv(tmp_path / "wvs.csv", columns))
+        import_survey(official_files.write_csv(tmp_path / "wvs.csv", columns))
 
 
 @pytest.mark.parametrize(
@@ -111,13 +113,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_header_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "wvs.csv"
-    path.write_text(",".join(official.wvs_columns(1)) + "\n")
+    path.write_text(",".join(official_files.wvs_columns(1)) + "\n")
     with pytest.raises(ImportFileError, match="no row under the header"):
         import_survey(path)
 
 
 def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
-    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
     lines = path.read_text().splitlines()
     lines[4] += ",1"
     path.write_text("\n".join(lines))
@@ -126,21 +128,21 @@ def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
 
 
 def test_another_encoding_names_the_row_and_the_mend(tmp_path: Path) -> None:
-    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
     path.write_bytes(path.read_bytes().replace(b'"NGA"', '"NGÄ"'.encode("latin-1"), 1))
     with pytest.raises(ImportFileError, match=r"Row #\d+: .*invalid UTF8 data\. Save the file as UTF-8\."):
         import_survey(path)
 
 
 def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
-    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
     path.write_text(path.read_text().replace('"version"', '"Q182"', 1))
     with pytest.raises(ImportFileError, match="column 'Q182' is there twice"):
         import_survey(path)
 
 
 def test_columns_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
-    path = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(20))
+    path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
     # Latin-1 in a column that nobody asks for.
     path.write_bytes(path.read_bytes().replace(b'"5-0-0"', b'"\xfcber"'))
     assert len(import_survey(path).survey.topics) == 19

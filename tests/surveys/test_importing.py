@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from auditor.domain import Cell
 from auditor.surveys import load_mapping
 from auditor.surveys.importer import ImportedSurvey, import_survey
-from tests.surveys import official
+from tests.surveys import official_files
 
 EXACT = 1e-9
 WVS_NAMES = {"DEU": "Germany", "NGA": "Nigeria", "TWN": "Taiwan", "NIR": "Northern Ireland"}
@@ -21,21 +21,21 @@ WVS_KINDS = {"don't know": -1, "no answer": -2, "not asked": -4, "missing": -5}
 
 
 @pytest.fixture(scope="module")
-def wvs() -> official.Columns:
-    return official.wvs_columns()
+def wvs() -> official_files.Columns:
+    return official_files.wvs_columns()
 
 
 @pytest.fixture(scope="module", params=["csv", "sav"])
 def wvs_import(
-    request: pytest.FixtureRequest, wvs: official.Columns, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, wvs: official_files.Columns, tmp_path_factory: pytest.TempPathFactory
 ) -> ImportedSurvey:
     folder = tmp_path_factory.mktemp("wvs")
     if request.param == "csv":
-        return import_survey(official.write_csv(folder / "wvs.csv", wvs))
-    return import_survey(official.wvs_sav(folder / "wvs.sav", wvs))
+        return import_survey(official_files.write_csv(folder / "wvs.csv", wvs))
+    return import_survey(official_files.wvs_sav(folder / "wvs.sav", wvs))
 
 
-def test_every_wvs_cell_equals_statsmodels(wvs: official.Columns, wvs_import: ImportedSurvey) -> None:
+def test_every_wvs_cell_equals_statsmodels(wvs: official_files.Columns, wvs_import: ImportedSurvey) -> None:
     frame = pd.DataFrame(wvs)
     cells = {c.cell: c for c in wvs_import.survey.cells}
     facts = wvs_import.facts.by_cell
@@ -62,7 +62,7 @@ def test_every_wvs_cell_equals_statsmodels(wvs: official.Columns, wvs_import: Im
             assert cell.nonresponse == pytest.approx(silent, abs=EXACT)
 
 
-def test_every_treatment_equals_statsmodels(wvs: official.Columns, wvs_import: ImportedSurvey) -> None:
+def test_every_treatment_equals_statsmodels(wvs: official_files.Columns, wvs_import: ImportedSurvey) -> None:
     frame = pd.DataFrame(wvs)
     people = frame[(frame.B_COUNTRY_ALPHA == "NGA") & (frame.Q182 != -4)]
     fact = wvs_import.facts.by_cell[Cell("Nigeria", "homosexuality")]
@@ -84,16 +84,16 @@ def test_every_treatment_equals_statsmodels(wvs: official.Columns, wvs_import: I
 
 
 @pytest.fixture(scope="module")
-def pew() -> official.Columns:
-    return official.pew_columns()
+def pew() -> official_files.Columns:
+    return official_files.pew_columns()
 
 
-def test_pew_shares_and_scores_equal_statsmodels(pew: official.Columns, tmp_path: Path) -> None:
-    imported = import_survey(official.pew_sav(tmp_path / "pew.sav", pew), "pew2013")
-    assert set(imported.survey.countries) == set(official.PEW_COUNTRIES.values())
+def test_pew_shares_and_scores_equal_statsmodels(pew: official_files.Columns, tmp_path: Path) -> None:
+    imported = import_survey(official_files.pew_sav(tmp_path / "pew.sav", pew), "pew2013")
+    assert set(imported.survey.countries) == set(official_files.PEW_COUNTRIES.values())
     frame = pd.DataFrame(pew)
     cells, facts = {c.cell: c for c in imported.survey.cells}, imported.facts.by_cell
-    for code, country in official.PEW_COUNTRIES.items():
+    for code, country in official_files.PEW_COUNTRIES.items():
         people = frame[frame.country == code]
         for question, topic in load_mapping("pew2013").topics.items():
             answers, cell = people[question], cells[Cell(country, topic)]
@@ -116,54 +116,64 @@ def test_pew_shares_and_scores_equal_statsmodels(pew: official.Columns, tmp_path
             assert cell.n == len(answered)
 
 
-def test_labels_of_the_file_decide_what_a_code_means(pew: official.Columns, tmp_path: Path) -> None:
+def test_labels_of_the_file_decide_what_a_code_means(pew: official_files.Columns, tmp_path: Path) -> None:
     # The same people in a file that counts its codes the other way round.
     turned = {1: 2, 2: 1}
-    swapped = dict(pew) | {q: [turned.get(v, v) for v in pew[q]] for q in official.PEW_QUESTIONS}
-    labels: official.Labels = {turned.get(int(code), code): text for code, text in official.PEW_LABELS.items()}
-    named = {"country": official.PEW_COUNTRIES, **dict.fromkeys(official.PEW_QUESTIONS, labels)}
-    straight = import_survey(official.pew_sav(tmp_path / "a.sav", pew), "pew2013", name="pew")
-    other = import_survey(official.write_sav(tmp_path / "b.sav", swapped, named), "pew2013", name="pew")
+    swapped = dict(pew) | {q: [turned.get(v, v) for v in pew[q]] for q in official_files.PEW_QUESTIONS}
+    labels: official_files.Labels = {
+        turned.get(int(code), code): text for code, text in official_files.PEW_LABELS.items()
+    }
+    named = {"country": official_files.PEW_COUNTRIES, **dict.fromkeys(official_files.PEW_QUESTIONS, labels)}
+    straight = import_survey(official_files.pew_sav(tmp_path / "a.sav", pew), "pew2013", name="pew")
+    other = import_survey(official_files.write_sav(tmp_path / "b.sav", swapped, named), "pew2013", name="pew")
     assert other.survey == straight.survey
 
 
-def test_labels_of_the_ends_turn_a_scale(wvs: official.Columns, tmp_path: Path) -> None:
-    turned: official.Labels = {1: "Always justifiable", 10: "Never justifiable", -1: "DK", -2: "NA", -5: "Unknown"}
-    path = official.write_sav(tmp_path / "t.sav", wvs, dict.fromkeys(official.WVS_QUESTIONS, turned))
-    straight = import_survey(official.write_csv(tmp_path / "s.csv", wvs)).survey.scores
+def test_labels_of_the_ends_turn_a_scale(wvs: official_files.Columns, tmp_path: Path) -> None:
+    turned: official_files.Labels = {
+        1: "Always justifiable",
+        10: "Never justifiable",
+        -1: "DK",
+        -2: "NA",
+        -5: "Unknown",
+    }
+    path = official_files.write_sav(tmp_path / "t.sav", wvs, dict.fromkeys(official_files.WVS_QUESTIONS, turned))
+    straight = import_survey(official_files.write_csv(tmp_path / "s.csv", wvs)).survey.scores
     for cell, score in import_survey(path).survey.scores.items():
         assert score == pytest.approx(-straight[cell], abs=1e-12)
 
 
-def test_a_csv_of_labels_is_read_too(pew: official.Columns, tmp_path: Path) -> None:
-    words = official.PEW_LABELS
-    spelt: official.Columns = {
-        "COUNTRY": [official.PEW_COUNTRIES[c] for c in pew["country"]],
+def test_a_csv_of_labels_is_read_too(pew: official_files.Columns, tmp_path: Path) -> None:
+    words = official_files.PEW_LABELS
+    spelt: official_files.Columns = {
+        "COUNTRY": [official_files.PEW_COUNTRIES[c] for c in pew["country"]],
         "Weight": pew["weight"],
-        **{q.lower(): [words.get(v, "") for v in pew[q]] for q in official.PEW_QUESTIONS},
+        **{q.lower(): [words.get(v, "") for v in pew[q]] for q in official_files.PEW_QUESTIONS},
     }
-    straight = import_survey(official.pew_sav(tmp_path / "pew.sav", pew), "pew2013")
-    assert import_survey(official.write_csv(tmp_path / "pew.csv", spelt), "pew2013").survey == straight.survey
+    straight = import_survey(official_files.pew_sav(tmp_path / "pew.sav", pew), "pew2013")
+    assert import_survey(official_files.write_csv(tmp_path / "pew.csv", spelt), "pew2013").survey == straight.survey
 
 
-def test_semicolons_and_decimal_commas_are_understood(wvs: official.Columns, tmp_path: Path) -> None:
+def test_semicolons_and_decimal_commas_are_understood(wvs: official_files.Columns, tmp_path: Path) -> None:
     european = dict(wvs) | {"W_WEIGHT": [str(w).replace(".", ",") for w in wvs["W_WEIGHT"]]}
-    straight = import_survey(official.write_csv(tmp_path / "wvs.csv", wvs))
+    straight = import_survey(official_files.write_csv(tmp_path / "wvs.csv", wvs))
     (tmp_path / "other").mkdir()
-    assert import_survey(official.write_csv(tmp_path / "other" / "wvs.csv", european, ";")).survey == straight.survey
+    assert (
+        import_survey(official_files.write_csv(tmp_path / "other" / "wvs.csv", european, ";")).survey == straight.survey
+    )
 
 
-def test_numeric_country_codes_do_where_there_are_no_others(wvs: official.Columns, tmp_path: Path) -> None:
+def test_numeric_country_codes_do_where_there_are_no_others(wvs: official_files.Columns, tmp_path: Path) -> None:
     without = {k: v for k, v in wvs.items() if k != "B_COUNTRY_ALPHA"}
-    imported = import_survey(official.write_csv(tmp_path / "wvs.csv", without))
+    imported = import_survey(official_files.write_csv(tmp_path / "wvs.csv", without))
     assert set(imported.survey.countries) == set(WVS_NAMES.values())
 
 
-def test_rows_that_cannot_be_used_are_counted_by_reason(wvs: official.Columns, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_used_are_counted_by_reason(wvs: official_files.Columns, tmp_path: Path) -> None:
     columns = {k: list(v) for k, v in wvs.items()}
     columns["W_WEIGHT"][:5] = [0, 0, "", "", ""]
     columns["B_COUNTRY_ALPHA"][5:7] = ["", "-4"]
-    imported = import_survey(official.write_csv(tmp_path / "wvs.csv", columns))
+    imported = import_survey(official_files.write_csv(tmp_path / "wvs.csv", columns))
     assert imported.facts.left_out == {"no country": 2, "no weight": 3, "weight of zero": 2}
     assert imported.facts.respondents == 400 - 7
 
@@ -185,10 +195,12 @@ def test_a_mapping_keeps_some_rows_and_needs_no_code(tmp_path: Path) -> None:
     assert imported.survey.words["eating meat"] == ("eating meat", "eating", "meat")
 
 
-def test_weights_that_add_up_to_a_population_are_brought_to_mean_one(wvs: official.Columns, tmp_path: Path) -> None:
+def test_weights_that_add_up_to_a_population_are_brought_to_mean_one(
+    wvs: official_files.Columns, tmp_path: Path
+) -> None:
     millions = dict(wvs) | {"W_WEIGHT": [w * 20_000 for w in wvs["W_WEIGHT"]]}
-    small = import_survey(official.write_csv(tmp_path / "wvs.csv", wvs))
-    large = import_survey(official.write_csv(tmp_path / "big.csv", millions))
+    small = import_survey(official_files.write_csv(tmp_path / "wvs.csv", wvs))
+    large = import_survey(official_files.write_csv(tmp_path / "big.csv", millions))
     assert any("weights of Germany" in note for note in large.facts.notes)
     for one, other in zip(small.survey.cells, large.survey.cells, strict=True):
         assert other.score == pytest.approx(one.score, abs=1e-12)
@@ -196,8 +208,8 @@ def test_weights_that_add_up_to_a_population_are_brought_to_mean_one(wvs: offici
             assert other.standard_error == pytest.approx(one.standard_error, rel=0.1)
 
 
-def test_the_same_seed_gives_the_same_result_and_another_another(wvs: official.Columns, tmp_path: Path) -> None:
-    path = official.write_csv(tmp_path / "wvs.csv", wvs)
+def test_the_same_seed_gives_the_same_result_and_another_another(wvs: official_files.Columns, tmp_path: Path) -> None:
+    path = official_files.write_csv(tmp_path / "wvs.csv", wvs)
     first, second, other = (import_survey(path, seed=s) for s in (3, 3, 4))
     assert first == second
     assert first.survey == other.survey

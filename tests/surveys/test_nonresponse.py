@@ -11,8 +11,8 @@ from auditor.errors import SurveyError
 from auditor.run import load_planned_survey
 from auditor.surveys import apply_nonresponse, load_survey, load_survey_facts, write_survey
 from auditor.surveys.importer import import_survey
-from tests.audits import config
-from tests.surveys import official
+from tests.support.audit_configs import config
+from tests.surveys import official_files
 
 CELL = Cell("Nigeria", "homosexuality")
 
@@ -20,7 +20,7 @@ CELL = Cell("Nigeria", "homosexuality")
 @pytest.fixture
 def source(tmp_path: Path) -> str:
     imported = import_survey(
-        official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(200)), n_imputations=3, n_splits=5
+        official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(200)), n_imputations=3, n_splits=5
     )
     write_survey(imported.survey, tmp_path / "my.csv", imported.facts)
     return str(tmp_path / "my.csv")
@@ -47,7 +47,7 @@ def test_a_survey_of_scores_alone_cannot_be_treated(choice: str) -> None:
 
 
 def test_no_cell_leaves_an_audit_in_silence(tmp_path: Path) -> None:
-    rows = official.write_csv(tmp_path / "wvs.csv", official.wvs_columns(200))
+    rows = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(200))
     imported = import_survey(rows, n_imputations=0, n_splits=5)
     write_survey(imported.survey, tmp_path / "my.csv", imported.facts)
     with pytest.raises(SurveyError, match="have no score under 'impute'"):

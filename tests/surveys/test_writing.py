@@ -10,7 +10,7 @@ from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.surveys import load_survey, load_survey_facts, write_survey
 from auditor.surveys.importer import import_survey
-from tests.surveys import official
+from tests.surveys import official_files
 
 
 @pytest.mark.parametrize("name", ["wvs7-sample", "pew2013-sample"])
@@ -21,7 +21,7 @@ def test_a_built_in_survey_survives(name: str, tmp_path: Path) -> None:
 
 
 def test_an_import_survives_with_its_facts(tmp_path: Path) -> None:
-    path = official.wvs_sav(tmp_path / "wvs.sav", official.wvs_columns())
+    path = official_files.wvs_sav(tmp_path / "wvs.sav", official_files.wvs_columns())
     imported = import_survey(path, name="mine", n_imputations=3, n_splits=5)
     written = write_survey(imported.survey, tmp_path / "mine.csv", imported.facts)
     assert [p.name for p in written] == ["mine.csv", "mine.survey.toml", "mine.facts.json"]

@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from auditor.storage.database import Database, open_database
 from auditor.tui.app import ReviewApp
 from auditor.tui.settings import SETTINGS_FOLDER_VARIABLE, ReviewSettings
-from tests.review_case import review_case
-from tests.tui.driving import Driver
+from tests.support.review_audit import review_case
+from tests.tui.app_driver import Driver
 
 Run = Callable[..., AbstractAsyncContextManager[Driver]]
 

@@ -13,9 +13,9 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
 from auditor.tui.settings import ReviewSettings
-from tests.review_case import MODELS, review_case
+from tests.support.review_audit import MODELS, review_case
+from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
-from tests.tui.driving import Driver
 
 SIZES = [(80, 24), (200, 50)]
 THEMES = ["auditor-dark", "auditor-light"]

@@ -21,9 +21,9 @@ from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
+from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
-from tests.tui.driving import Driver
 
 SIZES = [(80, 24), (200, 50)]
 THEMES = [DARK.name, LIGHT.name]

@@ -22,8 +22,8 @@ from auditor.storage.overview import load_overviews
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.home import HomeScreen, render_audit_card
 from auditor.tui.queue import QueueScreen
-from tests.population import populate
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
+from tests.support.synthetic_audit import populate
 from tests.tui.conftest import Run
 
 STARTS_EMPTY = True

@@ -7,7 +7,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.storage.database import Database
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
 from tests.tui.conftest import Run
 
 

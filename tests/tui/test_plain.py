@@ -17,7 +17,7 @@ from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
 from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 from auditor.tui.plain_text_commands import COMMANDS
-from tests.review_case import MODELS, review_case
+from tests.support.review_audit import MODELS, review_case
 
 ONLY_ON_A_SCREEN = {
     "everywhere.theme", "everywhere.command_palette", "conflict.differences",

@@ -16,9 +16,9 @@ from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.queue_table import ROWS_PER_FETCH, compute_column_widths, format_cells, format_header
 from auditor.tui.settings import ReviewSettings
-from tests.review_case import COUNTRIES, MODELS, TOPICS, review_case
+from tests.support.review_audit import COUNTRIES, MODELS, TOPICS, review_case
+from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
-from tests.tui.driving import Driver
 
 
 def lines(driver: Driver) -> list[str]:

@@ -21,7 +21,7 @@ from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
-from tests.review_case import HOSTILE, review_case
+from tests.support.review_audit import HOSTILE, review_case
 from tests.tui.conftest import Run
 
 STARTS_EMPTY = True

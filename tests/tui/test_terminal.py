@@ -24,7 +24,7 @@ from auditor.storage import audits, rating_log
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import open_database
 from auditor.storage.review_queue import ConflictQueue
-from tests.review_case import review_case
+from tests.support.review_audit import review_case
 
 STARTS_EMPTY = True
 PROGRAM = "import sys; from auditor.tui.app import run_review; run_review(sys.argv[1], 'moral', rater='ada')"

@@ -25,10 +25,10 @@ from auditor.domain import Conflict, ConflictState, Decision, Rating
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY, KEY_VARIABLE
-from tests.every_call import reply
-from tests.fake_server import FakeServer
-from tests.fixed_address import TRUST, at_fixed_address, word_encoder
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.call_purposes import reply
+from tests.support.fake_server import FakeServer
+from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 CONFIG = Path(__file__).with_name("databases") / "audit.toml"
 NAME = "golden"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from tests.fake_batches import FakeBatches
+    from tests.support.fake_batches import FakeBatches
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import aiohttp
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.audits import KEY_VARIABLE
+from tests.support.audit_configs import KEY_VARIABLE
 
 HOST = "models.test"
 URL = f"http://{HOST}/v1"

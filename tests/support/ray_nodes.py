@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.audits import KEY, KEY_VARIABLE
-from tests.postgres import PASSWORD
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.postgres_server import PASSWORD
 
 TOKEN = "7a0c1e5d9b3f4a6c8e2d0b1f3a5c7e9d"
 WAIT_S = 180.0

@@ -23,12 +23,12 @@ from auditor.imports.recorded_audits import import_scores
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.audits import KEY_VARIABLE
-from tests.fake_server import Reply, Request, answer, completion
-from tests.population import STARTED
-from tests.surveys.official import pew_columns, pew_sav, write_csv, wvs_columns
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import Reply, Request, answer, completion
+from tests.support.synthetic_audit import STARTED
+from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_columns
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COUNTRIES, TOPICS = ("Germany", "Japan", "Nigeria"), ("divorce", "homosexuality", "abortion", "suicide")
 FOREIGN = {
     "pip": "installing is set-up: `make test` does it",

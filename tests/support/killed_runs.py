@@ -9,7 +9,7 @@ from multiprocessing.sharedctypes import Synchronized
 from auditor import bootstrap, failpoints
 from auditor.config import AuditConfig
 from auditor.run import run_audit
-from tests.forked import CONTEXT
+from tests.support.forked_commands import CONTEXT
 
 EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
 """Whether runs die in every place, as for `make faults`, and not in some that stand for the others."""

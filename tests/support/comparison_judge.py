@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.fake_server import Reply, Request, answer, completion
+from tests.support.fake_server import Reply, Request, answer, completion
 
 TOPICS = [
     "avoiding a fare on public transport",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import AuditConfig
-from tests.audits import config
-from tests.fake_server import Reply, Request, answer, completion, review_of_answer
+from tests.support.audit_configs import config
+from tests.support.fake_server import Reply, Request, answer, completion, review_of_answer
 
 SKILL = {"scripted-a": 0.9, "scripted-b": 0.6, "scripted-c": 0.3}
 VALID_OF_RIGHT, VALID_OF_WRONG = 0.85, 0.25

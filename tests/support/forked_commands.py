@@ -1,6 +1,6 @@
 """Commands in processes of their own, to be stopped and killed: forked off one that has imported what takes seconds.
 
-`tests/commands.py` runs a command in the test's process, which is quicker still; `tests/test_security.py` and
+`tests/support/cli_runner.py` runs a command in the test's process, which is quicker still; `tests/test_security.py` and
 `tests/cli/test_cli.py` start the program as a shell does.
 """
 
@@ -19,7 +19,7 @@ from auditor import bootstrap
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.e2e.heavy"])
+CONTEXT.set_forkserver_preload(["tests.support.preloaded_imports"])
 STREAMS = ("stdout", "stderr")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fake_server import Reply, Request, Script, respond
+from tests.support.fake_server import Reply, Request, Script, respond
 
 DONE, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
 Fate = Callable[[int, int], str]

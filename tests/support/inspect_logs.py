@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from auditor.storage.database import Database, open_database
-from tests.population import populate
+from tests.support.synthetic_audit import populate
 
 
 class Made(NamedTuple):

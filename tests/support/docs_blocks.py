@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.audits import KEY_VARIABLE
-from tests.reader import COUNTRIES, ROOT, TOPICS
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.docs_workspace import COUNTRIES, ROOT, TOPICS
 
 Table = dict[str, Any]
 

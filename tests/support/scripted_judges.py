@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from tests.audits import KEY_VARIABLE
-from tests.fake_server import Reply, Request, completion, error
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import Reply, Request, completion, error
 
 JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
 HONEST = 0.8

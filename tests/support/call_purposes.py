@@ -15,13 +15,13 @@ from auditor.experiments.consistency import run_accuracy_experiment, run_rule_ex
 from auditor.experiments.judge_tests import run_judge_experiment
 from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
-from tests.audits import config
-from tests.comparing import scripted
-from tests.fake_batches import as_anthropic, as_openai
-from tests.fake_server import Reply, Request, answer, completion, error, review_of_answer
-from tests.fixed_address import HOST, URL
 from tests.models.test_likelihood import choice, echo, listed
-from tests.tasking import sums
+from tests.support.audit_configs import config
+from tests.support.comparison_judge import scripted
+from tests.support.fake_batches import as_anthropic, as_openai
+from tests.support.fake_server import Reply, Request, answer, completion, error, review_of_answer
+from tests.support.fixed_address import HOST, URL
+from tests.support.scripted_tasks import sums
 
 CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
 BATCH = {"poll_s": 0.02, "quiet_s": 0.05, "least": 1}
