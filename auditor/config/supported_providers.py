@@ -1,7 +1,8 @@
 """Providers of litellm that auditor can hold to its bounds: which servers get keys and prompts, and how much they send.
 
 A provider is allowed when a request to it was seen to go through the guarded transport and nowhere else, which
-`tests/models/test_providers.py` shows for each. All others are refused, also those of later versions of litellm.
+`tests/config/test_supported_providers.py` shows for each. All others are refused, also those of later versions of
+litellm.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from auditor.review.judge_weights import estimate_panel_weights, weights_to_dict
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.models.test_likelihood import choice
-from tests.models.test_wire import tool_call
+from tests.models.test_gateway_wire_formats import tool_call
+from tests.models.test_logprobs import choice
 from tests.support.audit_configs import config
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 

@@ -14,7 +14,7 @@ from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from tests.models.test_likelihood import choice, echo, listed
+from tests.models.test_logprobs import choice, echo, listed
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 

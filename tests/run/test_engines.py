@@ -1,4 +1,4 @@
-"""The engine 'ray' but for Ray: workers in this process. test_ray.py has real ones, on two nodes."""
+"""The engine 'ray' but for Ray: workers in this process. tests/e2e/test_ray.py has real ones, on two nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from tests.e2e.test_replay import log, replayed
 from tests.e2e.test_run import question, stored
-from tests.run.test_crew import Near
+from tests.run.test_ray_pool import Near
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 from tests.support.postgres_server import PASSWORD, Postgres

@@ -15,7 +15,7 @@ from auditor.experiments.consistency import run_accuracy_experiment, run_rule_ex
 from auditor.experiments.judge_tests import run_judge_experiment
 from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
-from tests.models.test_likelihood import choice, echo, listed
+from tests.models.test_logprobs import choice, echo, listed
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import scripted
 from tests.support.fake_batches import as_anthropic, as_openai

@@ -19,8 +19,8 @@ from tests.support.docs_workspace import COUNTRIES, ROOT, TOPICS
 Table = dict[str, Any]
 
 NO_AUDIT = {
-    'theme = "auditor-light"': "settings of the terminal app: tests/test_docs.py loads them",
-    'title = "My survey 2025"': "a mapping of a survey's columns: tests/test_docs_surveys.py loads it",
+    'theme = "auditor-light"': "settings of the terminal app: tests/project/test_docs.py loads them",
+    'title = "My survey 2025"': "a mapping of a survey's columns: tests/project/test_docs_surveys.py loads it",
 }
 """By its first line, why a block is not run."""
 UNHEARD = {"telemetry", "run"}

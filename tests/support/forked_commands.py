@@ -1,7 +1,7 @@
 """Commands in processes of their own, to be stopped and killed: forked off one that has imported what takes seconds.
 
-`tests/support/cli_runner.py` runs a command in the test's process, which is quicker still; `tests/test_security.py` and
-`tests/cli/test_cli.py` start the program as a shell does.
+`tests/support/cli_runner.py` runs a command in the test's process, which is quicker still;
+`tests/project/test_security.py` and `tests/cli/test_app.py` start the program as a shell does.
 """
 
 from __future__ import annotations

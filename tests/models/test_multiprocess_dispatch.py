@@ -37,7 +37,7 @@ from auditor.models.provider_request import ProviderReply
 from auditor.redaction import register_secrets
 from auditor.run import run_audit
 from tests.e2e.test_run import exported, stored
-from tests.models.test_wire import WAYS
+from tests.models.test_gateway_wire_formats import WAYS
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer, completion, error
 from tests.support.fake_server import Reply as Sent

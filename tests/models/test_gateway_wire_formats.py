@@ -13,7 +13,7 @@ from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpo
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.models.responses import escape_for_storage
-from tests.models.test_likelihood import BEGINNING, ENDS, choice, echo, listed
+from tests.models.test_logprobs import BEGINNING, ENDS, choice, echo, listed
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 

@@ -24,14 +24,14 @@ from auditor.models import litellm_client
 from auditor.models.endpoint import Endpoint
 from auditor.models.provider_request import send_request
 from auditor.models.transport import SERVER_STUB
-from tests.models.test_families import FAMILIES
+from tests.models.test_gateway_provider_families import FAMILIES
 from tests.support.audit_configs import KEY, config
 from tests.support.fake_server import completion
 
 MODELS = {"bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0", "ragflow": "ragflow/chat/1/x"}
 """Models of providers that do not take any name."""
 ELSEWHERE = {"vertex_ai"}
-"""Providers that fetch a token first; test_families.py shows that their requests are guarded."""
+"""Providers that fetch a token first; test_gateway_provider_families.py shows that their requests are guarded."""
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
 
 jsonschema = pytest.importorskip("jsonschema")
-SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
+SCHEMA = Path(__file__).parents[3] / "docs" / "report.schema.json"
 
 
 @pytest.mark.parametrize("form", ["html", "json", "markdown"])

@@ -12,7 +12,7 @@ from auditor.cli.surveys import app
 from auditor.config import AuditConfig
 from auditor.surveys import builtin_groupings, builtin_mappings, load_mapping
 
-TEXT = (Path(__file__).parent.parent / "docs" / "surveys.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "surveys.md").read_text(encoding="utf-8")
 BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name": "m", "model": "openai/gpt-4o"}]}
 
 

@@ -11,7 +11,7 @@ import pytest
 from auditor.cli.app import app
 from auditor.config import AuditConfig, load_config
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 

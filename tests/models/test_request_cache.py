@@ -16,7 +16,7 @@ from auditor.models import litellm_client, request_cache
 from auditor.models.endpoint import resolve_endpoint
 from auditor.models.provider_request import send_request
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
-from tests.models.test_families import FAMILIES
+from tests.models.test_gateway_provider_families import FAMILIES
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config import AuditConfig
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_key_of_the_configuration_is_documented() -> None:

@@ -16,7 +16,7 @@ from tests.e2e.test_run import config_file
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCES = [p for f in ("auditor", "agents", "prompts", "storage", "tui") for p in (ROOT / f).rglob("*.py")]
 CODE_IN_DATA = {"pickle", "cloudpickle", "joblib", "shelve", "dill", "marshal", "jsonpickle"}
 EVALUATING = {"eval", "exec", "compile", "__import__"}
