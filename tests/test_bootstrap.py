@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+
+from auditor import bootstrap
 
 CONTRARY = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "False",
@@ -16,7 +20,6 @@ CONTRARY = {
     "HF_HUB_DISABLE_TELEMETRY": "0",
 }
 """What a user's shell may say; each would open a way out."""
-
 WATCHED = """
 import socket
 asked = []
@@ -29,7 +32,6 @@ bootstrap.prepare_environment()
 bootstrap.prepare_environment()
 bootstrap.silence_libraries()
 """
-
 CHECKS = {
     "litellm looks no prices up": """
 import litellm, time
@@ -127,3 +129,21 @@ def test_loading_a_survey_needs_no_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
+
+
+@pytest.fixture
+def thresholds() -> Iterator[tuple[int, int, int]]:
+    usual = gc.get_threshold()
+    yield usual
+    gc.set_threshold(*usual)
+
+
+def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
+    def send() -> None:
+        with bootstrap.infrequent_garbage_collection():
+            assert gc.get_threshold() == bootstrap.GC_THRESHOLDS
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        send()
+    assert gc.get_threshold() == thresholds

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.agents.answer_parsing import parse_score, parse_trace
-from auditor.agents.verdict_parsing import parse_verdict, truncate_words
-from auditor.domain import Answer, Cell, Outcome, Ruling, Trace
+from auditor.agents.verdict_parsing import parse_verdict
+from auditor.domain import Answer, Cell, Outcome, Trace
 
 CELL = Cell("Germany", "divorce")
 JUDGEMENT = {"norms": "a", "reasoning": "b", "score": 0.25}
@@ -115,17 +115,47 @@ def test_a_text_trace_leaves_the_score_line_out_of_the_reasoning() -> None:
     assert (trace.score, trace.text) == (0.5, "Because.")
 
 
-def test_a_verdict_has_its_aspects_and_a_bounded_justification() -> None:
-    trace = Trace("m", CELL, 0, Outcome.OK, 0.1, "x", "k")
-    long = {**REVIEW, "justification": " ".join(f"w{i}" for i in range(100))}
-    verdict = parse_verdict(Answer("k2", Outcome.OK, text=json.dumps(long)), "j", trace, 60)
-    assert verdict.ruling is Ruling.INVALID
-    assert (verdict.cultural_accuracy, verdict.logical_consistency, verdict.score_fit) == (True, False, True)
-    assert verdict.justification is not None
-    assert len(verdict.justification.split()) == 61
-    assert verdict.justification.endswith(" …")
-    assert parse_verdict(Answer("k2", Outcome.OK, text="VALID"), "j", trace, 60).outcome is Outcome.UNPARSED
+ZEROS = {"ascii": "0", "arabic": "٠", "persian": "۰", "devanagari": "०", "full width": "０"}
+SEPARATORS = (".", ",", "٫", "．", "，")
+MINUSES = ("-", "−", "–", "－", "﹣", "‐", "‑")
 
 
-def test_few_words_stay_as_they_are() -> None:
-    assert truncate_words(" a b ", 2) == "a b"
+def in_digits(number: str, zero: str) -> str:
+    return "".join(chr(ord(zero) + int(c)) if c.isascii() and c.isdigit() else c for c in number)
+
+
+@given(
+    hundredths=st.integers(-100, 100),
+    zero=st.sampled_from(sorted(ZEROS.values())),
+    separator=st.sampled_from(SEPARATORS),
+    minus=st.sampled_from(MINUSES),
+    equals=st.sampled_from(["=", "＝", ":", "："]),
+    mark=st.sampled_from(["", "\u200f", "\u200e", "\u061c"]),
+)
+def test_any_digits_separator_and_minus(
+    hundredths: int, zero: str, separator: str, minus: str, equals: str, mark: str
+) -> None:
+    written = in_digits(f"{hundredths / 100:.2f}".replace(".", separator).replace("-", minus), zero)
+    assert parse_score(f"…\nSCORE {equals} {mark}{written}{mark}") == hundredths / 100
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("SCORE = ٠٫٥", 0.5),
+        ("SCORE = -۰٫۲۵", -0.25),
+        ("SCORE = −०.७", -0.7),
+        ("ＳＣＯＲＥ＝－０．４。", -0.4),
+        ("SCORE = 0,8", 0.8),
+        ("SCORE = ٥", None),
+        ("SCORE = ०.५%", None),
+        ("SCORE = ٠٫١\nSCORE = ٠٫٢", None),
+    ],
+)
+def test_by_hand(text: str, score: float | None) -> None:
+    assert parse_score(text) == score
+
+
+def test_the_score_line_leaves_the_reasoning_and_nothing_else_changes() -> None:
+    trace = parse_trace(Answer("k", Outcome.OK, text="理由，あり。\nSCORE＝０．５"), "m", Cell("Japan", "t"), 0, "text")
+    assert (trace.score, trace.text) == (0.5, "理由，あり。")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict
+from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict, truncate_words
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
 from auditor.models.structured import TraceReview, response_format
 
@@ -76,3 +76,18 @@ def test_else_the_first_is_cut_and_marked_and_its_ruling_stands(second: Answer |
     assert verdict.ruling is Ruling.INVALID
     assert verdict.justification == LONG.removesuffix(" w60") + " …"
     assert verdict.shortened
+
+
+def test_a_verdict_has_its_aspects_and_a_bounded_justification() -> None:
+    long = {**REVIEW, "justification": " ".join(f"w{i}" for i in range(100))}
+    verdict = parse_verdict(Answer("k2", Outcome.OK, text=json.dumps(long)), "j", TRACE, 60)
+    assert verdict.ruling is Ruling.INVALID
+    assert (verdict.cultural_accuracy, verdict.logical_consistency, verdict.score_fit) == (True, False, True)
+    assert verdict.justification is not None
+    assert len(verdict.justification.split()) == 61
+    assert verdict.justification.endswith(" …")
+    assert parse_verdict(Answer("k2", Outcome.OK, text="VALID"), "j", TRACE, 60).outcome is Outcome.UNPARSED
+
+
+def test_few_words_stay_as_they_are() -> None:
+    assert truncate_words(" a b ", 2) == "a b"

@@ -7,7 +7,7 @@ from typing import Any
 import pydantic
 import pytest
 
-from auditor.config import AuditConfig, TaskSection
+from auditor.config import AuditConfig
 from tests.support.audit_configs import config
 
 EXACT = {"source": "items.csv", "answer": "exact"}
@@ -33,23 +33,6 @@ def audit(**changes: Any) -> AuditConfig:
 def test_what_does_not_go_with_a_task_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(pydantic.ValidationError, match=message):
         audit(**changes)
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"answer": "score"}, "'range' is missing"),
-        ({"answer": "score", "range": [10, 0]}, "least, then the most"),
-        ({"answer": "exact", "range": [0, 1]}, "'range' is for"),
-        ({"answer": "exact", "options": ["a", "b"]}, "'options' is for"),
-        ({"answer": "choice", "options": ["a", "a"]}, "twice"),
-        ({"answer": "choice", "numbers": True}, "'numbers' is for"),
-        ({"answer": "choice", "tolerance": 1}, "'tolerance' is for"),
-    ],
-)
-def test_keys_that_do_not_fit_the_kind_are_refused(keys: dict[str, Any], message: str) -> None:
-    with pytest.raises(pydantic.ValidationError, match=message):
-        TaskSection.model_validate({"source": "items.csv", **keys})
 
 
 def test_another_tolerance_is_another_audit() -> None:

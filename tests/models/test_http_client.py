@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from auditor import bootstrap
 from auditor.models.http_client import MinimalHttpClient
 from auditor.models.transport import GuardedTransport
 from tests.support.fake_server import FakeServer, Reply, completion
@@ -96,21 +93,3 @@ async def test_it_sets_no_cookie_and_can_stream(server: FakeServer, stream: bool
             assert b"hello" in (await response.aread() if stream else response.content)
             await response.aclose()
     assert all("Cookie" not in r.headers for r in server.requests)
-
-
-@pytest.fixture
-def thresholds() -> Iterator[tuple[int, int, int]]:
-    usual = gc.get_threshold()
-    yield usual
-    gc.set_threshold(*usual)
-
-
-def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
-    def send() -> None:
-        with bootstrap.infrequent_garbage_collection():
-            assert gc.get_threshold() == bootstrap.GC_THRESHOLDS
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        send()
-    assert gc.get_threshold() == thresholds

@@ -4,9 +4,12 @@ from importlib import resources
 
 import pytest
 
+from auditor.agents.answer_parsing import parse_score, parse_trace
+from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.errors import ConfigError
 from auditor.prompts import fill_placeholders, load_prompt
-from auditor.prompts.loader import parse_prompt
+from auditor.prompts.loader import PLACEHOLDER, parse_prompt
+from tests.prompts.test_survey_translations import OTHERS
 
 FILE = "---\nid: x\nversion: 1\npurpose: p\nfields: [a]\n---\n[system]\nS {a}\n[user]\nU\n"
 
@@ -47,3 +50,84 @@ def test_wrong_values_are_an_error() -> None:
 def test_an_unknown_prompt_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no prompt 'direct' in the language 'xx'"):
         load_prompt("direct", "xx")
+
+
+LAST = {"ar": "٠٫٥", "hi": "०.५", "zh": "０．５", "ja": "０．５"}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("mode", ["structured", "text"])
+def test_a_template_has_what_the_english_one_has(language: str, mode: str) -> None:
+    prompt, english = load_prompt(f"direct.{mode}", language), load_prompt(f"direct.{mode}")
+    assert prompt.fields == english.fields
+    assert prompt.system != english.system
+    for name in ('"norms"', '"reasoning"', '"score"') if mode == "structured" else ("\nSCORE = x",):
+        assert name in prompt.system
+    assert "-1.0 " in prompt.system.replace("（", " ")
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_last_line_asked_for_is_read(language: str) -> None:
+    line = load_prompt("direct.text", language).system.splitlines()[-1]
+    assert parse_score(f"…\n{line.replace('= x', '= ' + LAST.get(language, '0,5'))}") == 0.5
+    assert parse_score(line) is None
+
+
+IN_ITS_LANGUAGE = {
+    "ar": "أجب بالعربية", "de": "auf Deutsch", "es": "en español", "fr": "en français", "hi": "हिन्दी में",
+    "id": "dalam bahasa Indonesia", "ja": "日本語で", "pt": "em português", "ru": "по-русски", "sw": "kwa Kiswahili",
+    "tr": "Türkçe", "zh": "用中文",
+}  # fmt: skip
+LAST_STEP = {
+    "ar": "الخطوة 3:", "de": "Schritt 3:", "en": "Step 3:", "es": "Paso 3:", "fr": "Étape 3 :", "hi": "चरण 3:",
+    "id": "Langkah 3:", "ja": "第3段階：", "pt": "Passo 3:", "ru": "Шаг 3:", "sw": "Hatua 3:", "tr": "Adım 3:",
+    "zh": "第三步：",
+}  # fmt: skip
+HALF = {"ar": "٠٫٥", "hi": "०.५", "zh": "０．５", "ja": "０．５"}
+
+
+@pytest.mark.parametrize("language", sorted(IN_ITS_LANGUAGE))
+@pytest.mark.parametrize("mode", ["structured", "text"])
+def test_a_template_asks_for_an_answer_in_its_own_language(language: str, mode: str) -> None:
+    assert IN_ITS_LANGUAGE[language] in load_prompt(f"direct.{mode}", language).system
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("form", "sign"),
+    [
+        ("SCORE = {n}", 1), ("SCORE = -{n}", -1), ("SCORE = −{n}", -1), ("SCORE={n}", 1), ("**SCORE = {n}**", 1),
+        ("SCORE：{n}", 1), ("SCORE = {n}。", 1), ("SCORE = x = {n}", 1), ("{step} SCORE = {n}", 1),
+        ("{step}\nSCORE = {n}", 1), ("**{step} SCORE = {n}**", 1), ("\u200fSCORE = {n}\u200f", 1),
+        ("SCORE = \u200e-{n}", -1), ("SCORE = {n} ({scale})", 1),
+    ],
+)  # fmt: skip
+def test_the_last_step_is_read_as_models_write_it(language: str, form: str, sign: int) -> None:
+    step = LAST_STEP[language]
+    assert step in load_prompt("direct.text", language).system
+    scale = {"ar": "يُبرَّر أحيانًا", "hi": "कभी-कभी"}.get(language, "…")
+    line = form.format(n=HALF.get(language, "0,5"), step=step, scale=scale)
+    assert parse_score(f"…\n{line}") == 0.5 * sign
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_reasoning_keeps_its_words_and_loses_the_line(language: str) -> None:
+    reasoning = load_prompt("direct.text", language).system.splitlines()[0]
+    answer = Answer("k", Outcome.OK, text=f"{reasoning}\nSCORE = {HALF.get(language, '0,5')}")
+    trace = parse_trace(answer, "m", Cell("Japan", "divorce"), 0, "text")
+    assert (trace.outcome, trace.score, trace.text) == (Outcome.OK, 0.5, reasoning)
+
+
+FIXED = {"max_words", "never", "always", "count", "least", "most"}
+"""What is the same in all calls of an audit to a model."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_differs_from_call_to_call_comes_after_what_does_not(language: str) -> None:
+    """Providers keep the beginning of a prompt that many calls share; the first word that differs ends it."""
+    files = [f.name for f in (resources.files("auditor.prompts") / language).iterdir()]
+    prompts = [load_prompt(name.removesuffix(".md"), language) for name in files if name.endswith(".md")]
+    assert {"direct.structured", "direct.text"} <= {p.id for p in prompts}
+    for prompt in prompts:
+        if prompt.system:
+            assert set(PLACEHOLDER.findall(prompt.system)) <= FIXED, prompt.id

@@ -4,15 +4,12 @@ import itertools
 from dataclasses import replace
 from math import log
 
-import numpy as np
 import pytest
 
 from auditor.domain import Cell, Decision
-from auditor.metrics.agreement import fleiss_kappa
 from auditor.review.judge_calibration import JudgedSide, calibrate_judges, compute_judge_weights, load_judged_sides
-from auditor.review.rater_agreement import BlindDecisions, compute_rater_agreement, find_majority, load_blind_decisions
+from auditor.review.rater_agreement import BlindDecisions, load_blind_decisions
 from auditor.review.session import ReviewSession
-from auditor.review.summary import summarize_ratings
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
@@ -27,78 +24,6 @@ def key(number: int) -> ConflictKey:
 
 def said(*rows: dict[str, Decision]) -> BlindDecisions:
     return {key(i): row for i, row in enumerate(rows)}
-
-
-@pytest.mark.parametrize(
-    ("decisions", "expected"),
-    [([L], L), ([L, L], L), ([L, R], None), ([L, R, R], R), ([L, R, B], None), ([L, L, R, R], None), ([], None)],
-)
-def test_a_strict_majority_is_a_consensus(decisions: list[Decision], expected: Decision | None) -> None:
-    assert find_majority(iter(decisions)) is expected
-
-
-def test_kappa_is_fleiss_over_what_at_least_two_decided() -> None:
-    rows = [{"ada": L, "grace": L}] * 6 + [{"ada": L, "grace": R}] * 2 + [{"ada": R, "grace": R}] * 4 + [{"ada": B}]
-    found = compute_rater_agreement(said(*rows))
-
-    assert found.n_decided_by_rater == {"ada": 13, "grace": 12}
-    # 10 of 12 agree. Chance: shares of left and right in all 24 ratings are 14/24 and 10/24.
-    chance = (14 / 24) ** 2 + (10 / 24) ** 2
-    assert found.kappa.value == pytest.approx((10 / 12 - chance) / (1 - chance))
-    assert (found.kappa.n_items, found.kappa.n_dropped) == (12, 1)
-    assert found.kappa.ci_low is not None
-    (pair,) = found.pairs
-    assert (pair.rater_a, pair.rater_b, pair.raw_agreement.value, pair.raw_agreement.n) == ("ada", "grace", 10 / 12, 12)
-    assert pair.kappa.value == found.kappa.value
-
-
-def test_three_raters_who_did_not_all_decide_all() -> None:
-    rows = [{"ada": L, "grace": L, "mary": R}, {"ada": R, "mary": R}, {"grace": B, "mary": N}, {"ada": N, "grace": N}]
-    found = compute_rater_agreement(said(*rows))
-    table = np.array([[2, 1, 0, 0], [0, 2, 0, 0], [0, 0, 1, 1], [0, 0, 0, 2]])
-    assert found.kappa.value == fleiss_kappa(table).value
-    assert {(p.rater_a, p.rater_b): p.raw_agreement.n for p in found.pairs} == {
-        ("ada", "grace"): 2,
-        ("ada", "mary"): 2,
-        ("grace", "mary"): 2,
-    }
-
-
-def test_nobody_and_one_alone_have_no_agreement_and_a_reason() -> None:
-    assert compute_rater_agreement({}).kappa.reason is not None
-    alone = compute_rater_agreement(said({"ada": L}, {"ada": R}))
-    assert alone.kappa.value is None
-    assert alone.pairs == ()
-
-
-def test_only_what_was_said_blind_counts(db: Database) -> None:
-    audit = review_case(db)
-    desk = ReviewSession(db, audit, "ada", second_rater_share=1.0)
-    revised, revealed, undone, redecided, skipped, plain = desk.conflict_keys()[:6]
-    desk.decide(desk.load_item(revised), B)
-    desk.decide(desk.load_item(revised), N)
-    desk.reveal(desk.load_item(revealed))
-    desk.decide(desk.load_item(revealed), B)
-    desk.decide(desk.load_item(skipped), Decision.SKIP)
-    desk.decide(desk.load_item(redecided), B)
-    desk.undo()
-    desk.decide(desk.load_item(redecided), N)
-    desk.decide(desk.load_item(plain), B)
-    desk.toggle_flag(desk.load_item(plain))
-    desk.decide(desk.load_item(undone), B)
-    desk.undo()
-
-    assert load_blind_decisions(db, audit.id) == {revised: {"ada": B}, plain: {"ada": B}}
-
-
-def test_what_was_said_of_other_scores_does_not_count(db: Database) -> None:
-    audit = review_case(db, conflicts=2)
-    desk = ReviewSession(db, audit, "ada")
-    for k in list(desk.conflict_keys()):
-        desk.decide(desk.load_item(k), B)
-    one, other = results.load_conflicts(db, audit.id)
-    results.replace_conflicts(db, audit.id, [one, replace(other, score_left=0.99)])
-    assert list(load_blind_decisions(db, audit.id)) == [ConflictKey(*one.cell, one.left, one.right)]
 
 
 def test_lessons_are_of_the_sides_as_stored_whatever_was_shown_where(db: Database) -> None:
@@ -202,27 +127,3 @@ def test_calibration_maps_shares_to_how_often_people_agree() -> None:
     (found,) = calibrate_judges(learnt)
     assert found.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
     assert found.calibration.error_after.value is not None
-
-
-def test_the_summary_says_all_in_words(db: Database) -> None:
-    audit = review_case(db)
-    assert [t.note for t in summarize_ratings(db, audit).tables] == [
-        "Nobody has decided anything blind yet.",
-        "No judged side has been decided blind yet.",
-        "Nothing to learn from yet.",
-    ]
-    for rater in ("ada", "grace"):
-        desk = ReviewSession(db, audit, rater)
-        for number, k in enumerate(sorted(desk.conflict_keys())):
-            item = desk.load_item(k)
-            strict = L if (item.left.score or 0.0) < (item.right.score or 0.0) else R
-            desk.decide(item, B if rater == "grace" and number < 2 else strict)
-    raters, judges, worth = summarize_ratings(db, audit).tables
-    rows = {row.name: row for table in (raters, judges, worth) for row in table.rows}
-    assert rows["ada"].text == "20 decided blind"
-    assert rows["ada and grace: same"].text == "90% [70%, 97%] of 20"
-    assert rows["cedar: same"].text == "100% [90%, 100%] of 36"
-    assert rows["cedar: curve"].text.startswith("0% VALID is ")
-    assert "held out" in rows["cedar: error"].text
-    assert float(rows["cedar: weight"].text) > 0
-    assert "needs 30 ratings" in rows["alder: curve"].text

@@ -8,7 +8,6 @@ import pytest
 
 from auditor.domain import Decision, RatingAction
 from auditor.errors import StorageError
-from auditor.review.completion import CompletionNotifier
 from auditor.review.item import ReviewItem
 from auditor.review.rater_agreement import load_blind_decisions
 from auditor.review.session import ReviewSession
@@ -204,34 +203,6 @@ def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(d
     mary.decide(mary.load_item(shared[0]), Decision.NEITHER)
     assert mary.count_by_status()[ConflictStatus.DISPUTED] == 0
     assert mary.queue_rows([shared[0]])[0].n_raters == 3
-
-
-def test_the_audit_is_told_when_nothing_is_open_and_at_the_end_but_never_twice(db: Database) -> None:
-    review_case(db, conflicts=2)
-    told: list[str] = []
-    desk = desk_of(db)
-    afterwards = CompletionNotifier(told.append)
-    one, other = desk.conflict_keys()
-
-    afterwards.notify_remaining([desk])
-    desk.decide(desk.load_item(one), Decision.LEFT)
-    afterwards.notify_if_complete(desk)
-    desk.decide(desk.load_item(other), Decision.SKIP)
-    afterwards.notify_if_complete(desk)
-    assert told == []
-
-    desk.decide(desk.load_item(other), Decision.LEFT)
-    afterwards.notify_if_complete(desk)
-    afterwards.notify_if_complete(desk)
-    afterwards.notify_remaining([desk])
-    assert told == ["moral"]
-
-    desk.undo()
-    afterwards.notify_if_complete(desk)
-    assert told == ["moral"], "one is open again"
-    afterwards.notify_remaining([desk])
-    assert told == ["moral", "moral"]
-    CompletionNotifier(None).notify_remaining([desk])
 
 
 def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:

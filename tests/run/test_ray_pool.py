@@ -1,4 +1,7 @@
-"""Workers and who leads them, and deaths that a real cluster has too seldom for a test; tests/e2e/test_ray.py has real ones."""
+"""Workers and who leads them, and deaths that a real cluster has too seldom for a test.
+
+tests/e2e/test_ray.py has real ones.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,3 @@ def test_lines_come_in_the_order_asked_and_what_is_gone_is_left_out(db: Database
     gone = ConflictKey("Atlantis", "divorce", "alder", "birch")
     assert [row.key for row in queue.rows([keys[3], gone, keys[1]])] == [keys[3], keys[1]]
     assert [row.key for row in queue.rows(keys)] == keys
-
-
-def test_a_key_keeps_its_authors_to_itself() -> None:
-    assert "alder" not in f"{ConflictKey('Egypt', 'divorce', 'alder', 'birch')!r}"

@@ -130,17 +130,6 @@ def test_the_gap_is_its_size_whichever_region_is_worse(report: Report) -> None:
     assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, GateStatus.PASSED)
 
 
-def test_junit_is_xml_with_a_case_for_each_gate_whatever_a_model_is_called(report: Report) -> None:
-    nasty = 'a"<b>&\x1b[0m\ud800'
-    row = report.alignment[0].model_copy(update={"model": nasty})
-    found = check_report(report.model_copy(update={"alignment": [row]}), asked(min_pearson=1, max_cost_usd=1000))
-    suite = ElementTree.fromstring(render_junit(found).encode("utf-8"))[0]
-    assert len(suite) == len(found.gates) == int(suite.attrib["tests"])
-    assert [case.tag for case in suite.iter() if case.tag in ("failure", "error")] == ["failure", "error"]
-    assert any('a"<b>&' in case.attrib["name"] for case in suite)
-    assert "\\<b>" in render_check_markdown(found)
-
-
 def test_options_go_before_the_config_and_unknown_ones_name_the_nearest() -> None:
     own = AuditConfig.model_validate(
         config("http://127.0.0.1:1").model_dump(mode="json") | {"check": {"min_pearson": 0.6, "max_mae": 0.3}}

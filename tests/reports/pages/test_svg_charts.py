@@ -7,7 +7,6 @@ import re
 import pytest
 
 from auditor.reports.pages import svg_charts
-from auditor.reports.pages.heat_maps import shade_class
 from auditor.reports.pages.svg_charts import Axis, IntervalMark
 
 
@@ -60,11 +59,3 @@ def test_long_names_are_shortened_but_told_in_full() -> None:
 )
 def test_error_axis_is_round_and_wide_enough(values: list[float | None], high: float) -> None:
     assert svg_charts.error_axis(values, "MAE").high == high
-
-
-@pytest.mark.parametrize(
-    ("difference", "name"),
-    [(0.0, "h0"), (0.09, "h0"), (0.1, "h1"), (-0.1, "h-1"), (0.69, "h3"), (0.7, "h4"), (-2.0, "h-4"), (-0.05, "h0")],
-)
-def test_shades(difference: float, name: str) -> None:
-    assert shade_class(difference) == name

@@ -1,0 +1,27 @@
+"""The sections of a configuration: keys that go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+import pytest
+
+from auditor.config import TaskSection
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"answer": "score"}, "'range' is missing"),
+        ({"answer": "score", "range": [10, 0]}, "least, then the most"),
+        ({"answer": "exact", "range": [0, 1]}, "'range' is for"),
+        ({"answer": "exact", "options": ["a", "b"]}, "'options' is for"),
+        ({"answer": "choice", "options": ["a", "a"]}, "twice"),
+        ({"answer": "choice", "numbers": True}, "'numbers' is for"),
+        ({"answer": "choice", "tolerance": 1}, "'tolerance' is for"),
+    ],
+)
+def test_keys_that_do_not_fit_the_kind_are_refused(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(pydantic.ValidationError, match=message):
+        TaskSection.model_validate({"source": "items.csv", **keys})

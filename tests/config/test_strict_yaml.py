@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.config import load_config
+from auditor.errors import ConfigError
+from tests.config.test_audit import write
+
+
+def test_yaml_keeps_country_codes_and_refuses_what_is_ambiguous(tmp_path: Path) -> None:
+    text = """
+name: a
+survey: {source: wvs7-sample, countries: [NO, NA, ON, YES, 1.10]}
+judges: []
+models:
+  - {name: m, model: openai/gpt-4o, concurrency: 3}
+"""
+    with pytest.raises(ConfigError, match="countries"):  # 1.10 is a number, not a country
+        load_config(write(tmp_path, text, "a.yaml"))
+    config = load_config(write(tmp_path, text.replace(", 1.10", ""), "b.yaml"))
+    assert config.survey is not None
+    assert config.survey.countries == ["NO", "NA", "ON", "YES"]
+    assert config.models[0].concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2\n", "line 2: not YAML: the key 'a' stands twice"),
+        ("a: &x 1\nb: *x\n", "aliases are not allowed"),
+        ("a: !!python/object/apply:os.system [ls]\n", "line 1"),
+        ("- a\n", "not a table"),
+        ("a: [1\n", "line"),
+    ],
+)
+def test_yaml_traps(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(write(tmp_path, text, "a.yml"))
+
+
+def test_a_yaml_value_may_be_marked_as_text(tmp_path: Path) -> None:
+    text = (
+        "name: !!str 1.10\nsurvey: &s {source: wvs7-sample, countries: [Japan]}\n"
+        "judges: []\nmodels: [{name: m, model: openai/o}]\n"
+    )
+    config = load_config(write(tmp_path, text, "a.yaml"))
+    assert config.name == "1.10"
+    for wrong in ("!!str [a]", "!!map a", "!!bool maybe"):
+        with pytest.raises(ConfigError, match=r"line 1: not YAML"):
+            load_config(write(tmp_path, text.replace("!!str 1.10", wrong), "b.yaml"))

@@ -1,0 +1,14 @@
+"""The report that the tests of experiment trackers write."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.build import build_report
+from auditor.reports.report_schema import Report
+from tests.support.inspect_logs import Made
+
+
+@pytest.fixture(scope="module")
+def report(made_audit: Made) -> Report:
+    return build_report(made_audit.db, "population")

@@ -1,0 +1,60 @@
+"""An audit in the files of Weights & Biases, on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.exports.tracker_runs import build_runs
+from auditor.reports.report_schema import Report
+
+
+@pytest.fixture
+def quiet_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    wandb = pytest.importorskip("wandb", reason="the extra 'wandb' is not installed")
+    for name in ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    yield wandb
+    wandb.teardown()
+
+
+def records(log: bytes) -> Iterator[bytes]:
+    """What wandb wrote: LevelDB's log format in blocks of 32 KiB, after a header of seven bytes."""
+    at, whole = 7, b""
+    while at + 7 <= len(log):
+        if 32_768 - at % 32_768 < 7:
+            at += 32_768 - at % 32_768
+            continue
+        size, kind = int.from_bytes(log[at + 4 : at + 6], "little"), log[at + 6]
+        whole = (b"" if kind in (1, 2) else whole) + log[at + 7 : at + 7 + size]
+        at += 7 + size
+        if kind in (1, 4):
+            yield whole
+
+
+@pytest.mark.slow
+def test_wandb_keeps_runs_on_this_machine(report: Report, tmp_path: Path, quiet_wandb: Any) -> None:
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    from auditor.exports.wandb_runs import export_wandb
+
+    made = export_wandb(report, tmp_path / "runs")
+    assert (len(made.runs), made.online) == (4, False)
+    _, models = build_runs(report)
+    [log] = Path(made.runs[1]).glob("*.wandb")
+    summary: dict[str, float] = {}
+    started = None
+    for data in records(log.read_bytes()):
+        record = Record()
+        record.ParseFromString(data)
+        kind = record.WhichOneof("record_type")
+        if kind == "summary":
+            summary |= {(i.key or ".".join(i.nested_key)): json.loads(i.value_json) for i in record.summary.update}
+        started = record.run if kind == "run" else started
+    assert started is not None
+    assert (started.display_name, started.run_group) == ("alder", "population")
+    assert {name: summary[name] for name in models[0].metrics} == pytest.approx(models[0].metrics)

@@ -1,0 +1,53 @@
+"""Drift of a judge between two runs, and the holdout of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auditor.domain import Outcome, Ruling, Verdict
+from auditor.reports.experiments.judge_experiments import measure_judge_drift, run_holdout_experiment
+from auditor.storage import results
+from auditor.storage.database import Database
+from tests.support.synthetic_audit import populate
+
+
+def test_drift_between_two_runs(db: Database) -> None:
+    first = populate(db, name="first")
+    second = populate(db, name="second")
+    flipped = 0
+    later: list[Verdict] = []
+    for v in results.load_verdicts(db, second.id):
+        if v.judge == "birch" and v.ruling is Ruling.INVALID:
+            later.append(Verdict(v.judge, v.model, v.cell, v.sample, v.outcome, Ruling.VALID, key=v.key))
+            flipped += 1
+    results.save_verdicts(db, second.id, later)
+    rows = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    assert (rows["alder"].shift.value, rows["alder"].changed.value) == (0.0, 0.0)
+    assert rows["birch"].changed.value == pytest.approx(flipped / rows["birch"].valid.n)
+    assert rows["birch"].shift.ci_low is not None
+    assert rows["birch"].shift.ci_low > 0
+    assert rows["birch"].restated.value == 1.0
+
+    traces = results.load_traces(db, second.id)
+    other = [replace(t, text=t.text and t.text[::-1]) for t in traces if t.cell == traces[0].cell]  # as long as before
+    none = [replace(t, text=None) for t in traces if t.cell == traces[-1].cell]
+    results.save_traces(db, second.id, other + none)
+    fewer = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    seen = {v.cell for v in results.load_verdicts(db, second.id) if v.judge == "birch" and v.outcome is Outcome.OK}
+    assert {traces[0].cell, traces[-1].cell} < seen
+    assert fewer["birch"].valid.n < rows["birch"].valid.n
+    results.save_traces(db, first.id, none)  # of answers that nobody recorded nothing is known
+    assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}["birch"] == fewer[
+        "birch"
+    ].valid.n
+
+
+def test_the_holdout_of_an_audit(db: Database) -> None:
+    [row] = run_holdout_experiment(db, populate(db, models=6, countries=8, topics=6).name, 50)
+    assert (row.method, row.models) == ("direct", 6)
+    assert row.unseen_cells.n == 6
+    assert "6 models" in row.sentence
+    [few] = run_holdout_experiment(db, populate(db, models=3, name="few").name, 50)
+    assert "cannot be told: fewer than 4 models" in few.sentence

@@ -1,0 +1,49 @@
+"""The panel's certificate claims no more than its figures show."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.measurement_schema import Estimate
+from auditor.reports.panel.certificate import write_certificate
+from auditor.reports.report_schema import Report
+
+
+def alpha(value: float | None, low: float | None, high: float | None) -> Estimate:
+    return Estimate(value=value, n=50, ci_low=low, ci_high=high, reason=None if low is not None else "too few")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (alpha(0.9, 0.85, 0.95), "can be relied on"),
+        (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
+        (alpha(0.4, 0.2, 0.6), "not enough to rely on the verdict on a single trace"),
+        (alpha(0.05, -0.1, 0.2), "cannot be told from chance"),
+        (alpha(0.4, None, None), "nothing can be said"),
+        (alpha(None, None, None), "vouches for nothing"),
+    ],
+)
+def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, estimate: Estimate, words: str) -> None:
+    panel = report.panel.model_copy(update={"krippendorff_alpha": estimate})
+    assert words in write_certificate(panel)[0]
+
+
+def test_a_panel_that_nearly_always_says_the_same_is_warned_of(report: Report) -> None:
+    lopsided = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
+    told = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": lopsided})))
+    assert "93% of the verdicts say VALID" in told
+    assert "AC1" in told
+
+
+def test_leanings_by_chance_are_counted_of_all_that_were_tested(report: Report) -> None:
+    mild = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
+    level = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
+    none = Estimate(value=None, n=0, reason="not measured")
+    blank = {"verbosity": none, "own_family": none, "order": none}
+    first, second = (
+        r.model_copy(update={**blank, "leniency": e}) for r, e in zip(report.panel.judges, (mild, level), strict=False)
+    )
+    told = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
+    assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in told
+    assert "findings is chance" not in told

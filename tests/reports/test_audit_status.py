@@ -1,0 +1,27 @@
+"""The status counts the rows of an audit."""
+
+from __future__ import annotations
+
+import json
+
+from auditor.reports.audit_status import load_audit_status
+from auditor.reports.report_schema import Report
+from auditor.storage import audits
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+
+def test_status_counts_what_is_there(population: tuple[Database, Audit], report: Report) -> None:
+    found = load_audit_status(*population)
+    total = {row.stage: row for row in report.coverage.total}
+    assert (found["traces_ok"], found["verdicts_ok"]) == (total["direct"].ok, total["review"].ok)
+    assert found["open"] == report.conflicts.states["open"] + report.conflicts.states["disputed"]
+    assert found["cost_usd"] == report.cost.total.usd
+    assert found["unpriced"] == report.cost.total.unpriced > 0
+    json.dumps(found)
+
+
+def test_status_of_an_audit_without_calls(db: Database) -> None:
+    import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2})
+    assert load_audit_status(db, audits.get_audit(db, "imported"))["cost_usd"] is None

@@ -1,0 +1,36 @@
+"""The schema of the report in docs is current, and reports follow it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.reports.json_schema import render_json_schema
+from auditor.reports.pages.render import render_report
+from auditor.reports.report_schema import Report
+from auditor.storage.database import Database
+from tests.reports.hostile_report import hostile_report
+
+jsonschema = pytest.importorskip("jsonschema")
+SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
+
+
+def test_the_schema_in_docs_is_current() -> None:
+    mend = "run: python -m auditor.reports.json_schema > docs/report.schema.json"
+    assert SCHEMA.read_text(encoding="utf-8") == render_json_schema(), mend
+
+
+def test_reports_follow_the_schema(db: Database, report: Report) -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for found in (report, hostile_report(db)):
+        jsonschema.validate(json.loads(render_report(found, "json")), schema)
+
+
+def test_the_schema_refuses_a_stray_key(report: Report) -> None:
+    schema = json.loads(render_json_schema())
+    data = json.loads(render_report(report, "json")) | {"stray": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)

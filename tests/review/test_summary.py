@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from auditor.review.session import ReviewSession
+from auditor.review.summary import summarize_ratings
+from auditor.storage.database import Database
+from tests.review.test_judge_calibration import B, L, R
+from tests.support.review_audit import review_case
+
+
+def test_the_summary_says_all_in_words(db: Database) -> None:
+    audit = review_case(db)
+    assert [t.note for t in summarize_ratings(db, audit).tables] == [
+        "Nobody has decided anything blind yet.",
+        "No judged side has been decided blind yet.",
+        "Nothing to learn from yet.",
+    ]
+    for rater in ("ada", "grace"):
+        desk = ReviewSession(db, audit, rater)
+        for number, k in enumerate(sorted(desk.conflict_keys())):
+            item = desk.load_item(k)
+            strict = L if (item.left.score or 0.0) < (item.right.score or 0.0) else R
+            desk.decide(item, B if rater == "grace" and number < 2 else strict)
+    raters, judges, worth = summarize_ratings(db, audit).tables
+    rows = {row.name: row for table in (raters, judges, worth) for row in table.rows}
+    assert rows["ada"].text == "20 decided blind"
+    assert rows["ada and grace: same"].text == "90% [70%, 97%] of 20"
+    assert rows["cedar: same"].text == "100% [90%, 100%] of 36"
+    assert rows["cedar: curve"].text.startswith("0% VALID is ")
+    assert "held out" in rows["cedar: error"].text
+    assert float(rows["cedar: weight"].text) > 0
+    assert "needs 30 ratings" in rows["alder: curve"].text
