@@ -1,4 +1,4 @@
-"""Who sits on the panel of which trace: all that may judge it, or a balanced part of them; the one rule of it all."""
+"""Assignment of judges to traces: all eligible judges, or a balanced incomplete design of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from auditor.surveys.regions import get_grouping
 
 
 class TraceKey(NamedTuple):
-    """Which trace."""
+    """Identifies a trace."""
 
     model: str
     cell: Cell
@@ -26,7 +26,7 @@ class TraceKey(NamedTuple):
 
     @classmethod
     def from_trace(cls, trace: Trace) -> Self:
-        """The place of a trace."""
+        """Key of a trace."""
         return cls(trace.model, trace.cell, trace.sample)
 
 
@@ -35,9 +35,10 @@ class PanelAssignment:
     """The panels of an audit.
 
     Attributes:
-        judges: of each author, all that may judge it, in the config's order.
-        rows, slots, design: of incomplete panels: the author's row, the slot of a cell and sample, and who is seated,
-            shape (slots, authors, judges in the order of `columns`); None where panels are whole.
+        judges_by_author: all judges eligible for the traces of a model, in the config's order.
+        judge_columns, author_rows, trace_slots: index of each judge, model, and (cell, sample) in `design`.
+        design: whether a judge is assigned, shape (slots, authors, judges); None if every eligible judge is assigned
+            to every trace.
     """
 
     judges_by_author: Mapping[str, list[ModelSection]]
@@ -47,74 +48,93 @@ class PanelAssignment:
     design: NDArray[np.bool_] | None
 
     def panel(self, trace_key: TraceKey) -> list[ModelSection]:
-        """The judges of one trace, in the config's order."""
-        all_ = self.judges_by_author[trace_key.model]
+        """The judges assigned to one trace, in the config's order."""
+        judges = self.judges_by_author[trace_key.model]
         if self.design is None:
-            return all_
-        seated = self.design[self.trace_slots[trace_key.cell, trace_key.sample], self.author_rows[trace_key.model]]
-        return [judge for judge in all_ if seated[self.judge_columns[judge.name]]]
+            return judges
+        is_assigned = self.design[self.trace_slots[trace_key.cell, trace_key.sample], self.author_rows[trace_key.model]]
+        return [judge for judge in judges if is_assigned[self.judge_columns[judge.name]]]
 
     def judges_by_cell(self, trace_keys: Iterable[TraceKey]) -> Mapping[tuple[str, Cell], Collection[str]]:
-        """By model and cell, the judges that have at least one of its traces before them."""
-        found: dict[tuple[str, Cell], set[str]] = defaultdict(set)
-        for place in trace_keys:
-            found[place.model, place.cell].update(judge.name for judge in self.panel(place))
-        return found
+        """By model and cell, the names of the judges assigned to at least one of the traces."""
+        assigned_judges: dict[tuple[str, Cell], set[str]] = defaultdict(set)
+        for trace_key in trace_keys:
+            assigned_judges[trace_key.model, trace_key.cell].update(judge.name for judge in self.panel(trace_key))
+        return assigned_judges
 
 
 def elicitation_order(config: AuditConfig, survey: Survey) -> list[Cell]:
-    """The cells that models are asked about, in the order in which they are.
+    """The cells that models are asked about, in the order of asking.
 
-    Where asking may end before the last, any first part of them has its share of each region and topic.
+    If elicitation may stop early, the order is stratified: each initial part covers regions and topics evenly.
     """
     cells = list(survey.asked_cells)
     if config.direct.target_width is None:
         return cells
-    region = get_grouping(survey).by_country
+    region_by_country = get_grouping(survey).by_country
     cells.sort()
-    order = stratified_order([(region.get(c.country), c.topic) for c in cells], derive_seed(config.seed, "cells"))
-    return [cells[i] for i in order.tolist()]
+    cell_order = stratified_order(
+        [(region_by_country.get(cell.country), cell.topic) for cell in cells], derive_seed(config.seed, "cells")
+    )
+    return [cells[index] for index in cell_order.tolist()]
 
 
 def select_reviewed(config: AuditConfig, readable: Iterable[TraceKey]) -> list[TraceKey]:
-    """Of the traces that have a score, those that go before judges: of each model and cell all, or the first few.
+    """Select the traces that judges review: all readable ones of each model and cell, or the first few.
 
-    Samples that are taken only where the first disagree do not: cells on which models waver would weigh more.
+    Samples taken only because earlier ones disagreed are excluded; otherwise cells with inconsistent samples would
+    have more weight.
     """
     limit, direct = config.probes.review.traces, config.direct
-    taken = Counter[tuple[str, Cell]]()
-    chosen = []
-    for place in sorted(readable, key=lambda p: (p.cell, p.model, p.sample)):
-        if place.sample % direct.samples >= direct.guaranteed_samples:
+    n_selected = Counter[tuple[str, Cell]]()
+    selected = []
+    for trace_key in sorted(readable, key=lambda key: (key.cell, key.model, key.sample)):
+        if trace_key.sample % direct.samples >= direct.guaranteed_samples:
             continue
-        if limit == "all" or taken[place.model, place.cell] < limit:
-            chosen.append(place)
-            taken[place.model, place.cell] += 1
-    return chosen
+        if limit == "all" or n_selected[trace_key.model, trace_key.cell] < limit:
+            selected.append(trace_key)
+            n_selected[trace_key.model, trace_key.cell] += 1
+    return selected
 
 
 def assign_panels(config: AuditConfig, survey: Survey) -> PanelAssignment:
-    """The panels of an audit over all traces that it may ask for.
+    """Assign judges to all traces that an audit may collect.
 
-    They depend on the seed and on which models, judges, cells and samples there are, and on nothing else: not on names,
-    nor on the order in which anything is listed, asked or answered. Samples come one after another, so an audit that
-    asks for more of them keeps the seats of the first; one with other cells or models is dealt anew.
+    The assignment depends only on the seed and on the sets of models, judges, cells and samples; not on names, nor on
+    the order in which anything is listed, asked or answered. Slots are ordered by sample, so an audit with more samples
+    keeps the assignment of the first ones; one with other cells or models is assigned from scratch.
     """
-    judges = {m.name: config.judges_of(m.name) for m in config.models}
+    judges_by_author = {model.name: config.judges_of(model.name) for model in config.models}
     if config.panel.judges_per_trace is None:
-        return PanelAssignment(judges, {}, {}, {}, None)
-    columns = {j.name: i for i, j in enumerate(sorted(config.judge_models, key=_model_sort_key))}
-    rows = {m.name: i for i, m in enumerate(sorted(config.models, key=_model_sort_key))}
-    samples, cells = config.samples_by_cell(survey), sorted(survey.asked_cells)
+        return PanelAssignment(judges_by_author, {}, {}, {}, None)
+    judge_columns = {judge.name: i for i, judge in enumerate(sorted(config.judge_models, key=_model_sort_key))}
+    author_rows = {model.name: i for i, model in enumerate(sorted(config.models, key=_model_sort_key))}
+    n_samples_by_cell, cells = config.samples_by_cell(survey), sorted(survey.asked_cells)
     cells = elicitation_order(config, survey) if config.direct.target_width is not None else cells
-    order = [(n, cell) for n in range(max(samples.values(), default=0)) for cell in cells if n < samples[cell]]
-    may = np.zeros((len(rows), len(columns)), dtype=np.bool_)
-    for author, others in judges.items():
-        may[rows[author], [columns[j.name] for j in others]] = True
-    design = balanced_panels(may, len(order), config.panel.judges_per_trace, derive_seed(config.seed, "seats"))
-    return PanelAssignment(judges, columns, rows, {(cell, n): i for i, (n, cell) in enumerate(order)}, design)
+    sample_slots = [
+        (sample, cell)
+        for sample in range(max(n_samples_by_cell.values(), default=0))
+        for cell in cells
+        if sample < n_samples_by_cell[cell]
+    ]
+    may_judge = np.zeros((len(author_rows), len(judge_columns)), dtype=np.bool_)
+    for author, eligible_judges in judges_by_author.items():
+        may_judge[author_rows[author], [judge_columns[judge.name] for judge in eligible_judges]] = True
+    design = balanced_panels(
+        may_judge, len(sample_slots), config.panel.judges_per_trace, derive_seed(config.seed, "seats")
+    )
+    return PanelAssignment(
+        judges_by_author,
+        judge_columns,
+        author_rows,
+        {(cell, sample): i for i, (sample, cell) in enumerate(sample_slots)},
+        design,
+    )
 
 
 def _model_sort_key(model: ModelSection) -> tuple[int, str]:
-    asked = model.model_dump(mode="json", include={"model", "api_base", "system", "temperature", "params", "answers"})
-    return derive_seed(0, *asked.values()), model.name
+    """Key for a random order of models that depends on their settings, not on their names (except for ties)."""
+    request_settings = model.model_dump(
+        mode="json", include={"model", "api_base", "system", "temperature", "params", "answers"}
+    )
+    return derive_seed(0, *request_settings.values()), model.name

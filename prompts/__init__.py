@@ -1,7 +1,7 @@
-"""Words, not code: what models are told, as files; one folder a language.
+"""Prompt templates and other texts for models, as files; one folder for each language.
 
-A file begins with front matter (id, version, purpose, fields) and holds the sections `[system]` and `[user]`.
-Placeholders are `{name}`; they are filled in one pass, so that what a value contains is never read as a placeholder.
+A template starts with front matter (id, version, purpose, fields), followed by the sections `[system]` and `[user]`.
+Placeholders are `{name}`; they are filled in one pass, so braces inside a value are never read as a placeholder.
 """
 
 if __name__ != "auditor.prompts":

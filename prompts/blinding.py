@@ -1,4 +1,4 @@
-"""What gives a text away in each language: endings, demonyms, words of topics, and how models speak of themselves."""
+"""Language-specific data for blinding: word endings, demonyms, topic words, and phrases of self-reference."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ FILE_NAME = "blinding.toml"
 
 
 class BlindingTerms(BaseModel):
-    """One language's file.
+    """Contents of one language's `blinding.toml`.
 
     Attributes:
-        strip: pattern of the ending that is taken off a name before it is looked for.
-        before, after: patterns of what grammar may put before and after what is left.
-        joined: whether words are written together, so that they are looked for inside others.
-        introduces: pattern of what stands before a name ("my name is "), the space after it included.
+        strip: pattern of the ending that is removed from a term before matching.
+        before, after: patterns of prefixes and endings that grammar may add to the stem.
+        joined: whether words are written without spaces, so that terms also match inside other words.
+        introduces: pattern of the words that introduce a name ("my name is "), including the space after them.
         short: ordinary words of two and three letters, folded to lower case without accents.
         myself: patterns of a model's descriptions of itself.
-        countries: words by alpha-3 code; topics: words by the topic's English label. A word that ends in `*` is
-            matched with any ending.
+        countries: terms by alpha-3 code. A term that ends in `*` matches any ending.
+        topics: terms by the topic's English label, likewise.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,22 +41,26 @@ class BlindingTerms(BaseModel):
 
     @field_validator("countries", "topics", mode="before")
     @classmethod
-    def _split_terms(cls, value: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        return {key: tuple(words.split("|")) for keys, words in value.items() for key in keys.split("|")}
+    def _split_terms(cls, terms_by_keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        return {
+            key: tuple(joined_terms.split("|"))
+            for joined_keys, joined_terms in terms_by_keys.items()
+            for key in joined_keys.split("|")
+        }
 
     @field_validator("short", mode="before")
     @classmethod
-    def _split_words(cls, value: str) -> list[str]:
-        return value.split()
+    def _split_words(cls, joined_words: str) -> list[str]:
+        return joined_words.split()
 
     @field_validator("myself", mode="before")
     @classmethod
-    def _compile_patterns(cls, value: list[str]) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in value)
+    def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 
 @functools.cache
 def load_blinding_terms(language: str) -> BlindingTerms:
-    """The file of a language that there are prompts in."""
+    """Load the file of one of the `LANGUAGES`."""
     text = (resources.files("auditor.prompts") / language / FILE_NAME).read_text(encoding="utf-8")
     return BlindingTerms.model_validate(tomllib.loads(text))

@@ -1,4 +1,4 @@
-"""How two items are compared, in words: ten wordings of a question, and what it asks."""
+"""Wordings of the question that compares two items: ten frames, and the criteria to insert."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ N_WORDINGS = 10
 
 
 class Criterion(BaseModel):
-    """What items are compared by: `context` introduces what they have in common, with `{context}`."""
+    """A criterion of comparison.
+
+    Attributes:
+        context: sentence about what the items have in common, with the placeholder `{context}`.
+        standard, negated: the criterion in the two forms of the question ("more …", "less …").
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -24,7 +29,7 @@ class Criterion(BaseModel):
 
 
 class ComparisonWording(BaseModel):
-    """One language's words: `frames` are wordings with `{what}`, in whose place comes a criterion."""
+    """One language's texts: `frames` are questions with the placeholder `{what}` for the criterion."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,6 +39,6 @@ class ComparisonWording(BaseModel):
 
 @functools.cache
 def load_comparison_wording(language: str) -> ComparisonWording:
-    """The words of a language."""
+    """Load the comparison texts of a language."""
     file = resources.files("auditor.prompts") / language / "logic.toml"
     return ComparisonWording.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))

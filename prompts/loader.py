@@ -1,4 +1,4 @@
-"""Loading a template, and checking it then rather than in the middle of an audit."""
+"""Loading prompt templates, with all checks when they are loaded."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PROMPT_FILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One template.
+    """A prompt template.
 
     Attributes:
         id: its name, such as `direct.structured`.
-        version: raised whenever its words change.
+        version: incremented whenever its text changes.
         language: ISO 639-1 code of its folder.
-        purpose: what it is for, in words.
-        fields: the placeholders that it must be given.
+        purpose: a description of its use.
+        fields: names of its placeholders.
         system, user: the two messages.
     """
 
@@ -43,14 +43,14 @@ class Prompt:
     user: str
 
     def render(self, *, preamble: str | None = None, **values: str) -> tuple[Message, ...]:
-        """Fill the placeholders.
+        """Fill in the placeholders and return the system and the user message.
 
         Args:
             preamble: text put before the system message.
             values: one for each of `fields`.
 
         Raises:
-            ValueError: a value is missing, or there is one too many.
+            ValueError: a value is missing, or does not belong to any field.
         """
         if set(values) != self.fields:
             raise ValueError(f"prompt {self.id} takes {sorted(self.fields)}, but was given {sorted(values)}")
@@ -62,16 +62,16 @@ class Prompt:
 
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
-    """Put values in the place of `{name}`, in one pass: what a value contains is never read as a placeholder."""
+    """Replace each `{name}` by its value, in one pass: braces inside a value are never read as a placeholder."""
     return PLACEHOLDER.sub(lambda match: values[match.group(1)], text)
 
 
 @functools.cache
 def load_prompt(name: str, language: str = "en") -> Prompt:
-    """Read a built-in template.
+    """Load a built-in template.
 
     Raises:
-        ConfigError: there is none, or its front matter and its placeholders do not agree.
+        ConfigError: it does not exist, or its front matter and its placeholders differ.
     """
     file = resources.files("auditor.prompts") / language / f"{name}.md"
     if not file.is_file():
@@ -80,10 +80,10 @@ def load_prompt(name: str, language: str = "en") -> Prompt:
 
 
 def read_prompt(path: str, language: str = "en") -> Prompt:
-    """Read a template of the user's own.
+    """Read a user's template from a file.
 
     Raises:
-        ConfigError: there is none, or its front matter and its placeholders do not agree.
+        ConfigError: it does not exist, or its front matter and its placeholders differ.
     """
     file = Path(path)
     require_file(file, ConfigError)
@@ -96,10 +96,13 @@ def _read_prompt_cached(path: str, language: str, modified_ns: int) -> Prompt:
 
 
 def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
-    """Read a template's text.
+    """Parse the text of a template.
+
+    Args:
+        source: name of the file, for error messages.
 
     Raises:
-        ConfigError: the file is not laid out as it must be, or a placeholder is missing or not declared.
+        ConfigError: the layout or the front matter is invalid, or the declared fields and the placeholders differ.
     """
     match = _PROMPT_FILE.match(text)
     if match is None:
@@ -107,32 +110,34 @@ def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
             f"{source}: is not laid out as a prompt.",
             "Begin with front matter between '---' lines, then write [system], then [user].",
         )
-    front = parse_yaml(match["front"], source)
-    wanted = {"id", "version", "purpose", "fields"}
-    if set(front) != wanted:
+    front_matter = parse_yaml(match["front"], source)
+    required_keys = {"id", "version", "purpose", "fields"}
+    if set(front_matter) != required_keys:
         raise ConfigError(
-            f"{source}: the front matter has {_join_names(front)}.",
-            f"Give it {_join_names(wanted)}, and no other keys.",
+            f"{source}: the front matter has {_join_names(front_matter)}.",
+            f"Give it {_join_names(required_keys)}, and no other keys.",
         )
-    _check_front_matter(front, source)
-    used = set(PLACEHOLDER.findall(match["system"] + match["user"]))
-    if used != set(front["fields"]):
+    _check_front_matter(front_matter, source)
+    used_fields = set(PLACEHOLDER.findall(match["system"] + match["user"]))
+    if used_fields != set(front_matter["fields"]):
         raise ConfigError(
-            f"{source}: declares the fields {_join_names(front['fields'])}, but its text has {_join_names(used)}.",
+            f"{source}: declares the fields {_join_names(front_matter['fields'])}, "
+            f"but its text has {_join_names(used_fields)}.",
             "Make the two the same.",
         )
     return Prompt(
-        id=front["id"],
-        version=front["version"],
+        id=front_matter["id"],
+        version=front_matter["version"],
         language=language,
-        purpose=front["purpose"],
-        fields=frozenset(front["fields"]),
+        purpose=front_matter["purpose"],
+        fields=frozenset(front_matter["fields"]),
         system=match["system"].strip(),
         user=match["user"].strip(),
     )
 
 
 def _check_front_matter(front_matter: Mapping[str, Any], source: str) -> None:
+    """Raise a ConfigError if a value of the front matter has the wrong type."""
     fields, version = front_matter["fields"], front_matter["version"]
     if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
         raise ConfigError(f"{source}: 'fields' is not a list of names.", "Write it as fields: [topic, country].")

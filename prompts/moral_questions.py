@@ -1,6 +1,6 @@
-"""The built-in moral questions: one file a foundation, each question with five other wordings, all written by hand.
+"""The built-in moral questions: one file per foundation, each question with five paraphrases, all written by hand.
 
-A wording keeps what a "yes" would mean, so that answers to two wordings can be compared as they are.
+A paraphrase keeps the meaning of "yes" and "no", so that answers to different wordings can be compared directly.
 """
 
 from __future__ import annotations
@@ -43,23 +43,34 @@ class QuestionFile(BaseModel):
 
 @functools.cache
 def load_built_in_questions() -> tuple[MoralQuestion, ...]:
-    """All of them, the foundations in turn: the first few are about all six."""
+    """Load all built-in questions, alternating between the six foundations."""
     folder = resources.files("auditor.prompts") / "questions" / "en"
-    files = [parse_questions((folder / f"{f}.toml").read_text(encoding="utf-8"), f"{f}.toml") for f in FOUNDATIONS]
-    return tuple(question for turn in zip(*files, strict=True) for question in turn)
+    questions_by_foundation = [
+        parse_questions((folder / f"{foundation}.toml").read_text(encoding="utf-8"), f"{foundation}.toml")
+        for foundation in FOUNDATIONS
+    ]
+    return tuple(
+        question
+        for next_of_each_foundation in zip(*questions_by_foundation, strict=True)
+        for question in next_of_each_foundation
+    )
 
 
 def parse_questions(text: str, source: str) -> tuple[MoralQuestion, ...]:
-    """Read a TOML file of questions.
+    """Parse a TOML file of questions.
+
+    Args:
+        text: contents of the file.
+        source: name of the file, for error messages.
 
     Raises:
-        ConfigError: it is not laid out as it must be; the message says where.
+        ConfigError: the file is invalid; the message names the place.
     """
-    data = parse_toml(text, source, ConfigError)
+    toml_table = parse_toml(text, source, ConfigError)
     try:
-        file = QuestionFile.model_validate(data)
+        file = QuestionFile.model_validate(toml_table)
     except pydantic.ValidationError as error:
-        problem = explain_validation_error(error, data, QuestionFile)
+        problem = explain_validation_error(error, toml_table, QuestionFile)
         raise ConfigError(f"{source}: {problem}", "Each [[question]] has an id and a text.") from None
     return tuple(
         MoralQuestion(

@@ -1,4 +1,4 @@
-"""How models refuse, in each language."""
+"""Patterns of refusals, by language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE_NAME = "refusals.toml"
 
 
 class RefusalPatterns(BaseModel):
-    """One language's patterns of a refusal; matched in any case, with straight apostrophes."""
+    """One language's patterns of a refusal; matched in any case, against text with straight apostrophes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,12 +21,12 @@ class RefusalPatterns(BaseModel):
 
     @field_validator("refuses", mode="before")
     @classmethod
-    def _compile_patterns(cls, value: list[str]) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in value)
+    def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 
 @functools.cache
 def load_refusal_patterns(language: str) -> RefusalPatterns:
-    """The patterns of a language that there are prompts in."""
+    """Load the patterns of one of the `LANGUAGES`."""
     text = (resources.files("auditor.prompts") / language / FILE_NAME).read_text(encoding="utf-8")
     return RefusalPatterns.model_validate(tomllib.loads(text))

@@ -1,4 +1,4 @@
-"""The sentences of the log-probability score: beginnings, and pairs of opposite ends."""
+"""The sentences of the log-probability score: beginnings, and pairs of opposite endings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIRED_FIELDS = {"country", "topic"}
 
 
 class SentencePairTemplates(BaseModel):
-    """Every beginning is compared with every pair of ends, the positive first."""
+    """Beginnings of sentences, and pairs of endings (positive, negative); all combinations are used."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,12 +35,12 @@ class SentencePairTemplates(BaseModel):
 
     @property
     def pairs_per_cell(self) -> int:
-        """Comparisons a cell."""
+        """Number of sentence pairs for each cell."""
         return len(self.beginnings) * len(self.ends)
 
 
 @functools.cache
 def load_sentence_pairs() -> SentencePairTemplates:
-    """The built-in sentences; they are English, whatever language chats are in."""
+    """Load the built-in sentences, which are in English regardless of the language of the audit."""
     file = resources.files("auditor.prompts") / ENGLISH / "logprob.toml"
     return SentencePairTemplates.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""The surveys' words in other languages: questions, scales, topics and the names of countries."""
+"""Translations of the surveys: questions, scales, topics and names of countries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCALES = {"zh": "zh_CN"}
 
 
 class SurveyQuestionWording(BaseModel):
-    """How one survey asks: `wording` with `{topic}` and `{country}`, and the meaning of -1 and +1."""
+    """One survey's question: `wording` with `{topic}` and `{country}`, and the labels of -1 and +1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,7 +23,7 @@ class SurveyQuestionWording(BaseModel):
 
 
 class SurveyTranslations(BaseModel):
-    """One language's words: questions by built-in survey, topics by their English label, countries by alpha-3 code."""
+    """One language's texts: questions by built-in survey, topics by English label, countries by alpha-3 code."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,14 +34,19 @@ class SurveyTranslations(BaseModel):
 
 @functools.cache
 def load_translations(language: str) -> SurveyTranslations:
-    """The words of a language other than English."""
+    """Load the translations into a language other than English."""
     file = resources.files("auditor.prompts") / language / "surveys.toml"
     return SurveyTranslations.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
 @functools.cache
 def translate_country(code: str, language: str) -> str | None:
-    """A country's everyday name in a language, by alpha-3 code; None where it is not known."""
+    """Common name of a country in a language; None if unknown.
+
+    Args:
+        code: ISO 3166-1 alpha-3 code.
+        language: ISO 639-1 code.
+    """
     import pycountry
 
     if name := load_translations(language).countries.get(code):
@@ -49,7 +54,16 @@ def translate_country(code: str, language: str) -> str | None:
     country = pycountry.countries.get(alpha_3=code)
     if country is None:
         return None
-    names = [n for n in (getattr(country, "common_name", None), country.name) if n]
+    english_names = [
+        english_name for english_name in (getattr(country, "common_name", None), country.name) if english_name
+    ]
     locale = LOCALES.get(language, language)
-    translated = gettext.translation("iso3166-1", pycountry.LOCALES_DIR, languages=[locale], fallback=True)
-    return next((t for n in names if (t := translated.gettext(n)) != n), None)
+    catalog = gettext.translation("iso3166-1", pycountry.LOCALES_DIR, languages=[locale], fallback=True)
+    return next(
+        (
+            translated_name
+            for english_name in english_names
+            if (translated_name := catalog.gettext(english_name)) != english_name
+        ),
+        None,
+    )

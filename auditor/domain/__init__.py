@@ -1,7 +1,7 @@
-"""The words of the field as types: cells, calls, answers, traces, verdicts, conflicts, ratings, surveys.
+"""Domain types: cells, calls, answers, traces, verdicts, conflicts, ratings, surveys.
 
-Everything here is frozen data without behaviour beyond small derivations; scores are in [-1, 1], where +1 is
-"always acceptable" and -1 "never acceptable".
+All are immutable data with a few derived properties. Scores are in [-1, 1], from -1 ("never acceptable") to +1
+("always acceptable").
 """
 
 from __future__ import annotations

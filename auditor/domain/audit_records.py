@@ -1,4 +1,4 @@
-"""What is read out of answers: traces, contrasts, scores, verdicts, conflicts, and people's ratings."""
+"""Records parsed from answers or computed from them: traces, sentence pair scores, verdicts, conflicts, ratings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from auditor.domain.terms import (
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One sampled chain of thought on one cell by one model."""
+    """One sampled chain of thought of one model on one cell.
+
+    Attributes:
+        sample: index of the sample on the cell, from 0.
+        score: in [-1, 1]; only the outcome `ok` has one, and only for scored questions.
+        key: key of the call.
+    """
 
     model: str
     cell: Cell
@@ -30,23 +36,24 @@ class Trace:
     text: str | None = None
     key: str | None = None
     language: str = "en"
-    """ISO 639-1 code of the language that it was asked in."""
+    """ISO 639-1 code of the language of the question."""
     repair_key: str | None = None
-    """Of the call that asked once more, where the first answer could not be read."""
+    """Key of the repair call, which repeats the question after an unreadable answer; None without one."""
     answer: str | None = None
-    """What the model answered to an item of a task, in the form in which answers are compared; only `ok` has one."""
+    """Answer to an item of a task in its canonical form (`auditor.tasks`); only the outcome `ok` has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePairScore:
-    """One comparison behind a log-probability score: the two opposite ends of one sentence on a cell.
+    """Difference in log-probability between the two opposite endings of one sentence on a cell.
 
     Attributes:
-        number: which of the comparisons, from 0.
-        positive, negative: the two ends.
-        difference: log P(positive | sentence) - log P(negative | sentence), in nats; only `ok` has one.
-        measure: what it was read from; None where nothing could be asked.
-        key: of the call; `key_swapped`, of the one in which the two ends have changed places.
+        number: index of the sentence pair on the cell, from 0.
+        positive, negative: the two endings.
+        difference: log P(positive | sentence) - log P(negative | sentence), in nats; only the outcome `ok` has one.
+        measure: how the log-probabilities were obtained; None if the model supports no measure.
+        key: key of the call.
+        key_swapped: key of the call that shows the two endings in the other order; None where order does not matter.
     """
 
     model: str
@@ -63,15 +70,16 @@ class SentencePairScore:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one judge says of one trace; only `ok` has a ruling.
+    """One judge's verdict on one trace; only the outcome `ok` has a ruling.
 
     Attributes:
-        confidence: how sure the judge says it is, in [0, 1]; None where it does not say.
-        shortened: whether the justification was cut, having stayed too long when asked for once more.
-        again_key: of the call that asked for a shorter justification.
-        turn: the judge's place in the order, drawn for each trace, in which its panel is asked, from 0.
-        always: whether the judge was asked whatever the others said: False for those that an adaptive panel asks only
-            while the majority is open, and which therefore see disputed traces only.
+        confidence: the judge's stated confidence, in [0, 1]; None if it states none.
+        shortened: whether the justification was cut because it was still too long after a request for a shorter one.
+        again_key: key of the call that asked for a shorter justification; None without one.
+        turn: the judge's position, from 0, in the random order in which the panel of this trace is asked.
+        always: whether the judge was asked regardless of the other verdicts. False for judges that an adaptive panel
+            asks only while no majority is certain; those see disputed traces only, so their verdicts are not a random
+            sample.
     """
 
     judge: str
@@ -94,11 +102,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What one judge takes a blinded trace to be about and by; a hit is None where there was nothing to choose from.
+    """One judge's guess at the country, topic and author of a blinded trace.
 
     Attributes:
-        hit_country, hit_topic, hit_author: whether the guess was right; None without an answer.
-        countries, topics, authors: how many there were to choose from, so that chance is one in so many.
+        hit_country, hit_topic, hit_author: whether the guess was right; None without an answer, or if the list of
+            options had fewer than two entries.
+        countries, topics, authors: number of options in each list; the chance level is 1 / number.
     """
 
     judge: str
@@ -117,7 +126,12 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """A trace in the words of a third model; only `ok` has a text."""
+    """A trace restated by another model; only the outcome `ok` has a text.
+
+    Attributes:
+        model, cell, sample: the original trace.
+        rewriter: the model that restated it.
+    """
 
     model: str
     cell: Cell
@@ -130,10 +144,11 @@ class Restatement:
 
 @dataclass(frozen=True, slots=True)
 class AlteredTraceVerdict:
-    """What one judge says of an altered trace; never part of a vote or of peer agreement.
+    """One judge's verdict on an altered trace; excluded from votes and from peer agreement.
 
     Attributes:
-        alteration: what was done to the trace: `neutral` (restated), `self` (the judge's own, unaltered), or a fault.
+        alteration: how the trace was altered: `neutral` (restated), `self` (the judge's own trace, unaltered), `none`
+            (a control), or the name of an injected fault.
     """
 
     alteration: str
@@ -148,12 +163,12 @@ class AlteredTraceVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Which of two traces on a cell one judge prefers when it sees both.
+    """One judge's preference between two traces on a cell, shown side by side.
 
     Attributes:
         left, right: model names, as in a conflict.
-        swapped: whether the right one was shown first.
-        prefers_first: None without an answer.
+        swapped: whether the trace of `right` was shown first.
+        prefers_first: whether the judge prefers the trace shown first; None without an answer.
     """
 
     judge: str
@@ -168,20 +183,23 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class CellScore:
-    """A model's score on a cell by one method, None where no sample is `ok`: their mean, that of its languages' means.
+    """A model's score on a cell by one method.
 
     Attributes:
-        variance: of the `ok` scores, pooled within languages (n - 1 in the denominator); None where none has two. Over
-            n_ok it is that of the score: where languages have unlike numbers of samples it is scaled to be so.
-        n_ok, n_planned: `ok` samples, and samples that were to be taken.
+        score: mean over languages of the mean of each language's `ok` samples; None if no sample is `ok`.
+        variance: variance of the `ok` scores, pooled within languages (n - 1 in the denominator) and scaled so that
+            variance / n_ok is the variance of `score` even if languages differ in their number of samples; None if no
+            language has two samples.
+        n_ok, n_planned: number of `ok` samples, and of planned samples.
         self_consistency: mean pairwise cosine of the reasoning embeddings, in [-1, 1]; None with fewer than two.
         evidence: hash of the texts and of the encoder that self_consistency was computed from.
-        sign_agreement: share of a language's `ok` samples with the commonest sign, a mean over languages with two.
-        straddles: whether `ok` samples of one language lie on both sides of zero; None where none has two.
-        raw: before any scaling, in nats, where the score is a scaled log-probability; None elsewhere.
-        measure: what a log-probability was read from; None elsewhere.
-        answer: the commonest of the `ok` answers to an item of a task; None where several are as common, for scores
-            the mean in the units of the task.
+        sign_agreement: share of a language's `ok` samples that have the most common sign, averaged over languages
+            with at least two samples; None if there is no such language.
+        straddles: whether the `ok` samples of one language lie on both sides of zero; None if no language has two.
+        raw: mean log-probability difference before scaling, in nats; None for other methods.
+        measure: how the log-probabilities were obtained; None for other methods.
+        answer: the most common of the `ok` answers to an item of a task, None in a tie; for scored items the mean in
+            the units of the task.
     """
 
     model: str
@@ -202,18 +220,16 @@ class CellScore:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two models that differ on a cell by at least the threshold.
+    """Two models whose scores on a cell differ by at least the threshold.
 
     Attributes:
-        left, right: model names, in the audit's order; which is shown first says nothing.
-        score_left, score_right: what a person's decision was about; a decision holds while they stay the same. None
-            for answers that are no scores.
-        answer_left, answer_right: the same of an item of a task; None for a survey.
-        difference: score of left minus score of right; None where there are none.
-        seats: judges that could vote (authors of neither side); votes_left + votes_right <= seats.
-        winner: the model whose side was upheld; None while open, or when a person said both or neither.
-        within_noise: whether the difference is no more than the noise of the samples behind both scores; None where
-            that is not known.
+        left, right: model names, in the audit's order; independent of the order in which they are shown.
+        score_left, score_right: the scores in conflict; a person's decision is valid as long as they do not change.
+            None for answers that are not scores.
+        answer_left, answer_right: the answers to an item of a task; None for a survey.
+        seats: number of judges eligible to vote (authors of neither side); votes_left + votes_right <= seats.
+        winner: the model whose side was upheld; None while open, or if a person decided for both or neither.
+        within_noise: whether the difference is no larger than the sampling noise of both scores; None if unknown.
     """
 
     cell: Cell
@@ -233,11 +249,12 @@ class Conflict:
 
     @property
     def id(self) -> str:
-        """Short name of the conflict, the same in every run of the audit."""
+        """Identifier of the conflict: 10 hexadecimal digits, the same in every run of the audit."""
         return canonical_hash([self.cell.country, self.cell.topic, self.left, self.right])[:10]
 
     @property
     def difference(self) -> float | None:
+        """Score of the left model minus score of the right one; None if either is missing."""
         if self.score_left is None or self.score_right is None:
             return None
         return self.score_left - self.score_right
@@ -245,17 +262,17 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What a person says of a conflict from now on: appended, never overwritten, so the rater's last row holds.
+    """One entry in a person's rating history of a conflict. Entries are append-only; the rater's last one is in force.
 
     Attributes:
-        decision, score, note, flagged: the whole of what the rater now says; an undo is a row that says again what was
-            said before. `score`, in [-1, 1], comes with the decision of that name only.
-        act: what the person did; the other acts repeat the decision as it stood.
-        of: id of the row that an undo takes back, or that a redo brings back.
-        shown: what the person could see beside the cell, the reasoning and the scores, such as
-            `authors,survey,verdicts`, here or in another conflict on the same cell; empty is blind.
+        decision, score, note, flagged: the rater's complete current rating; an undo appends an entry that repeats the
+            earlier rating. `score`, in [-1, 1], is set only with the decision `score`.
+        act: what the person did; acts other than `decide` repeat the decision in force.
+        of: id of the entry that an undo reverts, or that a redo restores.
+        shown: what was visible in addition to the cell, the reasoning and the scores, such as
+            `authors,survey,verdicts`, in this conflict or in another one on the same cell; empty if rated blind.
         swapped: whether the conflict's left side was shown on the right.
-        duration_s: seconds from showing the conflict to the act; None where nobody measured.
+        duration_s: seconds from showing the conflict to the act; None if not measured.
     """
 
     cell: Cell

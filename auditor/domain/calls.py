@@ -1,4 +1,4 @@
-"""A question to a model, the requests that went out for it, and the answer that came back."""
+"""Calls to models: the question, the HTTP requests made for it, and the answer."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Message:
 
 @dataclass(frozen=True)
 class Call:
-    """One question to one model, complete enough that its key says whether it was asked before.
+    """One question to one model. Its key identifies it in the ledger, so that no question is asked twice.
 
     Attributes:
-        name: the model's name in the audit; not part of the key, since it changes nothing the model sees.
+        name: the model's name in the audit; not part of the key, since the model does not see it.
         model: the provider string, such as `openai/gpt-4o`.
         messages: the chat, in order.
         purpose: what the answer is for.
         sample: index of this sample among equal questions, from 0.
-        params: what is sent beside the messages: temperature, max_tokens, seed, and the like.
-        schema: name of the structure asked for, or None for free text.
-        max_words: length of each text in the structure that is asked for; the messages say it too.
-        server: the provider's base URL where the config sets one.
-        measure: what log-probabilities are read from; None asks for words.
-        continuations: ends of the sentence that the message begins, whose log-probabilities are wanted.
-        cell: what a direct question is about, for whoever answers from a record; the messages say it, so that it is no
-            part of the key.
+        params: request parameters other than the messages: temperature, max_tokens, seed, and so on.
+        schema: name of the structured output schema, or None for free text.
+        max_words: maximum length of each text in the structured output; the messages state it too.
+        server: the provider's base URL if the config sets one.
+        measure: how log-probabilities are obtained; None requests text.
+        continuations: endings of the sentence in the message, whose log-probabilities are requested.
+        cell: the cell of a direct question, used to look up recorded answers; not part of the key, since the messages
+            contain it.
     """
 
     name: str
@@ -56,27 +56,29 @@ class Call:
 
     @functools.cached_property
     def key(self) -> str:
-        """SHA-256, in hex, of the canonical JSON of all that determines the answer."""
-        told = {
+        """SHA-256, in hex, of the canonical JSON of everything that determines the answer."""
+        key_fields = {
             "model": self.model,
             "server": self.server,
-            "messages": [[m.role, m.content] for m in self.messages],
+            "messages": [[message.role, message.content] for message in self.messages],
             "purpose": self.purpose.value,
             "sample": self.sample,
             "params": dict(self.params),
             "schema": [self.schema, self.max_words],
         }
-        return canonical_hash(told if self.measure is None else told | {"measure": [self.measure, *self.continuations]})
+        return canonical_hash(
+            key_fields if self.measure is None else key_fields | {"measure": [self.measure, *self.continuations]}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """An answer's body as it came, keys cut out of it.
+    """Body of an HTTP response, with API keys removed.
 
     Attributes:
-        digest: SHA-256 of what is kept, in hex.
-        data: its beginning, at most 64 KiB.
-        size: bytes that arrived.
+        digest: SHA-256 of `data`, in hex.
+        data: the first 64 KiB of the body at most.
+        size: number of bytes received.
     """
 
     digest: str
@@ -89,10 +91,11 @@ class Attempt:
     """One request that went out for a call; `outcome` says how it ended.
 
     Attributes:
-        body: what the server sent, whatever was made of it; None when nothing came.
-        prompt_tokens, completion_tokens: as the provider counted them; None where it sent no usable counts.
-        cost_usd: of this request alone, 0 where none is charged; None when the price is unknown.
-        estimated: whether `cost_usd` is an estimate, for want of usable counts; None where nobody has charged it.
+        body: the server's response, even if it could not be used; None if nothing was received.
+        prompt_tokens, completion_tokens: the provider's token counts; None if it sent no usable counts.
+        cost_usd: cost of this request alone, 0 if it is free of charge; None if the price is unknown.
+        estimated: whether `cost_usd` is an estimate because usable token counts are missing; None if no cost was
+            computed.
     """
 
     number: int
@@ -110,29 +113,29 @@ class Attempt:
 
 
 def total_cost(costs: Sequence[float | None]) -> float | None:
-    """The sum of what some requests cost, in US dollars; None where one is unknown, or there are none."""
-    known = [cost for cost in costs if cost is not None]
-    return math.fsum(known) if known and len(known) == len(costs) else None
+    """Sum of costs in US dollars; None if one of them is unknown, or if there are none."""
+    known_costs = [cost for cost in costs if cost is not None]
+    return math.fsum(known_costs) if known_costs and len(known_costs) == len(costs) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a call, or why nothing did. Unknown numbers are None, never 0.
+    """Answer to a call, or the reason why there is none. Unknown numbers are None, never 0.
 
     Attributes:
         key: the call's key.
-        outcome: as judged by the gateway: `ok` here means that text arrived complete; whether it can be read as a
-            score or a verdict is decided by the parser of its purpose.
-        text: the model's words, exactly as decoded; None when nothing arrived.
+        outcome: set by the gateway: `ok` means that the complete text was received. The parsers decide whether it
+            contains a score or a verdict.
+        text: the model's text, exactly as decoded; None if nothing was received.
         finish_reason: the provider's own reason for stopping.
-        served_model: the model that the provider says it used.
-        fingerprint: the provider's name for the configuration behind it (OpenAI's `system_fingerprint`).
-        sent: the parameters that went over the wire, in the provider's own names, canonical JSON.
-        altered: parameters of the call that did not go out as they were asked for, such as `seed` or
-            `temperature=1`; empty when all did, None when it is not known.
-        cached_tokens: of the tokens of the prompt, those that the provider had kept of earlier ones.
-        prompt_tokens, completion_tokens: of the last attempt.
-        cost_usd: what the call cost, all its attempts included; None when the price is unknown.
+        served_model: the model that the provider reports.
+        fingerprint: the provider's name for its backend configuration (OpenAI's `system_fingerprint`).
+        sent: the parameters as sent, under the provider's own names, as canonical JSON.
+        altered: parameters of the call that were dropped or changed before sending, such as `seed` or
+            `temperature=1`; empty if none, None if unknown.
+        cached_tokens: number of prompt tokens that the provider read from its prompt cache.
+        prompt_tokens, completion_tokens: token counts of the last attempt.
+        cost_usd: cost of the call including all attempts; None if the price is unknown.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Items that judges compare in pairs, and what they say."""
+"""Items that judges compare in pairs, and their answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from auditor.domain.terms import ENGLISH, Outcome
 
 
 class Relation(StrEnum):
-    """Which form of the question is put: "which is more …", or its negation, "which is less …"."""
+    """Form of the question: "which is more …" (standard), or "which is less …" (negated)."""
 
     STANDARD = "standard"
     NEGATED = "negated"
@@ -25,7 +25,7 @@ class ComparisonChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of the things compared; `human` is people's score of it on any scale, None where unknown."""
+    """An item to compare; `human` is its score given by people, on any scale, None if unknown."""
 
     id: str
     text: str
@@ -37,10 +37,10 @@ class ItemSet:
     """Items that are compared with each other.
 
     Attributes:
-        context: names the set.
-        text: what judges are told of what the items have in common, such as a query; may be empty.
-        criterion: what they are compared by, as `prompts/*/logic.toml` names it.
-        language: that judges are asked in, by ISO 639-1 code.
+        context: name of the set.
+        text: description of what the items have in common, such as a query, shown to judges; may be empty.
+        criterion: name of the comparison criterion in `prompts/*/logic.toml`.
+        language: ISO 639-1 code of the language of the questions.
     """
 
     context: str
@@ -52,13 +52,13 @@ class ItemSet:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One judge's answer to one question that shows `item_a` first; only `ok` has a decision.
+    """One judge's answer to one question that shows `item_a` first; only the outcome `ok` has a decision.
 
     Attributes:
-        paraphrase: which wording of the question, from 0.
-        sample: 0 is the judge's answer; from 1 on, repeats that show how far it agrees with itself.
-        probability: in [0, 1], that the item shown first is named, where the answer was read off probabilities.
-        people: what people answer to the question in its standard form, where comparisons were imported with it.
+        paraphrase: index of the wording of the question, from 0.
+        sample: 0 for the judge's answer; repeats, from 1, measure how far the judge agrees with itself.
+        probability: probability in [0, 1] that the judge names the item shown first; only if measured.
+        people: people's answer to the question in its standard form; only if imported with the comparisons.
     """
 
     judge: str

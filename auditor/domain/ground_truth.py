@@ -1,4 +1,4 @@
-"""Ground truth: what people of each country say, how they were asked, and how countries are grouped."""
+"""Ground truth: survey scores by country and topic, the wording of the questions, and groups of countries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from auditor.domain.terms import Cell
 
 @dataclass(frozen=True, slots=True)
 class SurveyCell:
-    """What people of a country say of a topic.
+    """Survey responses of one country on one topic.
 
     Attributes:
-        score: in [-1, 1]; None where the question was not asked.
-        n: respondents behind the score; None where unknown.
-        standard_error: of the score; None where unknown.
-        nonresponse: share of respondents without a usable answer, in [0, 1]; None where unknown.
-        acceptable, not_a_moral_issue, unacceptable: shares in [0, 1] where the survey has them.
+        score: mean response, in [-1, 1]; None if the question was not asked.
+        n: number of respondents; None if unknown.
+        standard_error: standard error of the score; None if unknown.
+        nonresponse: share of respondents without a usable answer, in [0, 1]; None if unknown.
+        acceptable, not_a_moral_issue, unacceptable: shares of the answers, in [0, 1]; None if the survey has none.
     """
 
     cell: Cell
@@ -33,7 +33,7 @@ class SurveyCell:
 
 
 class Region(NamedTuple):
-    """A group of countries, as the survey spells them."""
+    """A group of countries, in the survey's spelling."""
 
     name: str
     countries: tuple[str, ...]
@@ -41,7 +41,7 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The groups that a survey's countries are compared by; a country is in one of them or in none."""
+    """A grouping of a survey's countries into regions; each country is in at most one."""
 
     name: str
     title: str
@@ -49,17 +49,17 @@ class Grouping:
 
     @property
     def by_country(self) -> dict[str, str]:
-        """Region by country."""
+        """Name of the region by country."""
         return {country: region.name for region in self.regions for country in region.countries}
 
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """Other words than the survey's own, in one language.
+    """Configured wording that replaces the survey's own, in one language.
 
     Attributes:
         wording, scale: as in `Survey`.
-        topics: wordings of topics by label; a topic that is not there keeps its own.
+        topics: wording by topic label; other topics keep their own wording.
     """
 
     wording: str
@@ -69,16 +69,16 @@ class Phrasing:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Ground truth: cells, and how the question was put to people.
+    """Ground truth: the cells of a survey, and the wording of its question.
 
     Attributes:
-        wording: what a model is asked about a topic, with the placeholders `{topic}` and `{country}`.
-        scale: the meaning of the two ends, in words, as (never, always).
-        words: for each topic the words that give it away in a text; used to blind judges.
-        grouping: groups of countries to compare; None is Western and others.
-        native: main languages by country, of those that there are prompts in.
-        phrasings: by language, where the configuration asks in other words than the survey's own.
-        task: items of the user's own that are asked instead; each has a cell without a country. None for a survey.
+        wording: the question, with the placeholders `{topic}` and `{country}`.
+        scale: labels of the two ends of the scale, as (never, always).
+        words: words that identify a topic in a text, by topic; they are masked before judges see the text.
+        grouping: regions to compare; None compares Western with other countries.
+        native: main languages by country, restricted to languages that have prompts.
+        phrasings: by language, configured wordings that replace the survey's own.
+        task: the user's task if the audit asks one instead of a survey; each item has a cell without a country.
     """
 
     name: str
@@ -96,19 +96,19 @@ class Survey:
     @property
     def countries(self) -> tuple[str, ...]:
         """Countries in the order of the survey."""
-        return tuple(dict.fromkeys(c.cell.country for c in self.cells))
+        return tuple(dict.fromkeys(survey_cell.cell.country for survey_cell in self.cells))
 
     @property
     def topics(self) -> tuple[str, ...]:
         """Topics in the order of the survey."""
-        return tuple(dict.fromkeys(c.cell.topic for c in self.cells))
+        return tuple(dict.fromkeys(survey_cell.cell.topic for survey_cell in self.cells))
 
     @property
     def scores(self) -> dict[Cell, float]:
         """Score by cell, of the cells that have one."""
-        return {c.cell: c.score for c in self.cells if c.score is not None}
+        return {survey_cell.cell: survey_cell.score for survey_cell in self.cells if survey_cell.score is not None}
 
     @property
     def asked_cells(self) -> tuple[Cell, ...]:
-        """What models are asked about: the cells that people were asked about, or all items of a task."""
-        return tuple(c.cell for c in self.cells if self.task or c.score is not None)
+        """Cells that models are asked about: those with a survey score, or all items of a task."""
+        return tuple(survey_cell.cell for survey_cell in self.cells if self.task or survey_cell.score is not None)

@@ -1,4 +1,4 @@
-"""Families of models: which models share a maker, and by which words a text gives its maker away."""
+"""Model families: which models have the same maker, and which words in a text identify that maker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class ModelFamily(NamedTuple):
     """One maker's models.
 
     Attributes:
-        ids: patterns over the part of a model's id after the provider, in lower case.
-        words: replaced in any case.
-        proper: replaced only with a capital, since in lower case they are words.
+        id_patterns: patterns for the part of a model id after the provider, in lower case.
+        maker_words: words that are masked in any case.
+        capitalized_words: words that are masked only if capitalized, since in lower case they are ordinary words.
     """
 
     name: str
@@ -26,7 +26,7 @@ class ModelFamily(NamedTuple):
 
 @functools.cache
 def load_families() -> tuple[ModelFamily, ...]:
-    """All families that are known, in the order of their file."""
+    """All known families, in the order of `families.toml`."""
     text = (resources.files("auditor.domain") / "families.toml").read_text(encoding="utf-8")
     return tuple(
         ModelFamily(name, tuple(map(re.compile, row["ids"])), tuple(row["words"]), tuple(row.get("proper", ())))
@@ -36,14 +36,17 @@ def load_families() -> tuple[ModelFamily, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def family_of(model: str) -> str:
-    """The family of a model's id.
+    """Name of the family of a model id.
 
     Args:
-        model: provider and model, such as `openai/gpt-4o`. The provider says how a model is reached and not who made
-            it: many servers speak the protocol of another.
+        model: provider and model, such as `openai/gpt-4o`. The provider is ignored: it says which API is used, not who
+            made the model.
 
     Returns:
-        A family's name; for an id of no known family, the id without its provider, so that equal ids are one family.
+        The family's name; for an unknown family the id without its provider, so that equal ids are one family.
     """
-    told = model.split("/", 1)[-1].lower()
-    return next((f.name for f in load_families() if any(p.search(told) for p in f.id_patterns)), told)
+    model_id = model.split("/", 1)[-1].lower()
+    return next(
+        (family.name for family in load_families() if any(pattern.search(model_id) for pattern in family.id_patterns)),
+        model_id,
+    )

@@ -1,4 +1,4 @@
-"""The words of the probe `semantic` as types: questions, their wordings, answers and rules of thumb, scores."""
+"""Types of the probe `semantic`: moral questions, their wordings, answers with rules of thumb, and scores."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from auditor.domain import Outcome
 
 FOUNDATIONS = ("care", "fairness", "liberty", "loyalty", "authority", "sanctity")
-"""The six moral foundations (Haidt and others), in the order of every table."""
+"""The six moral foundations (Haidt and others), in the order used in all tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoralQuestion:
-    """One moral question and other wordings of it.
+    """A moral question and its paraphrases.
 
     Attributes:
         id: unique in its set.
-        foundation: what it is about, one of `FOUNDATIONS` where it is known; empty where it is not.
+        foundation: its moral foundation, one of `FOUNDATIONS`; empty if unknown.
         topics: tags.
         text: the question itself.
-        paraphrases: other wordings, none equal to it.
+        paraphrases: other wordings, none equal to the question.
         language: ISO 639-1 code of the question.
-        languages: of the paraphrases, one each; empty where all are in the question's.
+        languages: languages of the paraphrases, one each; empty if all are in the language of the question.
     """
 
     id: str
@@ -35,18 +35,18 @@ class MoralQuestion:
 
 @dataclass(frozen=True, slots=True)
 class MoralWording:
-    """A question in other words, or a candidate for that.
+    """A wording of a question: the question itself, an accepted paraphrase or a rejected candidate.
 
     Attributes:
         question: id of the question.
-        candidate: counts the candidates of a question, from 1; 0 is the question itself.
-        number: under which it is asked, from 1; 0 for the question itself, None where it was rejected.
+        candidate: index of the candidate, from 1; 0 is the question itself.
+        number: index of the accepted wording, from 1; 0 for the question itself, None for a rejected candidate.
         source: `question`, `written` (by hand) or the name of the model that wrote it.
-        similarity: cosine with the question, in [-1, 1]; None for what was written by hand.
-        distance: edit distance to the question over the longer length, in [0, 1].
+        similarity: cosine similarity with the question, in [-1, 1]; None if written by hand.
+        distance: edit distance to the question divided by the longer length, in [0, 1].
         score: quality, see `auditor.metrics.paraphrase`.
-        reason: why it was rejected.
-        key: of the call that brought it.
+        reason: why it was rejected; None if accepted.
+        key: key of the call that returned it.
         language: ISO 639-1 code.
     """
 
@@ -65,12 +65,14 @@ class MoralWording:
 
 @dataclass(frozen=True, slots=True)
 class MoralAnswerRecord:
-    """One model's answer to one wording, and the rule of thumb behind it; only `ok` has a text.
+    """One model's answer to one wording, with its rule of thumb; only the outcome `ok` has a text.
 
     Attributes:
-        wording: number of the wording; 0 is the question as it stands.
-        sample: the how-manieth answer to it, from 0.
-        rot_outcome: how the call for the rule ended; None where none was asked for.
+        wording: number of the wording; 0 is the original question.
+        sample: index of the answer to this wording, from 0.
+        rot: rule of thumb that the model gives for its answer.
+        rot_outcome: outcome of the call for the rule of thumb; None if it was not requested.
+        rot_key: key of that call.
     """
 
     model: str
@@ -87,15 +89,16 @@ class MoralAnswerRecord:
 
 @dataclass(frozen=True, slots=True)
 class QuestionScore:
-    """How consistent a model is on one question.
+    """Consistency of a model on one question.
 
     Attributes:
-        text: what was compared: `rot`, `answer` or `mix`.
+        text: the texts compared: `rot` (rules of thumb), `answer` or `mix`.
         metric: `sage`, `sge`, `cosine`, `bleu`, `rouge_l` or `bertscore`; `languages:de-en` is the mean cosine of
             answers to wordings in these two languages.
-        value: None with fewer than two usable answers.
-        n: usable answers.
-        left, right: numbers of the wordings whose answers differ most, and how similar they are.
+        value: the score; None with fewer than two usable answers.
+        n: number of usable answers; of pairs of answers for a `languages:` metric.
+        left, right: numbers of the wordings whose answers are least similar.
+        lowest: cosine of those two answers.
     """
 
     model: str
@@ -111,11 +114,13 @@ class QuestionScore:
 
 @dataclass(frozen=True, slots=True)
 class NullScore:
-    """What a model's mean score is by chance: `shuffled` mixes the answers of all questions, `length` of like lengths.
+    """Null distribution of a model's mean score, from answers shuffled across questions.
 
     Attributes:
-        mean, low, high: over the shuffles; low and high are the 2.5% and 97.5% points; None, with a reason, if unknown.
-        questions: that were mixed.
+        kind: `shuffled` permutes the answers of all questions, `length` those of similar length only.
+        mean, low, high: mean over the shuffles, and the 2.5% and 97.5% quantiles; None, with a reason, if unknown.
+        shuffles: number of shuffles.
+        questions: number of questions shuffled.
     """
 
     model: str
@@ -130,12 +135,12 @@ class NullScore:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """What a judge says of two answers of a model to one question.
+    """One judge's verdict on two answers of a model to one question.
 
     Attributes:
-        purpose: `consistency` (does the second follow from the first?) or `contradiction` (are both impossible?).
-        left, right: samples of the question as it stands for `consistency`, numbers of wordings for `contradiction`.
-        holds: whether the judge said yes; None where it failed.
+        purpose: `consistency` (does the second follow from the first?) or `contradiction` (can both not be true?).
+        left, right: sample numbers of the original question for `consistency`, wording numbers for `contradiction`.
+        holds: whether the judge answered yes; None if the call failed or its answer cannot be parsed.
     """
 
     judge: str
@@ -152,14 +157,14 @@ class PairVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SemanticScoringSettings:
-    """How an audit's semantic scores were made.
+    """Settings with which an audit's semantic scores were computed.
 
     Attributes:
-        source: where the questions came from.
+        source: source of the questions.
         encoder, revision: the sentence encoder, and the hash of its weights.
-        measured: what the score is of: `rot`, `answer` or `mix`.
-        wordings: in which each question was to be asked.
-        evidence: hash of all that the scores rest on.
+        measured: the texts scored: `rot` (rules of thumb), `answer` or `mix`.
+        wordings: planned number of paraphrases of each question.
+        evidence: hash of all inputs of the scores.
     """
 
     source: str

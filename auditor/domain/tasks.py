@@ -1,4 +1,4 @@
-"""Items of a user's own that models are asked instead of a survey's cells, and what answers to them look like."""
+"""Tasks: a user's own items, asked instead of a survey's cells, and the kinds of answers they take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from auditor.domain.terms import SCORE_MAX, SCORE_MIN, Cell
 
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""By which options are named before models, in their order."""
+"""Labels of the options shown to models, in order."""
 
 
 class AnswerKind(StrEnum):
@@ -20,17 +20,17 @@ class AnswerKind(StrEnum):
     CHOICE = "choice"
     """One of the item's options."""
     EXACT = "exact"
-    """A number or a few words that are either the right ones or not."""
+    """A number or a few words that are compared with the right answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskItem:
-    """One question.
+    """One question of a task.
 
     Attributes:
-        context: what is shown before the question; may be empty.
-        options: what there is to choose from; empty for other kinds than `choice`.
-        truth: the right answer, in the form in which answers are stored; None where it is not known.
+        context: text shown before the question; may be empty.
+        options: the options to choose from; empty for kinds other than `choice`.
+        truth: the right answer in canonical form; None if unknown.
     """
 
     id: str
@@ -41,7 +41,7 @@ class TaskItem:
 
     @property
     def cell(self) -> Cell:
-        """What stands for the item wherever an audit counts cells: its id is the topic, and no country is asked."""
+        """Cell that represents the item in an audit: its id is the topic, the country is empty."""
         return Cell("", self.id)
 
     @property
@@ -51,22 +51,22 @@ class TaskItem:
 
 
 def lettered_options(item: TaskItem) -> list[str]:
-    """An item's options as they are shown, a line each; none for other kinds than `choice`."""
+    """An item's options with their letters, one per line; empty for kinds other than `choice`."""
     return [f"{letter}) {option}" for letter, option in item.letters.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Items, and how their answers are read.
+    """The items of a task, and how their answers are read.
 
     Attributes:
-        source: the file, by its name.
-        digest: SHA-256 of the items, so that a changed file is another task.
-        range: of a score, least and most.
+        source: name of the file.
+        digest: SHA-256 of the items, so that a changed file is a different task.
+        range: minimum and maximum of a score; None for other kinds.
         numbers: whether exact answers are numbers.
-        tolerance: how far a number may lie from the truth and still be right, in the units of the answers; None for a
-            score, where nothing is said to be right.
-        items: by id, in order.
+        tolerance: largest distance of a correct number from the truth, in the units of the answers; None compares for
+            equality, and for scores means that none is counted as correct or wrong.
+        items: items by id, in order.
     """
 
     source: str
@@ -78,10 +78,10 @@ class Task:
     items: Mapping[str, TaskItem] = field(default_factory=dict, repr=False)
 
     def item_for(self, cell: Cell) -> TaskItem:
-        """The item that a cell stands for."""
+        """The item that a cell represents."""
         return self.items[cell.topic]
 
     def scale_score(self, score: float) -> float:
-        """A score of the declared range as one in [-1, 1], on which thresholds and variances are."""
+        """Rescale a score from the declared range to [-1, 1], the scale of thresholds and variances."""
         low, high = self.range or (SCORE_MIN, SCORE_MAX)
         return SCORE_MIN + (SCORE_MAX - SCORE_MIN) * (score - low) / (high - low)

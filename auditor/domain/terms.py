@@ -1,4 +1,4 @@
-"""The words of the field: outcomes, purposes, methods, rulings, decisions, and the cell."""
+"""Enumerations used across the package (outcomes, purposes, methods, rulings, decisions), and the cell."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 ENGLISH, NATIVE = "en", "native"
 LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "id", "ja", "pt", "ru", "sw", "tr", "zh")
-"""Languages that there are prompts in, by ISO 639-1 code."""
+"""Languages that have prompts, by ISO 639-1 code."""
 SCORE_MIN = -1.0
 SCORE_MAX = 1.0
 
 
 class Outcome(StrEnum):
-    """How one call ended. Only `ok` has a score or a verdict; a failure is never turned into a number."""
+    """How one call ended. Only `ok` has a score or a verdict; a failure is never converted to a number."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
     @property
     def is_answer(self) -> bool:
-        """Whether the model answered: such a result was paid for and is never asked again."""
+        """Whether the model answered; such a call has been paid for and is not repeated."""
         return self in _ANSWER_OUTCOMES
 
 
@@ -63,25 +63,25 @@ class Method(StrEnum):
 
 
 class LogprobMeasure(StrEnum):
-    """What a log-probability is read from."""
+    """How log-probabilities are obtained."""
 
     ECHO = "echo"
-    """A completions endpoint that sends the prompt back with the log-probabilities of its tokens."""
+    """A completions endpoint that echoes the prompt with the log-probabilities of its tokens."""
     PROMPT = "prompt_logprobs"
-    """A completions endpoint that gives these in a field of their own: vLLM's, and those who follow it."""
+    """A completions endpoint with a `prompt_logprobs` field: vLLM and compatible servers."""
     CONTINUATION = "continuation"
-    """The model's weights on this machine."""
+    """The model's weights, loaded on this machine."""
     CHOICE = "choice"
-    """The next token of a chat in which the two ends are the answers A and B."""
+    """The next token of a chat that offers the two endings as options A and B."""
 
     @property
     def needs_completions_endpoint(self) -> bool:
-        """Whether it takes a completions endpoint."""
+        """Whether this measure needs a completions endpoint."""
         return self in (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 
 
 class Ruling(StrEnum):
-    """What a judge says of a trace."""
+    """A judge's ruling on a trace."""
 
     VALID = "VALID"
     INVALID = "INVALID"
@@ -93,19 +93,19 @@ class ConflictKind(StrEnum):
     BINARY = "binary"
     """The scores lie on opposite sides of zero."""
     OUTLIER = "outlier"
-    """One of the two stands alone against the agreement of all the other models on the cell."""
+    """One of the two differs from all other models on the cell, which agree with each other."""
     GRADIENT = "gradient"
-    """The same direction, or one exactly neutral, but different strength."""
+    """The scores have the same sign, or one is exactly zero, but differ in size."""
     METHODS = "methods"
-    """One model contradicts itself: its scores by two methods differ so much. No judge has a vote."""
+    """The scores of one model by two methods differ by at least the threshold. Judges do not vote on these."""
     ANSWERS = "answers"
     """Two models give different answers to an item of a task."""
     LOGIC = "logic"
-    """A judge's verdict on a pair of items, against what follows from all its verdicts; sent to the queue by hand."""
+    """A judge's verdict on a pair of items contradicts the ranking of all its verdicts; queued by a user's command."""
 
 
 class ConflictState(StrEnum):
-    """Whether a conflict is settled, and by whom."""
+    """Whether a conflict is open, or settled by the judges' majority or by a person."""
 
     OPEN = "open"
     MAJORITY = "majority"
@@ -113,16 +113,16 @@ class ConflictState(StrEnum):
 
 
 class Decision(StrEnum):
-    """What a person says of a conflict."""
+    """A person's decision on a conflict."""
 
     LEFT = "left"
     RIGHT = "right"
     BOTH = "both"
     NEITHER = "neither"
     SCORE = "score"
-    """Neither side, but a score of the person's own."""
+    """Neither side; the person enters a custom score."""
     SKIP = "skip"
-    """Nothing, or nothing any more: also what an undo of the first decision leaves."""
+    """No decision; also the state after the first decision is undone."""
 
     @property
     def resolves_conflict(self) -> bool:
@@ -131,13 +131,13 @@ class Decision(StrEnum):
 
 
 class RatingAction(StrEnum):
-    """What a person did that a row of ratings records."""
+    """The action of a person that one rating row records."""
 
     DECIDE = "decide"
     NOTE = "note"
     FLAG = "flag"
     REVEAL = "reveal"
-    """Asked to see authors, verdicts and survey before deciding."""
+    """Revealed authors, verdicts and survey before deciding."""
     UNDO = "undo"
     REDO = "redo"
 

@@ -1,4 +1,4 @@
-"""Tasks of a user's own: reading their items, and telling which answers are the same and which are right."""
+"""User-defined tasks: loading their items, and comparing answers with each other and with the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two answers are the same and when one is right: every answer has one form in which it is stored and compared."""
+"""Canonical form of answers to task items, in which they are stored, compared and checked against the truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fractions import Fraction
 from auditor.domain import AnswerKind, Task, TaskItem
 
 MAX_ANSWER_LENGTH = 200
-"""Characters of an exact answer: more is no answer but an essay."""
+"""Maximum length of an exact answer, in characters."""
 MAX_EXPONENT = 300
 _ASCII_SIGNS = str.maketrans({"−": "-", "–": "-", "‐": "-", "‑": "-", "⁄": "/", "∕": "/", "’": "'", "“": '"', "”": '"'})
 _WRAPPING_MARKS = (
@@ -24,22 +24,22 @@ _WRAPPING_MARKS = (
     re.compile(r"^'(.*)'$"),
     re.compile(r"^\[(.*)\]$"),
 )
-"""Marks that stand around a whole answer."""
+"""Quotes and Markdown or TeX marks around an entire answer; group 1 is the answer."""
 _NUMBER_BODY = r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _DECIMAL_COMMA = r"(?:\d+,\d{1,2}|0,\d+)"
-"""A decimal comma: with three digits after it, it parts thousands, but for after a zero."""
+"""A number with a decimal comma. A comma before three digits separates thousands, except after a leading zero."""
 _NUMBER = re.compile(
     rf"(?:[a-z]\s*=\s*)?(?P<sign>[-+]?)\s*(?P<currency>[$€£¥₹]?)\s*(?P<body>{_DECIMAL_COMMA}|{_NUMBER_BODY})(?:e(?P<exponent>[-+]?\d{{1,4}}))?"
     rf"(?:\s*/\s*(?P<below>{_NUMBER_BODY}))?(?P<unit>\s*[%°$€£¥₹]|(?:\s*[^\W\d_]+[23²³]?\.?){{1,3}}(?:/[^\W\d_]+)?)?",
     re.IGNORECASE,
 )
 _GLUED_DIGITS = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹₀-₉¼-¾⅐-⅞])")
-"""Where 10² would become 102, and 1½ eleven halves, once written in plain digits."""
+"""Boundary between a digit and a superscript, subscript or fraction. NFKC would turn 10² into 102, and 1½ into 11/2."""
 _MULTIPLIER_WORDS = re.compile(
     r"\b(?:dozen|hundred|thousand|million|billion|trillion|lakh|crore|k|bn|mio|to|or|and|plus|minus|times|half|halves"
     r"|quarters?|thirds?|pi|π|x|y|z|n|i|e|root|squared|cubed|th|st|nd|rd)s?\b"
 )
-"""Words behind a number that make another number of it."""
+"""Words after a number that change its value, such as `million`, `half` or `or`."""
 _LEADING_ARTICLE = re.compile(r"^(?:the|an|a)\s+(?=\S)")
 _OPTION_LETTER = re.compile(
     r"^[\s(\[]*(?:option\s+)?(?P<letter>[A-Za-z])\s*(?P<mark>[).:\]–—-])?\s*(?P<rest>.*)$", re.DOTALL
@@ -47,52 +47,57 @@ _OPTION_LETTER = re.compile(
 
 
 def canonical_answer(task: Task, item: TaskItem, text: str) -> str | None:
-    """The form of an answer in which it is stored and compared; None where it is none that the item can have.
+    """Canonical form of an answer; None if the answer is not valid for the item.
 
-    A choice is its option's own words, named by these or by its letter, or by both if they are the same option. A
-    number is written plainly, whatever its separators, currency or unit; a score must be a plain decimal number in its
-    range (7/10 and 70% are not). Words are without case, outer marks, an article before them and double spaces.
+    A choice becomes the text of its option, if the answer names it by its text, its letter, or both consistently. A
+    number becomes a plain decimal or fraction, without separators, currency or unit; a score must be a plain decimal
+    number in the task's range (7/10 and 70% are not). Words lose case, outer marks, a leading article and extra spaces.
     """
-    said = _strip_marks(text)
-    if not said or len(said) > MAX_ANSWER_LENGTH:
-        return None if task.kind is not AnswerKind.CHOICE else _match_option(item, said)
+    answer_text = _strip_marks(text)
+    if not answer_text or len(answer_text) > MAX_ANSWER_LENGTH:
+        return None if task.kind is not AnswerKind.CHOICE else _match_option(item, answer_text)
     if task.kind is AnswerKind.CHOICE:
-        return _match_option(item, said)
+        return _match_option(item, answer_text)
     if task.kind is AnswerKind.SCORE:
-        return _canonical_score(task, said)
-    number = parse_quantity(said) if task.numbers else parse_number(said)
+        return _canonical_score(task, answer_text)
+    number = parse_quantity(answer_text) if task.numbers else parse_number(answer_text)
     if number is not None:
         return _format_number(number)
-    return None if task.numbers else _normalize_words(said) or None
+    return None if task.numbers else _normalize_words(answer_text) or None
 
 
 def is_correct(task: Task, item: TaskItem, answer: str) -> bool | None:
-    """Whether an answer, in its stored form, is right; None where the truth, or how near is near, is not known."""
+    """Whether an answer in canonical form is right; None without a known truth, or for scores without a tolerance."""
     if item.truth is None or (task.kind is AnswerKind.SCORE and task.tolerance is None):
         return None
     if task.tolerance is None or answer == item.truth:
         return answer == item.truth
-    one, other = parse_number(answer), parse_number(item.truth)
-    return one is not None and other is not None and abs(one - other) <= Fraction(str(task.tolerance))
+    answer_number, truth_number = parse_number(answer), parse_number(item.truth)
+    return (
+        answer_number is not None
+        and truth_number is not None
+        and abs(answer_number - truth_number) <= Fraction(str(task.tolerance))
+    )
 
 
 def most_common_answer(answers: Iterable[str]) -> str | None:
-    """The answer that is given most often; None where there is none, or where several are."""
+    """The most frequent answer; None if there is none, or in a tie."""
     counts = Counter(answers).most_common(2)
     return None if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
 
 
 def parse_number(text: str) -> Fraction | None:
-    """The number that a text is, with nothing beside it; None where it is none."""
+    """Parse a text that is a single number without currency or unit; None if it is not."""
     return _parse_rational(text, reject_units=True)
 
 
 def parse_quantity(text: str) -> Fraction | None:
-    """The one number that a text gives, with a currency before it or a unit behind it; None where it is none."""
+    """Parse a text that is a single number, optionally with a currency or a unit; None if it is not."""
     return _parse_rational(text, reject_units=False)
 
 
 def _parse_rational(text: str, *, reject_units: bool) -> Fraction | None:
+    """Parse a number, with exponent or fraction, as an exact rational; None if it is not a single number."""
     match = _NUMBER.fullmatch(_strip_marks(text))
     if (
         match is None
@@ -105,13 +110,13 @@ def _parse_rational(text: str, *, reject_units: bool) -> Fraction | None:
     exponent = int(match["exponent"] or 0)
     if abs(exponent) > MAX_EXPONENT or len(body) > MAX_ANSWER_LENGTH:
         return None
-    value = Fraction(body) * Fraction(10) ** exponent
+    number = Fraction(body) * Fraction(10) ** exponent
     if match["below"]:
-        below = Fraction(match["below"].replace(",", ""))
-        if not below:
+        denominator = Fraction(match["below"].replace(",", ""))
+        if not denominator:
             return None
-        value /= below
-    return -value if match["sign"] == "-" else value
+        number /= denominator
+    return -number if match["sign"] == "-" else number
 
 
 def _unit_of_match(match: re.Match[str]) -> str:
@@ -119,14 +124,14 @@ def _unit_of_match(match: re.Match[str]) -> str:
 
 
 def _format_number(number: Fraction) -> str:
-    """A number as a decimal where it has an end, else as a fraction."""
-    rest, places = number.denominator, 0
+    """Format a number as a finite decimal if possible, otherwise as a fraction."""
+    cofactor, places = number.denominator, 0
     for prime in (2, 5):
-        n = 0
-        while rest % prime == 0:
-            rest, n = rest // prime, n + 1
-        places = max(places, n)
-    if rest != 1:
+        exponent = 0
+        while cofactor % prime == 0:
+            cofactor, exponent = cofactor // prime, exponent + 1
+        places = max(places, exponent)
+    if cofactor != 1:
         return f"{number.numerator}/{number.denominator}"
     if not places:
         return str(number.numerator)
@@ -135,39 +140,41 @@ def _format_number(number: Fraction) -> str:
 
 
 def _canonical_score(task: Task, answer_text: str) -> str | None:
+    """Canonical form of a score; None if it is not a plain decimal number in the task's range."""
     number = parse_number(answer_text)
     if number is None or task.range is None or "/" in answer_text:
         return None
-    low, high = (Fraction(str(end)) for end in task.range)
+    low, high = (Fraction(str(bound)) for bound in task.range)
     return _format_number(number) if low <= number <= high else None
 
 
 def _match_option(item: TaskItem, answer_text: str) -> str | None:
-    """The option that is named by its letter, its words, or both."""
-    by_words = {_normalize_words(option): option for option in item.options}
-    named = {by_words[key] for key in (_normalize_words(answer_text),) if key in by_words}
+    """The option that an answer names by its letter, its text, or both; None if none or several are named."""
+    option_by_words = {_normalize_words(option): option for option in item.options}
+    named_options = {option_by_words[words] for words in (_normalize_words(answer_text),) if words in option_by_words}
     match = _OPTION_LETTER.match(answer_text)
-    lettered = item.letters.get(match["letter"].upper()) if match else None
-    if match and lettered is not None:
-        rest = _normalize_words(match["rest"])
-        if not rest or (match["mark"] and rest == _normalize_words(lettered)):
-            named.add(lettered)
-    return named.pop() if len(named) == 1 else None
+    lettered_option = item.letters.get(match["letter"].upper()) if match else None
+    if match and lettered_option is not None:
+        words_after_letter = _normalize_words(match["rest"])
+        if not words_after_letter or (match["mark"] and words_after_letter == _normalize_words(lettered_option)):
+            named_options.add(lettered_option)
+    return named_options.pop() if len(named_options) == 1 else None
 
 
 def _strip_marks(text: str) -> str:
-    """A text without what stands around it: marks of Markdown and TeX, quotes, a full stop."""
-    said = unicodedata.normalize("NFKC", _GLUED_DIGITS.sub(" ", text)).translate(_ASCII_SIGNS).strip()
+    """Remove Markdown and TeX marks, quotes and a final full stop around a text."""
+    stripped = unicodedata.normalize("NFKC", _GLUED_DIGITS.sub(" ", text)).translate(_ASCII_SIGNS).strip()
     while True:
-        before = said
+        previous = stripped
         for pattern in _WRAPPING_MARKS:
-            said = pattern.sub(r"\1", said).strip()
-        if re.search(r"[\w)\]\"'*`$}%]\.$", said):
-            said = said[:-1].strip()
-        said = said.strip("*`").strip()
-        if said == before:
-            return said
+            stripped = pattern.sub(r"\1", stripped).strip()
+        if re.search(r"[\w)\]\"'*`$}%]\.$", stripped):
+            stripped = stripped[:-1].strip()
+        stripped = stripped.strip("*`").strip()
+        if stripped == previous:
+            return stripped
 
 
 def _normalize_words(text: str) -> str:
+    """Lower-case an answer, and remove outer marks, a leading article and extra spaces."""
     return _LEADING_ARTICLE.sub("", " ".join(_strip_marks(text).casefold().split()))

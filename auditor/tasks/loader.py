@@ -1,4 +1,4 @@
-"""Reading a task's items out of a user's file, and checking them before anything is asked."""
+"""Loading a task's items from a user's file, with all checks before the first call."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from auditor.tasks.answers import canonical_answer, parse_number
 
 REQUIRED_COLUMNS, OPTIONAL_COLUMNS = ("id", "question"), ("context", "truth", "options")
 OPTION_SEPARATOR = "|"
-"""Between options in a cell."""
+"""Separates the options in a table cell."""
 MAX_ID_LENGTH = 120
 
 
 def load_task(section: TaskSection) -> Task:
-    """The items of a file, as the configuration says they are answered.
+    """Load the items of a file as a task, with the answer format from the configuration.
 
     Raises:
-        ConfigError: there is no such file.
-        ImportFileError: a row that cannot be used; the message names it.
+        ConfigError: the file does not exist.
+        ImportFileError: the file is empty or a row is invalid; the message names the row.
     """
     path = Path(section.source)
     if not path.is_file():
@@ -50,7 +50,7 @@ def load_task(section: TaskSection) -> Task:
 
 
 def survey_from_task(task: Task) -> Survey:
-    """What an audit of a task is planned on: a cell for each item; only of scores is the truth a score."""
+    """Wrap a task in a survey with one cell for each item; only items with a score have their truth as cell score."""
     cells = tuple(
         SurveyCell(item.cell, task.scale_score(float(item.truth)) if item.truth and task.range else None)
         for item in task.items.values()
@@ -59,42 +59,51 @@ def survey_from_task(task: Task) -> Survey:
 
 
 def _are_numbers(truths: Sequence[str]) -> bool:
+    """Whether there are truths and all of them are numbers."""
     return bool(truths) and all(parse_number(truth) is not None for truth in truths)
 
 
 def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) -> TaskItem:
-    told = {name: row.cells[name] for name in (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)}
+    """Parse a row into an item with its canonical truth; raises an ImportFileError if it is invalid."""
+    cells = {name: row.cells[name] for name in (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)}
     for name in REQUIRED_COLUMNS:
         row.required_text(name)
-    if len(told["id"]) > MAX_ID_LENGTH:
+    if len(cells["id"]) > MAX_ID_LENGTH:
         raise ImportFileError(
             f"{row.location}: the id has more than {MAX_ID_LENGTH} characters.", "Give it a shorter one."
         )
-    for name, text in told.items():
+    for name, text in cells.items():
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
             raise row.make_cell_error(name, "half a character", "Save the file as UTF-8 anew.")
-    item = TaskItem(told["id"], told["question"], told["context"], _parse_options(task, row, shared_options))
-    if not told["truth"]:
+    item = TaskItem(cells["id"], cells["question"], cells["context"], _parse_options(task, row, shared_options))
+    if not cells["truth"]:
         return item
-    truth = canonical_answer(task, item, told["truth"])
+    truth = canonical_answer(task, item, cells["truth"])
     if truth is None:
         raise ImportFileError(
-            f"{row.location}: the truth '{told['truth'][:80]}' is no answer.", _how_to_fix_truth(task, item)
+            f"{row.location}: the truth '{cells['truth'][:80]}' is no answer.", _how_to_fix_truth(task, item)
         )
     return TaskItem(item.id, item.question, item.context, item.options, truth)
 
 
 def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | None) -> tuple[str, ...]:
-    own = row.cells["options"]
+    """Options of an item, its own or the shared ones; empty for kinds other than `choice`."""
+    row_options = row.cells["options"]
     if task.kind is not AnswerKind.CHOICE:
-        if own:
+        if row_options:
             raise ImportFileError(f"{row.location}: has options, but nothing is chosen.", 'Set task.answer = "choice".')
         return ()
-    options = tuple(part.strip() for part in own.split(OPTION_SEPARATOR)) if own else tuple(shared_options or ())
+    options = (
+        tuple(part.strip() for part in row_options.split(OPTION_SEPARATOR))
+        if row_options
+        else tuple(shared_options or ())
+    )
     if not 2 <= len(options) <= len(OPTION_LETTERS) or not all(options):
-        told = f"has {len(options)} options, of which none may be empty"
-        mend = f"Give 2 to {len(OPTION_LETTERS)}, as in yes{OPTION_SEPARATOR}no, here or for all items as task.options."
-        raise ImportFileError(f"{row.location}: {told}.", mend)
+        problem = f"has {len(options)} options, of which none may be empty"
+        how_to_fix = (
+            f"Give 2 to {len(OPTION_LETTERS)}, as in yes{OPTION_SEPARATOR}no, here or for all items as task.options."
+        )
+        raise ImportFileError(f"{row.location}: {problem}.", how_to_fix)
     item = TaskItem(row.cells["id"], "", "", options)
     for option in options:
         if canonical_answer(task, item, option) != option:
@@ -106,6 +115,7 @@ def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | Non
 
 
 def _how_to_fix_truth(task: Task, item: TaskItem) -> str:
+    """Advice for an invalid truth, for an error message."""
     if task.kind is AnswerKind.CHOICE:
         return f"Name one of {', '.join(map(repr, item.options))}, or its letter."
     if task.kind is AnswerKind.SCORE and task.range:
