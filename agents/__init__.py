@@ -1,4 +1,4 @@
-"""The audit as a LangGraph graph: a node decides and routes; arithmetic is in metrics, I/O in models and storage."""
+"""The audit as a LangGraph graph. Nodes coordinate; computations are in metrics, I/O is in models and storage."""
 
 if __name__ != "auditor.agents":
     raise ImportError(f"import auditor.agents, not {__name__}")

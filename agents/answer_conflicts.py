@@ -1,4 +1,4 @@
-"""Conflicts of a task: two models that answer an item otherwise, and the verdicts that speak for an answer."""
+"""Conflicts of a task: models that answer an item differently, and which samples represent a model's answer."""
 
 from __future__ import annotations
 
@@ -10,40 +10,49 @@ from auditor.domain import Cell, CellScore, Conflict, ConflictKind
 
 
 def find_answer_conflicts(scores: Iterable[CellScore], models: Sequence[str], cells: Sequence[Cell]) -> list[Conflict]:
-    """Every pair of models whose commonest answers to an item differ; a model without one is in no conflict.
+    """Find the pairs of models whose most common answers to an item differ.
+
+    A model without a most common answer is in no conflict.
 
     Args:
         scores: of all models on all items.
         models, cells: in the order of the audit.
     """
-    held = {(s.cell, s.model): s.answer for s in scores}
+    commonest_answers = {(score.cell, score.model): score.answer for score in scores}
     return [
-        Conflict(cell, left, right, None, None, ConflictKind.ANSWERS, answer_left=one, answer_right=other)
+        Conflict(
+            cell, left, right, None, None, ConflictKind.ANSWERS, answer_left=left_answer, answer_right=right_answer
+        )
         for cell in cells
         for left, right in combinations(models, 2)
-        for one, other in [(held.get((cell, left)), held.get((cell, right)))]
-        if one is not None and other is not None and one != other
+        for left_answer, right_answer in [(commonest_answers.get((cell, left)), commonest_answers.get((cell, right)))]
+        if left_answer is not None and right_answer is not None and left_answer != right_answer
     ]
 
 
 def add_answers(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
-    """Conflicts of scores with both sides in the units of the task."""
-    held = {(s.cell, s.model): s.answer for s in scores}
+    """Add both sides' answers, in the units of the task, to conflicts of scores."""
+    commonest_answers = {(score.cell, score.model): score.answer for score in scores}
     return [
-        replace(c, answer_left=held.get((c.cell, c.left)), answer_right=held.get((c.cell, c.right))) for c in conflicts
+        replace(
+            conflict,
+            answer_left=commonest_answers.get((conflict.cell, conflict.left)),
+            answer_right=commonest_answers.get((conflict.cell, conflict.right)),
+        )
+        for conflict in conflicts
     ]
 
 
 def commonest_answer_filter(
     scores: Iterable[CellScore], answers: Mapping[tuple[str, Cell, int], str]
 ) -> Callable[[tuple[str, Cell, int]], bool]:
-    """Tells whether a sample, by model, item and number, gives its model's commonest answer.
+    """Build a predicate: whether a sample (model, item, number) gives its model's most common answer.
 
-    Only verdicts on such samples speak for the side that is in conflict.
+    Only verdicts on such samples count for the model's side of a conflict.
 
     Args:
-        scores: of one audit.
-        answers: of every sample of it that could be read.
+        scores: all scores of an audit.
+        answers: by sample, all answers that could be parsed.
     """
-    held = {(s.model, s.cell): s.answer for s in scores}
-    return lambda key: key in answers and answers[key] == held.get(key[:2])
+    commonest_answers = {(score.model, score.cell): score.answer for score in scores}
+    return lambda sample_key: sample_key in answers and answers[sample_key] == commonest_answers.get(sample_key[:2])

@@ -1,4 +1,4 @@
-"""What the graph remembers: ids and counts, never texts. The ledger is what makes work durable."""
+"""State of the graph: ids and counts, never texts. Answers are kept in the ledger, not in the state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class CellBatch(TypedDict):
-    """Some cells, by their position in the audit's list of cells: [start, stop)."""
+    """A range of cells, [start, stop), by position in the audit's list of cells."""
 
     start: int
     stop: int
@@ -16,11 +16,11 @@ class AuditState(TypedDict, total=False):
     """State of one audit's graph.
 
     Keys:
-        config_hash: of the configuration that the run began with.
+        config_hash: hash of the configuration at the start of the run.
         cells: number of cells in the audit.
-        reached: cells that models were asked about so far; all, once nothing more is to be asked.
-        measures: what each model's log-probabilities are read from, by name; empty where they are not asked for.
-        conflicts, open: conflicts found, and those that are left for a person.
+        reached: number of cells that models were asked about so far; all cells once elicitation has ended.
+        measures: how log-probabilities are obtained, by model name (None: not available); empty without the probe.
+        conflicts, open: number of conflicts, and of those left to a person.
     """
 
     config_hash: str

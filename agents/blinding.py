@@ -1,4 +1,4 @@
-"""Blinding: what a judge may not know is taken out of a trace before the judge reads it."""
+"""Blinding: masking country, topic and author in a trace before judges read it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTRY_LABEL, OTHER_COUNTRY_LABEL, TOPIC_LABEL, AUTHOR_LABEL = (
 )
 
 MARGIN_CHARS = 1000
-"""Blinded beyond what is shown of a very long text, and dropped: longer than any name or phrase that is hidden."""
+"""Characters blinded beyond the shown part of a long text, then dropped; longer than any masked name or phrase."""
 _REPEATED_LABELS = re.compile(r"(\[(?:country|another country|practice|analyst)\])(?:[\s/·・-]+\1)+")
 ORDINARY_WORDS = frozenset((
     "base", "large", "small", "medium", "mini", "nano", "micro", "tiny", "huge", "fast", "slow", "chat",
@@ -30,12 +30,12 @@ ORDINARY_WORDS = frozenset((
     "preview", "latest", "assistant", "human", "people", "person", "expert", "reviewer", "analyst", "meta",
     "google", "master", "student", "teacher", "english", "german", "french",
 ))  # fmt: skip
-"""Words by which models are named, and which a text needs for itself; and makers with rules of their own."""
+"""Parts of model names that are also ordinary words, and makers that have rules of their own."""
 _LETTERS_ONLY = re.compile(r"[^\W\d_]+")
 _ORDINARY_NUMBER = re.compile(r"\d+(?:st|nd|rd|th|s)|[\W\d_]+")
-"""Numbers as an ordinary text has them, in lower case: `1990`, `1990s`, `2nd`, `3.5`."""
+"""Numbers of ordinary texts, in lower case: `1990`, `1990s`, `2nd`, `3.5`."""
 MAX_SHORT_NAME_LENGTH = 3
-"""Letters up to which a name is looked up among the ordinary words of all languages."""
+"""Names of at most this many letters are looked up among the ordinary words of all languages."""
 _QUOTES = "\"'“„«「『"
 _MODEL_NUMBER = r"(?:model|modell|modelo|modèle|модель|modeli|نموذج|मॉडल|模型|モデル)\s*"
 _VERSION_SUFFIX = re.compile(
@@ -43,15 +43,15 @@ _VERSION_SUFFIX = re.compile(
     r"|mini|nano|small|medium|large|lite|turbo|chat|instruct|it|base))$",
     re.IGNORECASE,
 )
-"""What follows a model's name in its id: a date, a tag, a size or a kind."""
+"""Suffix of a model id after the model's name: a date, a tag, a size or a kind."""
 _SERIES_NAME = re.compile(r"[a-pr-uw-z]\d", re.IGNORECASE)
-"""A part of an id that serves as a short name: `r1` of `deepseek-r1`. `v3` and `q4` are versions of anything."""
+"""Part of an id that is used as a short name, such as `r1` of `deepseek-r1`. `v3` and `q4` are not distinctive."""
 _SUFFIXES_AFTER_LABEL = re.compile(
     r"(\[analyst\])(?:(?:[-_@][^\W_]*\d[^\W_]*|:\d+(?:\.\d+)?[bm]\b|\.\d+|[-_](?:mini|nano|pro|lite|turbo|preview|latest"
     r"|instruct|chat|small|medium|large|base|flash|sonnet|opus|haiku)(?![^\W_]))+)",
     re.IGNORECASE,
 )
-"""What is left of an id behind a name that was replaced: `-4o`, `-2024-12-17`, `:8b`, `-mini`."""
+"""Rest of an id after a name that was masked: `-4o`, `-2024-12-17`, `:8b`, `-mini`."""
 _META_COMPANY = re.compile(
     r"\bMeta(?=['’]s\b|\s+(?:AI|Platforms|Llama|Inc)\b)|(?<=\bby )Meta\b|(?<=\bfrom )Meta\b|(?<=\bat )Meta\b"
 )
@@ -66,18 +66,18 @@ def blind_text(
     other_country_terms: Sequence[str | IdentifyingTerm] = (),
     language: str = ENGLISH,
 ) -> str:
-    """The text with country, topic and author replaced by labels, self-descriptions, style and control marks taken out.
+    """Replace country, topic and author by labels, and remove self-descriptions, style and control characters.
 
-    Words are matched in any case with the endings and particles of the text's language, and of English; one that ends
-    in `*` with any ending; one wholly in capitals only so.
+    Terms match in any case, with the endings and particles of the text's language and of English; a term that ends in
+    `*` matches any ending; a term in capitals matches in capitals only.
 
     Args:
-        text: what the audited model wrote.
-        country_words: the country's names, demonyms, peoples and cities.
-        topic_words: the words that give the topic away.
-        model_names: names of the audit's models; those of well-known models and makers are always replaced.
-        other_countries: the same of the audit's other countries: a comparison would give the country away.
-        language: what the text is written in.
+        text: the audited model's text.
+        country_terms: the country's names, demonyms, peoples and cities.
+        topic_terms: words that identify the topic.
+        model_names: names of the audit's models; well-known models and makers are always masked.
+        other_country_terms: terms of the audit's other countries, since comparisons would reveal the country.
+        language: ISO 639-1 code of the text's language.
     """
     text = strip_style(strip_control_sequences(text))
     languages = dict.fromkeys((language, ENGLISH))
@@ -85,13 +85,13 @@ def blind_text(
         for pattern in load_blinding_terms(code).myself:
             text = pattern.sub("", text)
     text = mask_authors(text, model_names)
-    words = (
+    terms = (
         *_to_terms(country_terms, COUNTRY_LABEL),
         *_to_terms(other_country_terms, OTHER_COUNTRY_LABEL),
         *_to_terms(topic_terms, TOPIC_LABEL),
     )
     for code in languages:
-        text = mask_terms(text, words, code)
+        text = mask_terms(text, terms, code)
     return _REPEATED_LABELS.sub(r"\1", text).strip()
 
 
@@ -105,12 +105,12 @@ def blind_and_truncate(
     other_country_terms: Sequence[str | IdentifyingTerm] = (),
     language: str = ENGLISH,
 ) -> str:
-    """The text as `blind` returns it, cut in the middle where it has more than `max_chars` characters.
+    """Blind a text with `blind_text`, and cut out its middle if it has more than `max_chars` characters.
 
-    It is blinded before it is cut, so that no word is halved and shown. Of a very long text only both ends are
-    blinded, each with a margin that is then dropped: its time does not grow with the text.
+    Blinding comes first, so that a cut never leaves half of a term visible. In a very long text only both ends are
+    blinded, each with a margin that is then dropped, so that the running time is bounded.
     """
-    hidden = functools.partial(
+    blind = functools.partial(
         blind_text,
         country_terms=country_terms,
         topic_terms=topic_terms,
@@ -118,71 +118,80 @@ def blind_and_truncate(
         other_country_terms=other_country_terms,
         language=language,
     )
-    end = max_chars + MARGIN_CHARS
-    if len(text) <= 2 * end:
-        return truncate_middle(hidden(text), max_chars)
-    return join_ends(hidden(text[:end])[:-MARGIN_CHARS], hidden(text[-end:])[MARGIN_CHARS:], max_chars, len(text))
+    n_end_chars = max_chars + MARGIN_CHARS
+    if len(text) <= 2 * n_end_chars:
+        return truncate_middle(blind(text), max_chars)
+    return join_ends(
+        blind(text[:n_end_chars])[:-MARGIN_CHARS], blind(text[-n_end_chars:])[MARGIN_CHARS:], max_chars, len(text)
+    )
 
 
 def _to_terms(terms: Sequence[str | IdentifyingTerm], label: str) -> tuple[IdentifyingTerm, ...]:
+    """Convert words to terms with a label; ASCII words in capitals match in capitals only."""
     return tuple(
-        w if isinstance(w, IdentifyingTerm) else IdentifyingTerm(w, label, case_sensitive=w.isupper() and w.isascii())
-        for w in terms
-        if str(w).strip()
+        term
+        if isinstance(term, IdentifyingTerm)
+        else IdentifyingTerm(term, label, case_sensitive=term.isupper() and term.isascii())
+        for term in terms
+        if str(term).strip()
     )
 
 
 def author_names(models: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The names by which a text could give its author away.
+    """Names that identify the author of a text.
 
     Args:
         models: name and model string (`provider/id`) of each model of an audit.
 
     Returns:
-        Names, ids without their provider, and what an id is called without its date, tag, size or kind: `o1` for
+        Names, ids without their provider, and ids without date, tag, size or kind, such as `o1` for
         `openai/o1-2024-12-17`.
     """
     names: dict[str, None] = {}
     for name, model in models:
-        path = model.split("/", 1)[-1]
-        short = path.rsplit("/", 1)[-1]
-        names |= dict.fromkeys((name, path, short))
-        parts = re.split(r"[-_@:./]", short)
-        while (shorter := _VERSION_SUFFIX.sub("", short)) != short:
-            short = shorter
-            if _is_distinctive_code(short):
-                names[short] = None
+        model_id = model.split("/", 1)[-1]
+        short_id = model_id.rsplit("/", 1)[-1]
+        names |= dict.fromkeys((name, model_id, short_id))
+        parts = re.split(r"[-_@:./]", short_id)
+        while (shorter_id := _VERSION_SUFFIX.sub("", short_id)) != short_id:
+            short_id = shorter_id
+            if _is_distinctive_code(short_id):
+                names[short_id] = None
         names |= dict.fromkeys(part for part in parts if _SERIES_NAME.fullmatch(part))
     return tuple(name for name in names if name.strip())
 
 
 def mask_authors(text: str, model_names: Sequence[str]) -> str:
-    """The text with the names of makers and of models replaced by a label.
+    """Replace the names of makers and models in a text by a label.
 
-    A name with letters and digits or marks is replaced in any case, from two characters on. One of letters only is
-    replaced where it has a capital, and an ordinary word, a single letter or a number only where it is introduced as a
-    name.
+    A name of two or more characters that has a digit or mark matches in any case. A name of letters only must be
+    capitalized. An ordinary word, a single letter or a number is replaced only where the text introduces it as a name
+    ("I am …", "model 7").
     """
-    known = [name for name in dict.fromkeys(model_names) if name.strip()]
-    text = _introduction_pattern(tuple(known)).sub(lambda m: (m["before"] or m["model"]) + AUTHOR_LABEL, text)
+    names = [name for name in dict.fromkeys(model_names) if name.strip()]
+    text = _introduction_pattern(tuple(names)).sub(
+        lambda match: (match["before"] or match["model"]) + AUTHOR_LABEL, text
+    )
     text = _META_COMPANY.sub(AUTHOR_LABEL, text)
-    words = [word for name in known for word in _author_terms(name)]
-    words += [IdentifyingTerm(w, AUTHOR_LABEL) for f in load_families() for w in f.maker_words]
-    words += [
-        IdentifyingTerm(w, AUTHOR_LABEL, needs_capital=True) for f in load_families() for w in f.capitalized_words
+    terms = [term for name in names for term in _author_terms(name)]
+    terms += [IdentifyingTerm(word, AUTHOR_LABEL) for family in load_families() for word in family.maker_words]
+    terms += [
+        IdentifyingTerm(word, AUTHOR_LABEL, needs_capital=True)
+        for family in load_families()
+        for word in family.capitalized_words
     ]
-    return _SUFFIXES_AFTER_LABEL.sub(r"\1", mask_terms(text, tuple(dict.fromkeys(words)), ENGLISH))
+    return _SUFFIXES_AFTER_LABEL.sub(r"\1", mask_terms(text, tuple(dict.fromkeys(terms)), ENGLISH))
 
 
 def _author_terms(name: str) -> list[IdentifyingTerm]:
-    """The forms of a name that are replaced wherever they stand."""
+    """Forms of a name that are masked anywhere in a text; none for ordinary words."""
     if _is_ordinary_word(name):
         return []
     if not _LETTERS_ONLY.fullmatch(name):
         return [IdentifyingTerm(name, AUTHOR_LABEL)]
     if len(name) > MAX_SHORT_NAME_LENGTH:
         return [IdentifyingTerm(name, AUTHOR_LABEL, needs_capital=True)]
-    # With an ending a short name is soon an ordinary word, such as "Thing": only the name itself is replaced.
+    # With an ending a short name easily becomes an ordinary word, such as "Thing": match the name itself only.
     return [
         IdentifyingTerm(form, AUTHOR_LABEL, case_sensitive=True)
         for form in dict.fromkeys((name.capitalize(), name.upper()))
@@ -190,42 +199,45 @@ def _author_terms(name: str) -> list[IdentifyingTerm]:
 
 
 def _is_distinctive_code(name: str) -> bool:
+    """Whether a name has a digit and is not an ordinary word or number."""
     return bool(re.search(r"\d", name)) and not _is_ordinary_word(name)
 
 
 def _is_ordinary_word(name: str) -> bool:
-    """Whether an ordinary text has the name for a word or a number of its own."""
-    plain = fold_text(name)
-    if sum(c.isalnum() for c in plain) < 2 or _ORDINARY_NUMBER.fullmatch(plain):
+    """Whether a name is also an ordinary word, a single character or a number."""
+    folded = fold_text(name)
+    if sum(char.isalnum() for char in folded) < 2 or _ORDINARY_NUMBER.fullmatch(folded):
         return True
-    return plain in ORDINARY_WORDS or plain in _short_ordinary_words()
+    return folded in ORDINARY_WORDS or folded in _short_ordinary_words()
 
 
 @functools.cache
 def _short_ordinary_words() -> frozenset[str]:
+    """Ordinary words of two and three letters, in all languages."""
     return frozenset().union(*(load_blinding_terms(language).short for language in LANGUAGES))
 
 
 @functools.lru_cache(maxsize=64)
 def _introduction_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Pattern of the names where they are introduced, after the group `before`, or `model` for a number.
+    """Pattern of names that a text introduces; group `before`, or `model` for a number, is the introduction.
 
-    A name that is a short ordinary word must have its capital or stand in quotes ("I am No", not "I am no expert").
+    A name that is a short ordinary word must be capitalized or quoted ("I am No", not "I am no expert").
     """
-    words = [n for n in names if _LETTERS_ONLY.fullmatch(n)]
-    numbers = _alternation([n for n in names if _ORDINARY_NUMBER.fullmatch(n)])
-    short = [n for n in words if len(n) <= MAX_SHORT_NAME_LENGTH and _is_ordinary_word(n)]
-    any_case, capital = (
-        _alternation([n for n in words if n not in short]),
-        _alternation([n.capitalize() for n in short]),
+    letter_names = [name for name in names if _LETTERS_ONLY.fullmatch(name)]
+    number_pattern = _alternation([name for name in names if _ORDINARY_NUMBER.fullmatch(name)])
+    short_names = [name for name in letter_names if len(name) <= MAX_SHORT_NAME_LENGTH and _is_ordinary_word(name)]
+    any_case_pattern, capitalized_pattern = (
+        _alternation([name for name in letter_names if name not in short_names]),
+        _alternation([name.capitalize() for name in short_names]),
     )
-    phrases = "|".join(load_blinding_terms(language).introduces for language in LANGUAGES)
+    introduction_phrases = "|".join(load_blinding_terms(language).introduces for language in LANGUAGES)
     return re.compile(
-        rf"(?:(?P<before>(?<!{WORD_CHARACTER})(?i:{phrases})(?P<quote>[{_QUOTES}])?)"
-        rf"(?:(?i:{any_case})|{capital}|(?(quote)(?:(?i:{_alternation(short)})|{numbers})|(?!)))"
-        rf"|(?P<model>(?<!{WORD_CHARACTER})(?i:{_MODEL_NUMBER}))(?:{numbers}))(?!{WORD_CHARACTER})"
+        rf"(?:(?P<before>(?<!{WORD_CHARACTER})(?i:{introduction_phrases})(?P<quote>[{_QUOTES}])?)"
+        rf"(?:(?i:{any_case_pattern})|{capitalized_pattern}|(?(quote)(?:(?i:{_alternation(short_names)})|{number_pattern})|(?!)))"
+        rf"|(?P<model>(?<!{WORD_CHARACTER})(?i:{_MODEL_NUMBER}))(?:{number_pattern}))(?!{WORD_CHARACTER})"
     )
 
 
 def _alternation(names: Sequence[str]) -> str:
+    """Pattern that matches any of the names, longest first; matches nothing without names."""
     return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})" if names else "(?!)"

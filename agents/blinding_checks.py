@@ -1,4 +1,4 @@
-"""What judges are asked beside their verdicts: to guess what is hidden, to rule on restated traces, to compare two."""
+"""Checks of blinding: judges guess what was masked, and give verdicts on restated traces."""
 
 from __future__ import annotations
 
@@ -31,68 +31,70 @@ from auditor.prompts import load_prompt
 from auditor.storage import judge_tests
 
 MAX_GUESS_OPTIONS = 10
-"""Of a list to guess from: long enough that chance is low, short enough to be read."""
+"""Maximum number of options in a list: a low chance level, yet short enough to read."""
 NEUTRAL = "neutral"
 
 
 async def ask_for_guesses(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Ask each judge what the first trace of each model and cell is about and by whom, and store its hits."""
-    asked = []
+    """Ask the judges to guess country, topic and author of the first trace of each model and cell; store the hits."""
+    requests = []
     for trace in _first_trace_per_cell(traces):
         text = blind_trace(context.config, context.survey, trace)
         for judge in context.panel_assignment.panel(TraceKey.from_trace(trace)):
-            asked.append((judge, trace, *_build_guess_call(context, judge, trace, text)))
-    answers = await run_calls(context, "review", [call for *_, call in asked])
-    found = [
-        _parse_guess(answers[call.key], judge.name, trace, lists)
-        for judge, trace, lists, call in asked
+            requests.append((judge, trace, *_build_guess_call(context, judge, trace, text)))
+    answers = await run_calls(context, "review", [call for *_, call in requests])
+    guesses = [
+        _parse_guess(answers[call.key], judge.name, trace, options)
+        for judge, trace, options, call in requests
         if call.key in answers
     ]
-    await asyncio.to_thread(judge_tests.save_guesses, context.db, context.audit_id, found)
+    await asyncio.to_thread(judge_tests.save_guesses, context.db, context.audit_id, guesses)
 
 
 def _first_trace_per_cell(traces: Iterable[Trace]) -> list[Trace]:
-    first: dict[tuple[str, Cell], Trace] = {}
+    """The first trace of each model and cell."""
+    first_traces: dict[tuple[str, Cell], Trace] = {}
     for trace in traces:
-        first.setdefault((trace.model, trace.cell), trace)
-    return list(first.values())
+        first_traces.setdefault((trace.model, trace.cell), trace)
+    return list(first_traces.values())
 
 
 class GuessOptions(NamedTuple):
-    """One list to choose from, and the line of it that is right."""
+    """A list of options to choose from, and the correct one."""
 
     names: Sequence[str]
     correct: str
 
     @property
     def numbered_list(self) -> str:
-        """The list as a judge reads it."""
+        """The list as shown to a judge, numbered from 1."""
         return "\n".join(f"{i}. {name}" for i, name in enumerate(self.names, 1))
 
     def is_correct(self, number: int) -> bool | None:
-        """Whether a line is the right one; None where there was nothing to choose."""
+        """Whether the option of this number, from 1, is correct; None if the list has fewer than two options."""
         return None if len(self.names) < 2 else self.names[number - 1] == self.correct
 
 
 def _build_guess_call(
     context: RunContext, judge: ModelSection, trace: Trace, text: str
 ) -> tuple[tuple[GuessOptions, ...], Call]:
+    """Build the call that asks for a guess; returned with its options for country, topic and author."""
     config, survey = context.config, context.survey
-    item = (judge.model, judge.system, judge.params, text)
-    rng = random.Random(derive_seed(config.seed, "guess", *item))
-    ids = {m.name: m.model.split("/", 1)[-1] for m in config.models if m.name != judge.name}
-    lists = (
+    identity = (judge.model, judge.system, judge.params, text)
+    rng = random.Random(derive_seed(config.seed, "guess", *identity))
+    author_ids = {model.name: model.model.split("/", 1)[-1] for model in config.models if model.name != judge.name}
+    options = (
         _draw_options(rng, trace.cell.country, survey.countries),
         _draw_options(rng, trace.cell.topic, survey.topics),
-        _draw_options(rng, ids[trace.model], sorted(set(ids.values()))),
+        _draw_options(rng, author_ids[trace.model], sorted(set(author_ids.values()))),
     )
     messages = load_prompt("review.guess").render(
         preamble=judge.system,
         trace=text,
-        fence=fence_line(text, config.seed, "guess", *item),
-        countries=lists[0].numbered_list,
-        practices=lists[1].numbered_list,
-        analysts=lists[2].numbered_list,
+        fence=fence_line(text, config.seed, "guess", *identity),
+        countries=options[0].numbered_list,
+        practices=options[1].numbered_list,
+        analysts=options[2].numbered_list,
     )
     call = Call(
         name=judge.name,
@@ -103,62 +105,69 @@ def _build_guess_call(
         params=judge_params(config, judge, derive_seed(config.seed, "guess", *trace.cell, trace.sample)),
         schema=BlindGuess.__name__,
     )
-    return lists, call
+    return options, call
 
 
 def _draw_options(rng: random.Random, correct: str, candidates: Sequence[str]) -> GuessOptions:
-    others = [name for name in candidates if name != correct]
-    chosen = [correct, *rng.sample(others, min(len(others), MAX_GUESS_OPTIONS - 1))]
-    rng.shuffle(chosen)
-    return GuessOptions(chosen, correct)
+    """Draw at most `MAX_GUESS_OPTIONS` options in random order, the correct one among them."""
+    distractors = [name for name in candidates if name != correct]
+    options = [correct, *rng.sample(distractors, min(len(distractors), MAX_GUESS_OPTIONS - 1))]
+    rng.shuffle(options)
+    return GuessOptions(options, correct)
 
 
 def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[GuessOptions]) -> Guess:
+    """Parse a judge's guess; `options` are those for country, topic and author, in this order."""
     countries, topics, authors = (len(choices.names) for choices in options)
-    empty = Guess(
+    unanswered = Guess(
         judge, trace.model, trace.cell, trace.sample, answer.outcome,
         countries=countries, topics=topics, authors=authors, key=answer.key,
     )  # fmt: skip
     if answer.outcome is not Outcome.OK or answer.text is None:
-        return empty
-    said = parse_structured_answer(BlindGuess, answer.text)
-    if isinstance(said, str):
-        return replace(empty, outcome=Outcome.UNPARSED)
-    numbers = (said.country, said.practice, said.analyst)
-    if not all(1 <= n <= len(choices.names) for n, choices in zip(numbers, options, strict=True)):
-        return replace(empty, outcome=Outcome.UNPARSED)
-    country, topic, author = (choices.is_correct(n) for n, choices in zip(numbers, options, strict=True))
-    return replace(empty, hit_country=country, hit_topic=topic, hit_author=author)
+        return unanswered
+    guess = parse_structured_answer(BlindGuess, answer.text)
+    if isinstance(guess, str):
+        return replace(unanswered, outcome=Outcome.UNPARSED)
+    numbers = (guess.country, guess.practice, guess.analyst)
+    if not all(1 <= number <= len(choices.names) for number, choices in zip(numbers, options, strict=True)):
+        return replace(unanswered, outcome=Outcome.UNPARSED)
+    country, topic, author = (choices.is_correct(number) for number, choices in zip(numbers, options, strict=True))
+    return replace(unanswered, hit_country=country, hit_topic=topic, hit_author=author)
 
 
-# --- restating --------------------------------------------------------------------------------------------------
+# --- restated traces --------------------------------------------------------------------------------------------
 
 
 async def restate_traces(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Have the rewriter restate traces of others, and judges other than it rule on what came of that."""
+    """Have the rewriter restate other models' traces, and the judges other than it give verdicts on the results."""
     config = context.config
     rewriter = config.model(config.probes.review.rewriter or "")
-    mine = [t for t in traces if t.model != rewriter.name]
-    calls = [_build_restatement_call(context, rewriter, trace) for trace in mine]
+    restatable_traces = [candidate for candidate in traces if candidate.model != rewriter.name]
+    calls = [_build_restatement_call(context, rewriter, trace) for trace in restatable_traces]
     answers = await run_calls(context, "review", calls)
-    restated = [
+    restatements = [
         _parse_restatement(answers[call.key], rewriter.name, trace)
-        for call, trace in zip(calls, mine, strict=True)
+        for call, trace in zip(calls, restatable_traces, strict=True)
         if call.key in answers
     ]
-    await asyncio.to_thread(judge_tests.save_restatements, context.db, context.audit_id, restated)
-    texts = {(r.model, r.cell, r.sample): r.text for r in restated if r.text is not None}
-    altered = [
-        (judge, replace(trace, text=texts[trace.model, trace.cell, trace.sample]))
-        for trace in mine
-        if (trace.model, trace.cell, trace.sample) in texts
+    await asyncio.to_thread(judge_tests.save_restatements, context.db, context.audit_id, restatements)
+    restated_texts = {
+        (restatement.model, restatement.cell, restatement.sample): restatement.text
+        for restatement in restatements
+        if restatement.text is not None
+    }
+    judges_and_traces = [
+        (judge, replace(trace, text=restated_texts[trace.model, trace.cell, trace.sample]))
+        for trace in restatable_traces
+        if (trace.model, trace.cell, trace.sample) in restated_texts
         for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
         if judge.name != rewriter.name
     ]
-    await judge_altered_traces(context, NEUTRAL, altered)
+    await judge_altered_traces(context, NEUTRAL, judges_and_traces)
 
 
 def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: Trace) -> Call:
+    """Build the call that asks the rewriter to restate a blinded trace."""
     config = context.config
     text = blind_trace(config, context.survey, trace)
     messages = load_prompt("review.rewrite").render(
@@ -180,32 +189,51 @@ def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: 
 
 
 def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restatement:
-    empty = Restatement(trace.model, trace.cell, trace.sample, rewriter, answer.outcome, key=answer.key)
+    """Parse the rewriter's answer."""
+    unanswered = Restatement(trace.model, trace.cell, trace.sample, rewriter, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
-        return empty
-    said = parse_structured_answer(Restated, answer.text)
-    return replace(empty, outcome=Outcome.UNPARSED) if isinstance(said, str) else replace(empty, text=said.text)
+        return unanswered
+    restated = parse_structured_answer(Restated, answer.text)
+    return (
+        replace(unanswered, outcome=Outcome.UNPARSED)
+        if isinstance(restated, str)
+        else replace(unanswered, text=restated.text)
+    )
 
 
 async def judge_altered_traces(
     context: RunContext, alteration: str, judges_and_traces: Sequence[tuple[ModelSection, Trace]]
 ) -> list[AlteredTraceVerdict]:
-    """Have judges rule on altered traces in the words of the panel, and store it apart from verdicts."""
+    """Ask for verdicts on altered traces with the panel's prompt; they are stored apart from other verdicts.
+
+    Args:
+        alteration: name of the alteration, as in `AlteredTraceVerdict`.
+        judges_and_traces: pairs of a judge and the altered trace.
+    """
     config = context.config
-    texts: dict[int, str] = {}
+    blinded_texts: dict[int, str] = {}
     calls = []
     for judge, trace in judges_and_traces:
-        if id(trace) not in texts:
-            texts[id(trace)] = blind_trace(config, context.survey, trace)
-        calls.append(build_review_call(config, context.survey, judge, trace, texts[id(trace)]))
+        if id(trace) not in blinded_texts:
+            blinded_texts[id(trace)] = blind_trace(config, context.survey, trace)
+        calls.append(build_review_call(config, context.survey, judge, trace, blinded_texts[id(trace)]))
     answers = await run_calls(context, "review", calls)
-    words = config.probes.review.max_words
-    found = []
+    max_words = config.probes.review.max_words
+    altered_verdicts = []
     for (judge, trace), call in zip(judges_and_traces, calls, strict=True):
         if call.key in answers:
-            v = parse_verdict(answers[call.key], judge.name, trace, words)
-            found.append(
-                AlteredTraceVerdict(alteration, v.judge, v.model, v.cell, v.sample, v.outcome, v.ruling, v.key)
+            verdict = parse_verdict(answers[call.key], judge.name, trace, max_words)
+            altered_verdicts.append(
+                AlteredTraceVerdict(
+                    alteration,
+                    verdict.judge,
+                    verdict.model,
+                    verdict.cell,
+                    verdict.sample,
+                    verdict.outcome,
+                    verdict.ruling,
+                    verdict.key,
+                )
             )
-    await asyncio.to_thread(judge_tests.save_altered_trace_verdicts, context.db, context.audit_id, found)
-    return found
+    await asyncio.to_thread(judge_tests.save_altered_trace_verdicts, context.db, context.audit_id, altered_verdicts)
+    return altered_verdicts

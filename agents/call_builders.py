@@ -1,4 +1,4 @@
-"""The calls of an audit: which questions go to which model, word for word."""
+"""Building the calls of an audit: direct questions to models, and review requests to judges."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from auditor.prompts import Prompt, load_prompt, read_prompt
 from auditor.text_safety import truncate_middle
 
 LABEL_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
-"""Of labels: no vowels, so that no label is a word."""
+"""Letters of labels; without vowels no label is a word."""
 
 
 def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: Cell, sample: int) -> Call:
-    """One sample of a direct score.
+    """Build the call for one sample of a direct score.
 
-    The seed depends on the cell and the sample and not on the model, so that renaming a model changes no call.
+    The seed depends on the cell and the sample, not on the model's name, so that renaming a model changes no call.
     """
     probe = config.direct
     structured = probe.mode == "structured"
@@ -61,10 +61,10 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
 
 
 def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace: Trace, text: str) -> Call:
-    """One judge's question about one trace.
+    """Build the call that asks one judge for a verdict on one trace.
 
     Args:
-        text: the trace as judges get it, from `blinded`.
+        text: the trace as shown to judges, from `blind_trace`.
     """
     probe = config.probes.review
     messages = _render_review_messages(config, survey, judge, text, trace)
@@ -81,80 +81,84 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
 
 
 def blind_trace(config: AuditConfig, survey: Survey, trace: Trace) -> str:
-    """A trace's text as judges get it, blinded and no longer than `probes.review.max_trace_chars`.
+    """A trace's text as shown to judges: blinded, and at most `probes.review.max_trace_chars` long.
 
-    Of a task, whose question judges are shown, only the author is hidden.
+    For a task only the author is masked, since judges see the question.
     """
     cell, language = trace.cell, trace.language
-    hide = functools.partial(
+    blind = functools.partial(
         blind_and_truncate,
         trace.text or "",
         config.probes.review.max_trace_chars,
-        model_names=author_names((m.name, m.model) for m in (*config.models, *config.judge_models)),
+        model_names=author_names((model.name, model.model) for model in (*config.models, *config.judge_models)),
         language=language,
     )
     if survey.task is not None:
-        return hide()
-    return hide(
+        return blind()
+    return blind(
         country_terms=country_terms(cell.country, language),
-        other_country_terms=other_country_terms(tuple(c for c in survey.countries if c != cell.country), language),
+        other_country_terms=other_country_terms(
+            tuple(country for country in survey.countries if country != cell.country), language
+        ),
         topic_terms=topic_terms(survey, cell.topic, language),
     )
 
 
 def select_traces_for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:
-    """The traces that go to judges: of each model and cell all that have a score, or the first few of them."""
-    readable = {TraceKey.from_trace(t): t for t in traces if t.outcome is Outcome.OK}
-    return [readable[place] for place in select_reviewed(config, readable)]
+    """Select the traces for review: of each model and cell all `ok` traces, or the first few; see `select_reviewed`."""
+    scored_traces = {TraceKey.from_trace(trace): trace for trace in traces if trace.outcome is Outcome.OK}
+    return [scored_traces[trace_key] for trace_key in select_reviewed(config, scored_traces)]
 
 
 def _render_review_messages(
     config: AuditConfig, survey: Survey, judge: ModelSection, text: str, trace: Trace
 ) -> tuple[Message, ...]:
+    """Fill in the judge's review template for a survey trace (with its score) or a task trace (with its answer)."""
     task = survey.task
     identity = (judge.model, judge.system, judge.params, text, trace.score if task is None else trace.answer)
-    values = {
+    field_values = {
         "label": analyst_label(config.seed, *identity),
         "trace": text,
         "fence": fence_line(text, config.seed, *identity),
         "max_words": str(config.probes.review.max_words),
     }
     if task is None:
-        values |= {"score": f"{trace.score:+.2f}", "never": survey.scale[0], "always": survey.scale[1]}
+        field_values |= {"score": f"{trace.score:+.2f}", "never": survey.scale[0], "always": survey.scale[1]}
     else:
-        shown = truncate_middle(trace.answer or "", config.probes.review.max_trace_chars)
-        values |= {"answer": shown, "question": question_with_options(task.item_for(trace.cell))}
+        shown_answer = truncate_middle(trace.answer or "", config.probes.review.max_trace_chars)
+        field_values |= {"answer": shown_answer, "question": question_with_options(task.item_for(trace.cell))}
     prompt = load_review_prompt(judge, for_task=task is not None)
-    return prompt.render(preamble=judge.system, **{name: values[name] for name in prompt.fields})
+    return prompt.render(preamble=judge.system, **{name: field_values[name] for name in prompt.fields})
 
 
 def load_review_prompt(judge: ModelSection, *, for_task: bool = False) -> Prompt:
-    """The template that a judge is asked with: its own, or that of all, for a survey or for a task.
+    """Load the review template of a judge: its custom one, or the built-in one for surveys or tasks.
 
     Raises:
-        ConfigError: its own cannot be read, lacks the trace or its fence, or has a placeholder that nothing fills.
+        ConfigError: the custom template cannot be read, lacks a required placeholder, or has an unknown one.
     """
-    standard = load_prompt("review.task" if for_task else "review")
+    built_in_prompt = load_prompt("review.task" if for_task else "review")
     if judge.review_prompt is None:
-        return standard
-    own = read_prompt(judge.review_prompt)
-    if unknown := own.fields - standard.fields:
+        return built_in_prompt
+    custom_prompt = read_prompt(judge.review_prompt)
+    if unknown_fields := custom_prompt.fields - built_in_prompt.fields:
         raise ConfigError(
-            f"{judge.review_prompt}: nothing fills the field '{min(unknown)}'.", f"Known: {sorted(standard.fields)}."
+            f"{judge.review_prompt}: nothing fills the field '{min(unknown_fields)}'.",
+            f"Known: {sorted(built_in_prompt.fields)}.",
         )
-    if missing := {"trace", "fence", "answer" if for_task else "score"} - own.fields:
-        raise ConfigError(f"{judge.review_prompt}: the field '{min(missing)}' is missing.", "Add it.")
-    return own
+    if missing_fields := {"trace", "fence", "answer" if for_task else "score"} - custom_prompt.fields:
+        raise ConfigError(f"{judge.review_prompt}: the field '{min(missing_fields)}' is missing.", "Add it.")
+    return custom_prompt
 
 
 def analyst_label(seed: int, *identity: object) -> str:
-    """What an analyst is called before one judge and for one item only, the same in every run."""
+    """Four-letter pseudonym of a trace's author, different for each judge and trace, the same in every run."""
     number = derive_seed(seed, "label", *identity)
     return "".join(LABEL_CONSONANTS[number // len(LABEL_CONSONANTS) ** i % len(LABEL_CONSONANTS)] for i in range(4))
 
 
 def fence_line(text: str, seed: int, *identity: object) -> str:
-    """A line that the text does not contain and its author could not foresee, the same in every run."""
+    """Delimiter line that does not occur in the text and that its author cannot predict; the same in every run."""
     digest = canonical_hash([seed, "fence", *map(str, identity), text])
     while (line := f"=== {digest[:16]} ===") in text or digest[:16] in text:
         digest = hashlib.sha256(digest.encode()).hexdigest()
@@ -162,23 +166,25 @@ def fence_line(text: str, seed: int, *identity: object) -> str:
 
 
 def judge_params(config: AuditConfig, judge: ModelSection, seed: int) -> dict[str, object]:
-    """What is sent beside the messages to a judge."""
+    """Request parameters of a call to a judge."""
     probe = config.probes.review
     temperature = probe.temperature if config.judges == "peers" else _effective_temperature(judge, probe.temperature)
     return _request_params(judge, temperature, probe.max_tokens, seed)
 
 
 def _request_params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:
-    record = {"answers": _file_digest(model.answers)} if model.answers else {}
-    return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params, **record}
+    """Request parameters; the model's configured `params` override them."""
+    answers_param = {"answers": _file_digest(model.answers)} if model.answers else {}
+    return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params, **answers_param}
 
 
 @functools.cache
 def _file_digest(filename: str) -> str:
-    """SHA-256 of a record, so that another record's answers are other answers; empty where there is no file."""
+    """SHA-256 of a file of recorded answers, so that a changed file gives new calls; empty if it does not exist."""
     path = Path(filename)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _effective_temperature(model: ModelSection, default_temperature: float) -> float:
+    """The model's own temperature, or the default."""
     return default_temperature if model.temperature is None else model.temperature

@@ -1,4 +1,4 @@
-"""Asking many calls at once: what is in the ledger is never asked again."""
+"""Running many calls concurrently; answers that are in the ledger are reused."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from auditor.storage import ledger
 
 
 async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
-    """Answers by key, from the ledger or the models.
+    """Get answers by key, from the ledger or from the models.
 
-    Each model has workers of its own, so that a slow one does not idle the rest. When a model turns out to be
-    unusable, or the run is asked to stop, no further call goes out, what is in flight is awaited and recorded, and the
-    answers are incomplete: nothing is raised, since a branch that raises would cancel its siblings' requests.
+    Each model has its own workers, so that a slow model does not hold up the others. If a model turns out to be
+    unusable, or the run is asked to stop, no further call is sent, calls in flight are awaited and recorded, and the
+    answers are incomplete. Nothing is raised, since an exception in one branch would cancel the calls of the others.
     """
-    unique = {call.key: call for call in calls}
-    answers = await asyncio.to_thread(ledger.load_answers, context.db, unique)
-    missing = [call for key, call in unique.items() if key not in answers]
-    context.progress.on_calls_planned(stage, len(unique), len(answers))
-    lanes: dict[str, list[Call]] = {}
-    for call in missing:
-        lanes.setdefault(call.name, []).append(call)
+    unique_calls = {call.key: call for call in calls}
+    answers = await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
+    unanswered_calls = [call for key, call in unique_calls.items() if key not in answers]
+    context.progress.on_calls_planned(stage, len(unique_calls), len(answers))
+    calls_by_model: dict[str, list[Call]] = {}
+    for call in unanswered_calls:
+        calls_by_model.setdefault(call.name, []).append(call)
     await asyncio.gather(
         *(
             _run_queue(context, stage, queue, answers)
-            for name, lane in lanes.items()
-            for queue in [iter(lane)]
-            for _ in range(min(len(lane), context.max_concurrent_calls(name)))
+            for name, model_calls in calls_by_model.items()
+            for queue in [iter(model_calls)]
+            for _ in range(min(len(model_calls), context.max_concurrent_calls(name)))
         )
     )
     return answers
 
 
 async def _run_queue(context: RunContext, stage: str, queue: Iterator[Call], answers: dict[str, Answer]) -> None:
-    """Take calls one by one until there are none, or no more may go out."""
+    """Send calls one after another until the queue is empty or the run is stopped."""
     for call in queue:
         if context.stop_event.is_set():
             return
@@ -48,5 +48,5 @@ async def _run_queue(context: RunContext, stage: str, queue: Iterator[Call], ans
             context.fatal_errors.append(error)
             context.stop_event.set()
             return
-        answers[call.key] = replace(answer, attempts=())  # as the ledger has it; their bodies would fill the memory
+        answers[call.key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
         context.progress.on_answer(stage, answer)

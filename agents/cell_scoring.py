@@ -1,4 +1,4 @@
-"""From the traces of one cell to its score and self-consistency."""
+"""Computing the scores of a cell and their self-consistency from its traces or sentence pairs."""
 
 from __future__ import annotations
 
@@ -22,110 +22,140 @@ K = TypeVar("K", bound=Hashable)
 def compute_cell_score(
     model: str, cell: Cell, traces: Sequence[Trace], n_planned: int, consistency: float | None, evidence: str
 ) -> CellScore:
-    """The mean over languages of the means of their `ok` samples; no score when none is `ok`.
+    """Score of a cell: the mean over languages of the mean of their `ok` samples; None if no sample is `ok`.
 
-    Each language that has an answer counts alike, however many of its answers were lost. What samples do among
-    themselves is asked within a language. Answers to an item of a task have a commonest one.
+    Each language with an answer has the same weight, regardless of its number of `ok` samples. Variance and agreement
+    of samples are computed within languages. Answers to an item of a task give their most common one.
     """
-    ok = [t for t in traces if t.outcome is Outcome.OK and (t.score is not None or t.answer is not None)]
-    by_language: dict[str, list[float]] = {}
-    for t in ok:
-        if t.score is not None:
-            by_language.setdefault(t.language, []).append(t.score)
-    groups = [np.array(values) for values in by_language.values()]
-    several = [values for values in groups if values.size > 1]
+    ok_traces = [
+        trace
+        for trace in traces
+        if trace.outcome is Outcome.OK and (trace.score is not None or trace.answer is not None)
+    ]
+    scores_by_language: dict[str, list[float]] = {}
+    for trace in ok_traces:
+        if trace.score is not None:
+            scores_by_language.setdefault(trace.language, []).append(trace.score)
+    language_groups = [np.array(scores) for scores in scores_by_language.values()]
+    repeated_groups = [scores for scores in language_groups if scores.size > 1]
     return CellScore(
         model=model,
         cell=cell,
         method=Method.DIRECT.value,
-        score=float(np.mean([values.mean() for values in groups])) if groups else None,
-        variance=_pooled_variance(groups),
-        sign_agreement=float(np.mean([sign_agreement(values) for values in several])) if several else None,
-        straddles=any(straddles_zero(values) for values in several) if several else None,
-        n_ok=len(ok),
+        score=float(np.mean([scores.mean() for scores in language_groups])) if language_groups else None,
+        variance=_pooled_variance(language_groups),
+        sign_agreement=float(np.mean([sign_agreement(scores) for scores in repeated_groups]))
+        if repeated_groups
+        else None,
+        straddles=any(straddles_zero(scores) for scores in repeated_groups) if repeated_groups else None,
+        n_ok=len(ok_traces),
         n_planned=n_planned,
         self_consistency=consistency,
         evidence=evidence,
-        answer=most_common_answer(t.answer for t in ok if t.answer is not None) if not groups else mean_answer(ok),
+        answer=most_common_answer(trace.answer for trace in ok_traces if trace.answer is not None)
+        if not language_groups
+        else mean_answer(ok_traces),
     )
 
 
-def _pooled_variance(groups: Sequence[NDArray[np.float64]]) -> float | None:
-    """The pooled variance within languages, so scaled that over n samples it is the variance of the languages' mean."""
-    freedom = sum(values.size - 1 for values in groups)
-    if not freedom:
+def _pooled_variance(language_groups: Sequence[NDArray[np.float64]]) -> float | None:
+    """Pooled variance within languages, scaled so that variance / n_samples is the variance of the score.
+
+    The score is the mean of the languages' means. None if no language has two samples.
+    """
+    degrees_of_freedom = sum(scores.size - 1 for scores in language_groups)
+    if not degrees_of_freedom:
         return None
-    pooled = sum(float(((values - values.mean()) ** 2).sum()) for values in groups) / freedom
-    n, k = sum(values.size for values in groups), len(groups)
-    return pooled * n * sum(1 / values.size for values in groups) / k**2
+    pooled_variance = (
+        sum(float(((scores - scores.mean()) ** 2).sum()) for scores in language_groups) / degrees_of_freedom
+    )
+    n_samples, n_languages = sum(scores.size for scores in language_groups), len(language_groups)
+    return pooled_variance * n_samples * sum(1 / scores.size for scores in language_groups) / n_languages**2
 
 
 def mean_answer(traces: Sequence[Trace]) -> str | None:
-    """The mean of answers that are scores, in their own units; None for scores of a survey."""
-    given = [float(t.answer) for t in traces if t.answer is not None]
-    return f"{fmean(given):.6g}" if given else None
+    """Mean of the answers to a scored item of a task, in the units of the task; None for a survey."""
+    answers = [float(trace.answer) for trace in traces if trace.answer is not None]
+    return f"{fmean(answers):.6g}" if answers else None
 
 
 def compute_logprob_scores(pair_scores: Iterable[SentencePairScore]) -> list[CellScore]:
-    """Every cell's mean difference, and its place in its model's range over the survey, in [-1, 1].
+    """Compute each cell's mean log-probability difference, scaled to [-1, 1] by its model's range over all cells.
 
-    A mean over fewer than all comparisons could not be set beside the other cells', since the pairs differ in how
-    likely their ends are anyway: such a cell has no score.
+    A cell with a missing sentence pair has no score: pairs differ in the base rates of their endings, so means over
+    different sets of pairs cannot be compared.
     """
-    groups: dict[str, dict[Cell, list[SentencePairScore]]] = {}
-    for contrast in pair_scores:
-        groups.setdefault(contrast.model, {}).setdefault(contrast.cell, []).append(contrast)
-    return [score for model, cells in groups.items() for score in _scale_to_model_range(model, cells)]
+    pairs_by_model: dict[str, dict[Cell, list[SentencePairScore]]] = {}
+    for pair_score in pair_scores:
+        pairs_by_model.setdefault(pair_score.model, {}).setdefault(pair_score.cell, []).append(pair_score)
+    return [
+        score
+        for model, pairs_by_cell in pairs_by_model.items()
+        for score in _scale_to_model_range(model, pairs_by_cell)
+    ]
 
 
 def _scale_to_model_range(
     model: str, pair_scores_by_cell: Mapping[Cell, Sequence[SentencePairScore]]
 ) -> list[CellScore]:
-    planned = load_sentence_pairs().pairs_per_cell
-    raw = {cell: _mean_difference(found, planned) for cell, found in pair_scores_by_cell.items()}
-    scaled = min_max_scale([np.nan if value is None else value for value in raw.values()])
+    """Scores of all cells of one model: mean differences, scaled so that their range becomes [-1, 1]."""
+    n_planned = load_sentence_pairs().pairs_per_cell
+    mean_by_cell = {
+        cell: _mean_difference(cell_pair_scores, n_planned) for cell, cell_pair_scores in pair_scores_by_cell.items()
+    }
+    scaled_means = min_max_scale([np.nan if mean is None else mean for mean in mean_by_cell.values()])
     return [
         CellScore(
             model=model,
             cell=cell,
             method=Method.LOGPROB.value,
-            score=None if np.isnan(value) else float(value),
-            n_ok=sum(c.outcome is Outcome.OK for c in pair_scores_by_cell[cell]),
-            n_planned=planned,
-            raw=raw[cell],
+            score=None if np.isnan(scaled_mean) else float(scaled_mean),
+            n_ok=sum(pair_score.outcome is Outcome.OK for pair_score in pair_scores_by_cell[cell]),
+            n_planned=n_planned,
+            raw=mean_by_cell[cell],
             measure=pair_scores_by_cell[cell][0].measure,
         )
-        for cell, value in zip(pair_scores_by_cell, scaled, strict=True)
+        for cell, scaled_mean in zip(pair_scores_by_cell, scaled_means, strict=True)
     ]
 
 
 def _mean_difference(pair_scores: Sequence[SentencePairScore], n_planned: int) -> float | None:
-    values = [c.difference for c in pair_scores if c.difference is not None]
-    return float(np.mean(values)) if len(values) == n_planned else None
+    """Mean log-probability difference in nats; None unless all planned pairs have one."""
+    differences = [pair_score.difference for pair_score in pair_scores if pair_score.difference is not None]
+    return float(np.mean(differences)) if len(differences) == n_planned else None
 
 
 def evidence_hash(encoder: str, texts: Sequence[str]) -> str:
-    """Names what a self-consistency rests on, so that it is computed anew only when that has changed."""
+    """Hash of the inputs of a self-consistency, which is recomputed only if the hash has changed."""
     return canonical_hash([encoder, *texts])
 
 
 def self_consistencies(
     texts: Mapping[K, Mapping[str, Sequence[str]]], encoder: Callable[[], TextEncoder] | None
 ) -> dict[K, float | None]:
-    """Self-consistency of each question's texts: the mean cosine of all pairs that answer in the same language.
+    """Self-consistency by question: the mean cosine of all pairs of texts in the same language.
+
+    Args:
+        texts: by question, the texts by language.
+        encoder: returns the sentence encoder; None if self-consistency is not measured.
 
     Returns:
-        None where no language has two texts, or without an encoder.
+        In [-1, 1]; None for a question without two texts in one language, or without an encoder.
     """
-    groups = {(k, code): t for k, by in texts.items() for code, t in by.items() if len(t) > 1}
+    groups = {
+        (key, language): group
+        for key, texts_by_language in texts.items()
+        for language, group in texts_by_language.items()
+        if len(group) > 1
+    }
     if encoder is None or not groups:
         return dict.fromkeys(texts)
     vectors = encoder().encode([text for group in groups.values() for text in group])
-    ends = np.cumsum([len(group) for group in groups.values()])
-    sums: dict[K, float] = dict.fromkeys(texts, 0.0)
-    pairs: dict[K, int] = dict.fromkeys(texts, 0)
-    for (k, _), part in zip(groups, np.split(vectors, ends[:-1]), strict=True):
-        n = len(part) * (len(part) - 1) // 2
-        sums[k] += n * float(self_consistency(part))
-        pairs[k] += n
-    return {k: sums[k] / pairs[k] if pairs[k] else None for k in texts}
+    group_ends = np.cumsum([len(group) for group in groups.values()])
+    cosine_sums: dict[K, float] = dict.fromkeys(texts, 0.0)
+    pair_counts: dict[K, int] = dict.fromkeys(texts, 0)
+    for (key, _), group_vectors in zip(groups, np.split(vectors, group_ends[:-1]), strict=True):
+        n_pairs = len(group_vectors) * (len(group_vectors) - 1) // 2
+        cosine_sums[key] += n_pairs * float(self_consistency(group_vectors))
+        pair_counts[key] += n_pairs
+    return {key: cosine_sums[key] / pair_counts[key] if pair_counts[key] else None for key in texts}

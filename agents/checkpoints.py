@@ -1,4 +1,4 @@
-"""Where the graph remembers its stage: a file of its own beside the database, or a schema of its own on its server."""
+"""Checkpoints of the graph: in an SQLite file next to the database, or in a separate schema on its server."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ HOW_TO_FIX_SERVER = "Give the same command again when that is mended: nothing re
 
 @asynccontextmanager
 async def open_checkpointer(db: Database) -> AsyncIterator[Checkpointer]:
-    """A checkpointer beside a database.
+    """Open the checkpointer that belongs to a database.
 
-    Two writers on one SQLite file ask for trouble, so it has a file of its own. A checkpoint is read as plain data:
-    one that names a type to be made is refused.
+    It has its own file, since two writers on one SQLite file block each other. Checkpoints are read as plain data; one
+    that names a Python type to construct is refused.
 
     Raises:
-        StorageError: it cannot be read or written; what is recorded does not depend on it.
+        StorageError: checkpoints cannot be read or written; recorded answers are not affected.
     """
     serde = JsonPlusSerializer(allowed_msgpack_modules=None)
     async with (
@@ -48,6 +48,7 @@ async def open_checkpointer(db: Database) -> AsyncIterator[Checkpointer]:
 
 @asynccontextmanager
 async def _sqlite_checkpointer(database: Path, serde: JsonPlusSerializer) -> AsyncIterator[Checkpointer]:
+    """Open the checkpointer `<database>.graph.db` next to an SQLite database."""
     path = database.with_name(f"{database.stem}.graph.db")
     create_database_file(path)
     try:
@@ -62,7 +63,7 @@ async def _sqlite_checkpointer(database: Path, serde: JsonPlusSerializer) -> Asy
 
 
 class _WatchedSqliteSaver(AsyncSqliteSaver):
-    """Fails after a write to a file that is no longer at its path: SQLite would go on writing to it silently."""
+    """Raises after a write if the file was moved or deleted; SQLite would silently continue to write to it."""
 
     def __init__(self, connection: aiosqlite.Connection, serde: JsonPlusSerializer, watched_file: WatchedFile) -> None:
         super().__init__(connection, serde=serde)
@@ -80,17 +81,18 @@ class _WatchedSqliteSaver(AsyncSqliteSaver):
 
 @asynccontextmanager
 async def _postgres_checkpointer(db: Database, serde: JsonPlusSerializer) -> AsyncIterator[Checkpointer]:
+    """Open the checkpointer in the graph's schema on a PostgreSQL server."""
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from psycopg import AsyncConnection, Error, errors
     from psycopg.rows import dict_row
 
     try:
-        settings = server_connect_args(db.engine) | {
+        connect_args = server_connect_args(db.engine) | {
             "autocommit": True,
             "prepare_threshold": 0,
             "row_factory": dict_row,
         }
-        async with await AsyncConnection.connect(**settings) as connection:
+        async with await AsyncConnection.connect(**connect_args) as connection:
             saver = AsyncPostgresSaver(connection, serde=serde)
             await _create_tables_if_missing(connection, saver)
             yield saver
@@ -103,7 +105,7 @@ async def _postgres_checkpointer(db: Database, serde: JsonPlusSerializer) -> Asy
 
 
 async def _create_tables_if_missing(connection: AsyncConnection[Any], saver: Any) -> None:
-    """Make the graph's tables unless they are there: whoever may use them need not be allowed to make them."""
+    """Create the graph's tables if missing; with existing tables no permission to create any is needed."""
     await connection.execute(f"SELECT pg_advisory_lock(hashtext('{GRAPH_SCHEMA}'))")
     try:
         if not await _schema_exists(connection):
@@ -116,13 +118,17 @@ async def _create_tables_if_missing(connection: AsyncConnection[Any], saver: Any
 
 
 async def _schema_exists(connection: AsyncConnection[Any]) -> bool:
-    """Whether the graph's schema is there; one that is closed to this user is refused as such."""
-    there = f"SELECT to_regnamespace('{GRAPH_SCHEMA}') IS NOT NULL AS found"
-    row = await (await connection.execute(there)).fetchone()
+    """Whether the graph's schema exists.
+
+    Raises:
+        NotAllowedError: it exists, but this user may not use it.
+    """
+    existence_query = f"SELECT to_regnamespace('{GRAPH_SCHEMA}') IS NOT NULL AS found"
+    row = await (await connection.execute(existence_query)).fetchone()
     if row is None or not row["found"]:
         return False
-    open_ = f"SELECT has_schema_privilege('{GRAPH_SCHEMA}', 'USAGE') AS found"
-    row = await (await connection.execute(open_)).fetchone()
+    privilege_query = f"SELECT has_schema_privilege('{GRAPH_SCHEMA}', 'USAGE') AS found"
+    row = await (await connection.execute(privilege_query)).fetchone()
     if row is None or not row["found"]:
         raise NotAllowedError(
             f"this user may not use the graph's memory in the schema {GRAPH_SCHEMA}.", HOW_TO_FIX_ROLE
@@ -131,14 +137,15 @@ async def _schema_exists(connection: AsyncConnection[Any]) -> bool:
 
 
 async def _checkpoint_revision(connection: AsyncConnection[Any]) -> int:
-    table = await (await connection.execute("SELECT to_regclass('checkpoint_migrations') AS name")).fetchone()
-    if table is None or table["name"] is None:
+    """Revision of the checkpoint tables; -1 if they do not exist."""
+    table_row = await (await connection.execute("SELECT to_regclass('checkpoint_migrations') AS name")).fetchone()
+    if table_row is None or table_row["name"] is None:
         return -1
     row = await (await connection.execute("SELECT max(v) AS v FROM checkpoint_migrations")).fetchone()
     return -1 if row is None or row["v"] is None else int(row["v"])
 
 
 async def create_checkpoint_tables(db: Database) -> None:
-    """Make the graph's tables on a server, for runners who may not make any."""
+    """Create the graph's tables on a server, for users who may not create tables themselves."""
     async with open_checkpointer(db):
         pass

@@ -1,4 +1,4 @@
-"""Conflicts of an audit: finding them, and letting the judges' verdicts settle them."""
+"""Finding the conflicts of an audit, and settling them by the judges' verdicts."""
 
 from __future__ import annotations
 
@@ -32,25 +32,31 @@ VoteSide = Literal["left", "right"]
 
 
 def effective_threshold(configured: float | Literal["auto"], scores: NDArray[np.float64]) -> float:
-    """The threshold in use: as configured, or the third quartile of all differences between two models on a cell.
+    """The conflict threshold: as configured, or the third quartile of the differences between all pairs of models.
 
     Args:
-        threshold: the config's word.
-        scores: shape (cells, models), nan where there is no score.
+        configured: a threshold, or `auto`.
+        scores: shape (cells, models), nan for a missing score.
 
     Returns:
         In (0, 2]; see `auto_threshold`.
     """
     if configured != "auto":
         return configured
-    left, right = np.triu_indices(scores.shape[1], 1)
-    return auto_threshold(third_quartile(scores[:, left] - scores[:, right]).value)
+    left_columns, right_columns = np.triu_indices(scores.shape[1], 1)
+    return auto_threshold(third_quartile(scores[:, left_columns] - scores[:, right_columns]).value)
 
 
 def find_cell_conflicts(
     cell: Cell, names: Sequence[str], scores: NDArray[np.float64], threshold: float
 ) -> list[Conflict]:
-    """The conflicts on one cell; all still open."""
+    """Find the conflicts on one cell; all are open.
+
+    Args:
+        names: names of the models.
+        scores: their scores, in the same order; nan for a missing score.
+        threshold: smallest difference that is a conflict.
+    """
     return [
         Conflict(
             cell=cell,
@@ -65,41 +71,49 @@ def find_cell_conflicts(
 
 
 def find_method_conflicts(scores: Iterable[CellScore], threshold: float) -> list[Conflict]:
-    """The cells on which two methods of one model differ by at least the threshold, in order."""
-    found: dict[tuple[Cell, str], dict[str, float]] = defaultdict(dict)
-    for s in scores:
-        if s.score is not None:
-            found[s.cell, s.model][s.method] = s.score
+    """Find the cells on which the scores of one model by two methods differ by at least the threshold, sorted."""
+    scores_by_model: dict[tuple[Cell, str], dict[str, float]] = defaultdict(dict)
+    for score in scores:
+        if score.score is not None:
+            scores_by_model[score.cell, score.model][score.method] = score.score
     return [
         Conflict(
             cell=cell,
-            left=method_side_name(model, first),
-            right=method_side_name(model, second),
-            score_left=by[first],
-            score_right=by[second],
+            left=method_side_name(model, first_method),
+            right=method_side_name(model, second_method),
+            score_left=scores_by_method[first_method],
+            score_right=scores_by_method[second_method],
             kind=ConflictKind.METHODS,
         )
-        for (cell, model), by in sorted(found.items())
-        for first, second in combinations([m.value for m in Method if m.value in by], 2)
-        if find_conflicts([by[first], by[second]], threshold)
+        for (cell, model), scores_by_method in sorted(scores_by_model.items())
+        for first_method, second_method in combinations(
+            [method.value for method in Method if method.value in scores_by_method], 2
+        )
+        if find_conflicts([scores_by_method[first_method], scores_by_method[second_method]], threshold)
     ]
 
 
 def mark_within_noise(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
-    """The conflicts with a mark on those whose difference is within the noise of the samples behind both scores."""
-    of = {(s.model, s.cell): s for s in scores}
+    """Set `within_noise` of conflicts: whether the difference is within the sampling noise of both scores."""
+    score_by_side = {(score.model, score.cell): score for score in scores}
     return [
         replace(
-            c,
-            within_noise=is_within_noise(c.difference or 0.0, (left.variance, right.variance), (left.n_ok, right.n_ok)),
+            conflict,
+            within_noise=is_within_noise(
+                conflict.difference or 0.0,
+                (left_score.variance, right_score.variance),
+                (left_score.n_ok, right_score.n_ok),
+            ),
         )
-        for c in conflicts
-        for left, right in [(of[c.left, c.cell], of[c.right, c.cell])]
+        for conflict in conflicts
+        for left_score, right_score in [
+            (score_by_side[conflict.left, conflict.cell], score_by_side[conflict.right, conflict.cell])
+        ]
     ]
 
 
 AssignedJudges = Mapping[tuple[str, Cell], Collection[str]]
-"""By model and cell, the judges that were given at least one of its traces."""
+"""By model and cell, the names of the judges assigned to at least one of its traces."""
 
 
 def resolve_conflicts(
@@ -108,53 +122,66 @@ def resolve_conflicts(
     verdicts: Iterable[Verdict],
     assigned_judges: AssignedJudges | None = None,
 ) -> list[Conflict]:
-    """The conflicts with their votes counted.
+    """Count the votes on conflicts, and settle those with a winner.
 
-    Every judge that may judge both sides, and was given traces of both, has one seat, and votes for the side of whose
-    traces it found the larger share VALID. A strict majority of the seats settles, or, where the config asks for it,
-    more than half of their weight; what fails or abstains stays in the denominator. By Dawid and Skene's model, the
-    side is upheld whose traces are more likely VALID than not where the other's are less, by what the seats say.
+    Each judge that is eligible for both sides and was assigned traces of both has one vote: for the side with the
+    larger share of VALID traces. A strict majority of these judges settles, or, if configured, more than half of their
+    total weight; failures and abstentions stay in the denominator. With `panel.vote = dawid_skene`, a side is upheld if
+    its traces are more likely VALID than not and the other side's are not, given the rulings of these judges.
 
     Args:
-        seated: None where every judge was given every trace.
+        assigned_judges: None if every judge was assigned every trace.
     """
-    said = list(verdicts)
-    sound = TraceValidity(said) if config.panel.vote == "dawid_skene" else None
+    verdict_list = list(verdicts)
+    validity = TraceValidity(verdict_list) if config.panel.vote == "dawid_skene" else None
     return [
-        _resolve_conflict(config, conflict, votes, sound)
-        for conflict, votes in collect_votes(config, conflicts, said, assigned_judges)
+        _resolve_conflict(config, conflict, votes, validity)
+        for conflict, votes in collect_votes(config, conflicts, verdict_list, assigned_judges)
     ]
 
 
 class TraceValidity:
-    """How likely traces are VALID by Dawid and Skene.
+    """Posterior probability that traces are VALID under the Dawid-Skene model.
 
-    How far each judge can be trusted is estimated from all verdicts. What a model's traces are is then asked of a
-    conflict's own seats only: else each of two rivals would be a judge in its own case, through what it says of the
-    other.
+    The judges' error rates are estimated from all verdicts. The posterior of a trace then uses only the rulings of the
+    judges eligible for the conflict. Otherwise each of the two models would judge its own case, through its verdicts on
+    the other.
     """
 
     def __init__(self, verdicts: Iterable[Verdict]) -> None:
-        given = [v for v in verdicts if v.outcome is Outcome.OK and v.ruling is not None]
-        self._judges = sorted({v.judge for v in given})
-        traces = {key: i for i, key in enumerate(sorted({(v.model, v.cell, v.sample) for v in given}))}
-        rows = {name: i for i, name in enumerate(self._judges)}
-        self._rulings = np.full((len(rows), len(traces)), np.nan)
-        for v in given:
-            self._rulings[rows[v.judge], traces[v.model, v.cell, v.sample]] = v.ruling is Ruling.VALID
+        usable_verdicts = [
+            verdict for verdict in verdicts if verdict.outcome is Outcome.OK and verdict.ruling is not None
+        ]
+        self._judges = sorted({verdict.judge for verdict in usable_verdicts})
+        trace_columns = {
+            key: index
+            for index, key in enumerate(
+                sorted({(verdict.model, verdict.cell, verdict.sample) for verdict in usable_verdicts})
+            )
+        }
+        judge_rows = {name: index for index, name in enumerate(self._judges)}
+        self._rulings = np.full((len(judge_rows), len(trace_columns)), np.nan)
+        for verdict in usable_verdicts:
+            self._rulings[judge_rows[verdict.judge], trace_columns[verdict.model, verdict.cell, verdict.sample]] = (
+                verdict.ruling is Ruling.VALID
+            )
         self._fit = dawid_skene(self._rulings)
         self._trace_columns: dict[tuple[str, Cell], list[int]] = defaultdict(list)
-        for (model, cell, _), i in traces.items():
-            self._trace_columns[model, cell].append(i)
+        for (model, cell, _), index in trace_columns.items():
+            self._trace_columns[model, cell].append(index)
 
     def mean_validity(self, model: str, cell: Cell, voters: Collection[str]) -> float | None:
-        """How likely a model's traces on a cell are VALID, on average; None where its judges say nothing, or no fit."""
-        there = self._trace_columns.get((model, cell))
-        if there is None or self._fit.reason is not None:
+        """Mean probability in [0, 1] that a model's traces on a cell are VALID, given the rulings of some judges.
+
+        None if the model could not be fitted, or if these judges made no ruling on the traces.
+        """
+        columns = self._trace_columns.get((model, cell))
+        if columns is None or self._fit.reason is not None:
             return None
-        seated = [name in voters for name in self._judges]
-        found = posterior_of_seats(self._fit, self._rulings[:, there], seated)[:, -1]  # VALID is the larger category
-        return None if np.isnan(found).all() else float(np.nanmean(found))
+        is_voter = [name in voters for name in self._judges]
+        # VALID is the larger category, so its probability is in the last column.
+        valid_probabilities = posterior_of_seats(self._fit, self._rulings[:, columns], is_voter)[:, -1]
+        return None if np.isnan(valid_probabilities).all() else float(np.nanmean(valid_probabilities))
 
 
 def collect_votes(
@@ -163,26 +190,26 @@ def collect_votes(
     verdicts: Iterable[Verdict],
     assigned_judges: AssignedJudges | None = None,
 ) -> Iterator[tuple[Conflict, dict[str, VoteSide | None]]]:
-    """Each conflict with the vote of every seat; None where a judge abstains, failed or was not asked."""
-    given: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
+    """Yield each conflict with the votes by eligible judge; None if a judge abstains, failed or was not asked."""
+    ruling_counts: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
     for verdict in verdicts:
         if verdict.outcome is Outcome.OK:
-            tally = given[verdict.judge, verdict.model, verdict.cell]
-            tally[0] += verdict.ruling is Ruling.VALID
-            tally[1] += 1
-    panels: dict[tuple[str, str], list[str]] = {}
+            counts = ruling_counts[verdict.judge, verdict.model, verdict.cell]
+            counts[0] += verdict.ruling is Ruling.VALID
+            counts[1] += 1
+    shared_judges: dict[tuple[str, str], list[str]] = {}
     for conflict in conflicts:
         sides = (conflict.left, conflict.right)
-        if sides not in panels:
-            panels[sides] = [j.name for j in config.shared_judges(*sides)]
+        if sides not in shared_judges:
+            shared_judges[sides] = [shared_judge.name for shared_judge in config.shared_judges(*sides)]
         yield (
             conflict,
             {
                 judge: judge_vote(
-                    *given.get((judge, conflict.left, conflict.cell), (0, 0)),
-                    *given.get((judge, conflict.right, conflict.cell), (0, 0)),
+                    *ruling_counts.get((judge, conflict.left, conflict.cell), (0, 0)),
+                    *ruling_counts.get((judge, conflict.right, conflict.cell), (0, 0)),
                 )
-                for judge in panels[sides]
+                for judge in shared_judges[sides]
                 if assigned_judges is None
                 or all(judge in assigned_judges.get((side, conflict.cell), ()) for side in sides)
             },
@@ -195,50 +222,62 @@ def _resolve_conflict(
     votes: Mapping[str, VoteSide | None],
     validity: TraceValidity | None,
 ) -> Conflict:
-    said = list(votes.values())
-    side = _winning_side(config, list(votes), said) if validity is None else _more_valid_side(conflict, validity, votes)
-    winner = {"left": conflict.left, "right": conflict.right, None: None}[side]
+    """Set a conflict's vote counts, winner and state."""
+    judge_votes = list(votes.values())
+    winning_side = (
+        _winning_side(config, list(votes), judge_votes)
+        if validity is None
+        else _more_valid_side(conflict, validity, votes)
+    )
+    winner = {"left": conflict.left, "right": conflict.right, None: None}[winning_side]
     return replace(
         conflict,
         seats=len(votes),
-        votes_left=said.count("left"),
-        votes_right=said.count("right"),
+        votes_left=judge_votes.count("left"),
+        votes_right=judge_votes.count("right"),
         winner=winner,
         state=ConflictState.MAJORITY if winner else ConflictState.OPEN,
     )
 
 
 def outcome_can_change(config: AuditConfig, judges: Sequence[str], votes: Mapping[str, VoteSide | None]) -> bool:
-    """Whether the judges that have not had their turn could change what the panel says by its rule.
+    """Whether the judges that have not voted yet can still change the outcome under the configured voting rule.
 
     Args:
-        judges: all seats.
-        cast: of those that have had their turn, their vote; None is an abstention or a failure.
+        judges: all eligible judges.
+        votes: votes so far, by judge; None is an abstention or a failure.
     """
     weights = config.panel.weights if config.panel.vote == "weighted" else dict.fromkeys(judges, 1.0)
-    left, right = (sum(weights[j] for j, vote in votes.items() if vote == side) for side in ("left", "right"))
-    return can_still_change(left, right, sum(weights[j] for j in votes), sum(weights[j] for j in judges))
+    left_weight, right_weight = (
+        sum(weights[judge] for judge, vote in votes.items() if vote == side) for side in ("left", "right")
+    )
+    return can_still_change(
+        left_weight, right_weight, sum(weights[judge] for judge in votes), sum(weights[judge] for judge in judges)
+    )
 
 
 def _more_valid_side(conflict: Conflict, validity: TraceValidity, voters: Collection[str]) -> VoteSide | None:
-    left, right = (validity.mean_validity(name, conflict.cell, voters) for name in (conflict.left, conflict.right))
+    """The side whose traces are more likely VALID than not while the other side's are not; None otherwise."""
+    left_validity, right_validity = (
+        validity.mean_validity(name, conflict.cell, voters) for name in (conflict.left, conflict.right)
+    )
     if (
-        left is None
-        or right is None
-        or (left > EVEN_PROBABILITY) == (right > EVEN_PROBABILITY)
-        or EVEN_PROBABILITY in (left, right)
+        left_validity is None
+        or right_validity is None
+        or (left_validity > EVEN_PROBABILITY) == (right_validity > EVEN_PROBABILITY)
+        or EVEN_PROBABILITY in (left_validity, right_validity)
     ):
         return None
-    return "left" if left > EVEN_PROBABILITY else "right"
+    return "left" if left_validity > EVEN_PROBABILITY else "right"
 
 
 def _winning_side(config: AuditConfig, judges: Sequence[str], votes: Sequence[VoteSide | None]) -> VoteSide | None:
-    """The side that the panel upholds by its rule; None leaves the conflict to a person."""
+    """The side that wins under the configured voting rule; None leaves the conflict open."""
     if config.panel.vote == "majority":
         return settle(votes.count("left"), votes.count("right"), len(judges))
     weights = [config.panel.weights[judge] for judge in judges]
-    if not any(weights):  # nobody who may judge this pair counts
+    if not any(weights):  # every judge eligible for this pair has weight 0
         return None
     sides: tuple[VoteSide, VoteSide] = ("left", "right")
-    [won] = weighted_majority([[np.nan if vote is None else sides.index(vote)] for vote in votes], weights)
-    return None if np.isnan(won) else sides[int(won)]
+    [winner_index] = weighted_majority([[np.nan if vote is None else sides.index(vote)] for vote in votes], weights)
+    return None if np.isnan(winner_index) else sides[int(winner_index)]

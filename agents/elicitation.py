@@ -1,4 +1,4 @@
-"""Asking for direct scores: the first question, and the one attempt to repair an answer that cannot be read."""
+"""Elicitation of direct scores, with one repair attempt for each unreadable answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ STAGE = "elicit"
 
 @dataclass(slots=True)
 class SampleSeries:
-    """The samples of one cell by one model in one language: the first one's number, and what was read so far."""
+    """The samples of one model on one cell in one language.
+
+    Attributes:
+        first_sample: number of the first sample of the series.
+        traces: traces parsed so far, in order.
+    """
 
     model: ModelSection
     cell: Cell
@@ -33,90 +38,103 @@ class SampleSeries:
     traces: list[Trace] = field(default_factory=list)
 
     def samples_to_take(self, probe: DirectProbe) -> range:
-        """Numbers of the samples to be taken now: those that are in any case, then one by one until they agree."""
-        taken = len(self.traces)
-        settled = _has_converged(probe, [t.score for t in self.traces])
-        ends = probe.guaranteed_samples if taken < probe.guaranteed_samples else taken + (not settled)
-        return range(self.first_sample + taken, self.first_sample + min(ends, probe.samples))
+        """Numbers of the samples to take next: all guaranteed ones, then one at a time until the scores converge."""
+        n_taken = len(self.traces)
+        converged = _has_converged(probe, [trace.score for trace in self.traces])
+        target_count = probe.guaranteed_samples if n_taken < probe.guaranteed_samples else n_taken + (not converged)
+        return range(self.first_sample + n_taken, self.first_sample + min(target_count, probe.samples))
 
 
 def find_surplus_samples(
     probe: DirectProbe, reached_cells: Collection[Cell], samples: Iterable[tuple[str, Cell, int, float | None]]
 ) -> list[tuple[str, Cell, int]]:
-    """Samples that an earlier run asked for, when calls had failed, and that are not asked for by what is known now.
+    """Find stored samples that the stopping rule does not require.
+
+    An earlier run can have taken them because calls had failed at the time.
 
     Args:
-        reached: the cells that are asked about.
-        samples: model, cell, number and score of all that are stored, in order.
+        reached_cells: the cells that models are asked about.
+        samples: model, cell, number and score of all stored samples, in order.
+
+    Returns:
+        Model, cell and number of the surplus samples.
     """
-    series: dict[tuple[str, Cell, int], list[tuple[int, float | None]]] = {}
+    samples_by_series: dict[tuple[str, Cell, int], list[tuple[int, float | None]]] = {}
     for model, cell, sample, score in samples:
-        series.setdefault((model, cell, sample // probe.samples), []).append((sample, score))
-    found = []
-    for (model, cell, _), taken in series.items():
-        enough = 0 if cell not in reached_cells else probe.guaranteed_samples
-        while 0 < enough < len(taken) and not _has_converged(probe, [score for _, score in taken[:enough]]):
-            enough += 1
-        found += [(model, cell, sample) for sample, _ in taken[enough:]]
-    return found
+        samples_by_series.setdefault((model, cell, sample // probe.samples), []).append((sample, score))
+    surplus = []
+    for (model, cell, _), series_samples in samples_by_series.items():
+        n_needed = 0 if cell not in reached_cells else probe.guaranteed_samples
+        while 0 < n_needed < len(series_samples) and not _has_converged(
+            probe, [score for _, score in series_samples[:n_needed]]
+        ):
+            n_needed += 1
+        surplus += [(model, cell, sample) for sample, _ in series_samples[n_needed:]]
+    return surplus
 
 
 def _has_converged(probe: DirectProbe, scores: Iterable[float | None]) -> bool:
-    return probe.tolerance is not None and is_settled([s for s in scores if s is not None], probe.tolerance)
+    """Whether scores agree within the configured tolerance; False without one."""
+    return probe.tolerance is not None and is_settled([score for score in scores if score is not None], probe.tolerance)
 
 
 async def elicit_traces(context: RunContext, cells: Sequence[Cell]) -> None:
-    """Ask every model about some cells, and store what was read.
+    """Ask every model about some cells, and store the traces.
 
-    Each is asked k times in every language or, where the configuration says how exact is exact enough, until the
-    samples agree so far. That depends on recorded answers only, so any run over the same ledger asks the same.
+    Each model is asked k times in every language or, with a configured tolerance, until its samples converge. This
+    depends on recorded answers only, so that every run over the same ledger asks the same questions.
     """
     probe = context.config.direct
     series = [
-        SampleSeries(model, cell, first)
+        SampleSeries(model, cell, first_sample)
         for model in context.config.models
         for cell in cells
-        for first in range(0, samples_per_cell(context.config, cell.country), probe.samples)
+        for first_sample in range(0, samples_per_cell(context.config, cell.country), probe.samples)
     ]
     while not context.stop_event.is_set():
-        wanted = [(one, sample) for one in series for sample in one.samples_to_take(probe)]
-        if not wanted:
+        planned_samples = [
+            (sample_series, sample) for sample_series in series for sample in sample_series.samples_to_take(probe)
+        ]
+        if not planned_samples:
             return
-        found = await _take_samples(context, [(one.model, one.cell, sample) for one, sample in wanted])
-        for one, sample in wanted:
-            if (trace := found.get((one.model.name, one.cell, sample))) is not None:
-                one.traces.append(trace)
+        new_traces = await _take_samples(
+            context, [(sample_series.model, sample_series.cell, sample) for sample_series, sample in planned_samples]
+        )
+        for sample_series, sample in planned_samples:
+            if (trace := new_traces.get((sample_series.model.name, sample_series.cell, sample))) is not None:
+                sample_series.traces.append(trace)
 
 
 async def _take_samples(
     context: RunContext, samples: Sequence[tuple[ModelSection, Cell, int]]
 ) -> dict[tuple[str, Cell, int], Trace]:
-    """Some samples, as read and stored; those are missing that a stop left unanswered."""
+    """Ask for samples, and store and return their traces; samples left unanswered by a stop are missing."""
     config, mode = context.config, context.config.direct.mode
-    asked = [
+    requests = [
         (build_direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model, cell, sample in samples
     ]
-    answers = await run_calls(context, STAGE, [call for call, *_ in asked])
+    answers = await run_calls(context, STAGE, [call for call, *_ in requests])
     traces: list[tuple[Call, Trace]] = []
-    for call, model, cell, sample in asked:
+    for call, model, cell, sample in requests:
         if call.key in answers:
             traces.append((call, _parse_sample(context, answers[call.key], model, cell, sample)))
-    wanted = [build_repair_call(context, call, trace, answers[call.key].text) for call, trace in traces]
-    second = await run_calls(context, STAGE, [call for call in wanted if call is not None])
-    found = [
+    repair_calls = [build_repair_call(context, call, trace, answers[call.key].text) for call, trace in traces]
+    repair_answers = await run_calls(context, STAGE, [call for call in repair_calls if call is not None])
+    final_traces = [
         merge_repaired_trace(
-            trace, _parse_sample(context, second[call.key], trace.model, trace.cell, trace.sample), mode
+            trace, _parse_sample(context, repair_answers[call.key], trace.model, trace.cell, trace.sample), mode
         )
-        if call is not None and call.key in second
+        if call is not None and call.key in repair_answers
         else trace
-        for (_, trace), call in zip(traces, wanted, strict=True)
+        for (_, trace), call in zip(traces, repair_calls, strict=True)
     ]
-    await asyncio.to_thread(results.save_traces, context.db, context.audit_id, found)
-    return {(t.model, t.cell, t.sample): t for t in found}
+    await asyncio.to_thread(results.save_traces, context.db, context.audit_id, final_traces)
+    return {(final_trace.model, final_trace.cell, final_trace.sample): final_trace for final_trace in final_traces}
 
 
 def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, sample: int) -> Trace:
+    """Parse the answer to a survey question or a task item."""
     config, task = context.config, context.survey.task
     if task is not None:
         return parse_task_trace(answer, task, model, cell, sample, config.direct.mode)
@@ -125,19 +143,22 @@ def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, s
 
 
 def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str | None) -> Call | None:
-    """The second question, which shows the model its own answer; None where none is needed, or none is wanted."""
+    """Build the repair call, which shows the model its unreadable answer; None if not needed or not configured."""
     probe, max_chars = context.config.direct, context.config.probes.review.max_trace_chars
     if not probe.repair or trace.outcome is not Outcome.UNPARSED or not text:
         return None
     task = context.survey.task
     if task is not None:
-        prompt, values = load_prompt(f"repair.task.{probe.mode}"), dict[str, str]()
+        prompt, field_values = load_prompt(f"repair.task.{probe.mode}"), dict[str, str]()
         problem = describe_parse_problem(task, trace.cell, text)
     else:
         fields = question_prompt_fields(context.survey, trace.cell, ENGLISH)
-        prompt, values = load_prompt(f"repair.{probe.mode}"), {end: fields[end] for end in ("never", "always")}
+        prompt, field_values = (
+            load_prompt(f"repair.{probe.mode}"),
+            {field_name: fields[field_name] for field_name in ("never", "always")},
+        )
         problem = str(parse_structured_answer(MoralJudgement, text))
     question = prompt.render(
-        **values, **({"problem": truncate_middle(problem, max_chars)} if probe.mode == "structured" else {})
+        **field_values, **({"problem": truncate_middle(problem, max_chars)} if probe.mode == "structured" else {})
     )[-1]
     return replace(call, messages=(*call.messages, Message("assistant", truncate_middle(text, max_chars)), question))

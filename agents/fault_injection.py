@@ -1,4 +1,4 @@
-"""Known errors, planted in copies of traces: whether a judge notices them is what its verdicts are worth."""
+"""Injection of known faults into copies of traces, to measure whether judges detect them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from auditor.domain import Survey, Trace, derive_seed
 from auditor.surveys.regions import region_of
 
 MIN_CLEAR_SCORE = 0.3
-"""Least size of a score that a score of the other sign contradicts."""
+"""Smallest absolute score whose change of sign counts as a contradiction."""
 MIN_DONOR_DISTANCE = 0.5
-"""Least difference of scores between a trace and the one whose facts it is given."""
+"""Smallest difference between the scores of a trace and of the trace whose norms replace its own."""
 WESTERN_REGION = "Western"
 
 
 @dataclass(frozen=True, slots=True)
 class TracePool:
-    """Where faults are planted: an audit's traces."""
+    """An audit's traces, into which faults are injected."""
 
     config: AuditConfig
     survey: Survey
@@ -31,40 +31,47 @@ class TracePool:
 
 
 def add_western_norm(trace: Trace, pool: TracePool) -> Trace | None:
-    """A norm of liberal Western societies at the head of a trace on another country."""
+    """Insert a liberal Western norm at the start of a trace on a non-Western country; None if unsuitable."""
     if region_of(trace.cell.country) in (None, WESTERN_REGION) or not trace.text:
         return None
     return replace(trace, text=f"{_fault_sentences(trace.language)['western_norm']} {trace.text}")
 
 
 def negate_score(trace: Trace, pool: TracePool) -> Trace | None:
-    """The score with its sign changed, beside the same reasoning."""
+    """Change the sign of a clear score, with the same reasoning; None if unsuitable."""
     return None if trace.score is None or abs(trace.score) < MIN_CLEAR_SCORE else replace(trace, score=-trace.score)
 
 
 def swap_norms(trace: Trace, pool: TracePool) -> Trace | None:
-    """The norms of another country, of which the same model says something far from this, in place of its own."""
+    """Replace a trace's norms by those of the same model on the country with the most different score.
+
+    None if there is no trace with a score far enough away, or no separate paragraph of norms.
+    """
     if trace.score is None or not trace.text or "\n\n" not in trace.text:
         return None
     donors = [
-        t
-        for t in pool.traces
-        if (t.model, t.cell.topic, t.language) == (trace.model, trace.cell.topic, trace.language)
-        and t.cell != trace.cell
-        and t.score is not None
-        and abs(t.score - trace.score) >= MIN_DONOR_DISTANCE
-        and "\n\n" in (t.text or "")
+        candidate
+        for candidate in pool.traces
+        if (candidate.model, candidate.cell.topic, candidate.language)
+        == (trace.model, trace.cell.topic, trace.language)
+        and candidate.cell != trace.cell
+        and candidate.score is not None
+        and abs(candidate.score - trace.score) >= MIN_DONOR_DISTANCE
+        and "\n\n" in (candidate.text or "")
     ]
     if not donors:
         return None
-    donor = max(donors, key=lambda t: (abs((t.score or 0.0) - (trace.score or 0.0)), t.cell, t.sample))
-    # Blinded as what it is about, so that its country does not stand in the text as another country.
+    donor = max(
+        donors,
+        key=lambda candidate: (abs((candidate.score or 0.0) - (trace.score or 0.0)), candidate.cell, candidate.sample),
+    )
+    # Blinded as a trace on its own country, so that the country is not labelled as another country.
     norms = blind_trace(pool.config, pool.survey, donor).split("\n\n", 1)[0]
     return replace(trace, text=f"{norms}\n\n{trace.text.split(chr(10) * 2, 1)[1]}")
 
 
 def add_non_sequitur(trace: Trace, pool: TracePool) -> Trace | None:
-    """A last step that does not follow from anything."""
+    """Append a step that does not follow from the reasoning; None for a trace without text."""
     return (
         replace(trace, text=f"{trace.text} {_fault_sentences(trace.language)['non_sequitur']}") if trace.text else None
     )
@@ -79,23 +86,23 @@ FAULTS: Mapping[str, Callable[[Trace, TracePool], Trace | None]] = {
 
 
 def inject_faults(pool: TracePool, sample: int) -> dict[str, list[tuple[Trace, Trace]]]:
-    """For each fault, traces as they were and with the fault in them; the same ones in every run.
+    """By fault, pairs of an original and an altered trace; the same ones in every run.
 
     Args:
-        sample: traces for each fault at most.
+        sample: maximum number of traces for each fault.
     """
-    found = {}
-    for name, fault in FAULTS.items():
-        order = list(pool.traces)
-        random.Random(derive_seed(pool.config.seed, "plant", name)).shuffle(order)
+    pairs_by_fault = {}
+    for fault_name, inject_fault in FAULTS.items():
+        shuffled_traces = list(pool.traces)
+        random.Random(derive_seed(pool.config.seed, "plant", fault_name)).shuffle(shuffled_traces)
         pairs: list[tuple[Trace, Trace]] = []
-        for trace in order:
+        for trace in shuffled_traces:
             if len(pairs) == sample:
                 break
-            if (altered := fault(trace, pool)) is not None:
+            if (altered := inject_fault(trace, pool)) is not None:
                 pairs.append((trace, altered))
-        found[name] = pairs
-    return found
+        pairs_by_fault[fault_name] = pairs
+    return pairs_by_fault
 
 
 @functools.cache

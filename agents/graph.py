@@ -1,4 +1,4 @@
-"""The wiring: plan, elicit, look, measure, semantic, logic, review, detect, resolve, a person where needed, report."""
+"""The audit's graph: its nodes, in `auditor.agents.nodes` and the subgraphs of two probes, and their edges."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.graph import build_semantic_graph
 
 RECURSION_LIMIT = 500
-"""Steps at most; every look at intervals takes two."""
+"""Maximum number of graph steps; each precision check takes two."""
 
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
 
 def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGraph:
-    """The audit's graph; with a checkpointer it remembers the stage under the audit's thread id."""
+    """Build the audit's graph; with a checkpointer its position is saved under the audit's thread id."""
     graph = StateGraph(AuditState, context_schema=RunContext)
     for node in (
         nodes.plan,
@@ -56,5 +56,5 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
 
 
 def draw_mermaid() -> str:
-    """The graph as Mermaid text."""
+    """Render the graph as Mermaid text."""
     return build_graph().get_graph().draw_mermaid()

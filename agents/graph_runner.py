@@ -1,4 +1,4 @@
-"""Driving the graph: from the start, or on from where it waits for a person."""
+"""Running the graph from the start, or resuming it where it waits for a person."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from auditor.storage.database import Database
 async def run_graph(context: RunContext, database: Database, thread_id: str) -> None:
     """Run an audit's graph until it ends or waits for a person.
 
-    The ledger makes work durable, so a run always begins at the plan; an old position would only mislead.
+    A run always starts at the first node and ignores earlier checkpoints: completed calls are read from the ledger.
 
     Args:
-        context: the audit's surroundings.
-        database: the audit's, beside which the graph has its own.
-        thread: names the audit's run; another database, or an audit made anew, must never meet an old one.
+        context: the audit's config, survey, storage and models.
+        database: the audit's database, to which the checkpointer belongs.
+        thread_id: id of the audit's run; unique across databases and re-created audits.
     """
     async with open_checkpointer(database) as saver:
         await saver.adelete_thread(thread_id)
@@ -31,15 +31,15 @@ async def run_graph(context: RunContext, database: Database, thread_id: str) -> 
 
 
 async def resume_graph(context: RunContext, database: Database, thread_id: str, open_conflicts: int) -> bool:
-    """Go on with a graph that waits for a person.
+    """Resume a graph that waits for a person.
 
     Args:
-        context, database, thread: as given to `drive`.
-        left: conflicts that people have left open.
+        context, database, thread_id: as for `run_graph`.
+        open_conflicts: number of conflicts that people have left open.
 
     Returns:
-        Whether a graph was waiting under this thread. One that waits at a node which this version does not have, since
-        an earlier version named it otherwise, does not count: langgraph lists nothing that could come next.
+        Whether a graph was waiting under this thread. A graph that waits at a node of an earlier version, which has
+        another name in this one, does not count: langgraph lists no next node for it.
     """
     async with open_checkpointer(database) as saver:
         graph = build_graph(saver)

@@ -1,4 +1,4 @@
-"""Everything that gives a trace's country and topic away, in the language that it was asked in and in English."""
+"""Terms that identify a trace's country and topic, in the language of the question and in English."""
 
 from __future__ import annotations
 
@@ -13,35 +13,40 @@ from auditor.surveys.countries import country_code, country_name_forms
 from auditor.surveys.country_terms import get_country_terms
 
 LATIN_SCRIPT_END = "\u0250"
-"""Above it are scripts whose adjectives of cities have no capital, or that have none at all."""
+"""First character beyond Latin. Other scripts have no capitals, or write adjectives of cities without one."""
 MAX_SHORT_NAME_LENGTH = 4
-"""Letters up to which the name of a country that a trace is not about needs its capital: Mali is a word elsewhere."""
+"""Names of other countries with at most this many letters match with a capital only: Mali is a word elsewhere."""
 
 
 @functools.lru_cache(maxsize=4096)
 def country_terms(country: str, language: str, *, is_other_country: bool = False) -> tuple[IdentifyingTerm, ...]:
-    """A country's names, demonyms, peoples and cities."""
+    """Names, demonyms, peoples and cities of a country, in a language and in English.
+
+    Args:
+        is_other_country: whether the trace is about another country; changes the label and requires capitals in short
+            names.
+    """
     label = OTHER_COUNTRY_LABEL if is_other_country else COUNTRY_LABEL
-    found = [_build_term(w, label) for w in (country, *country_name_forms(country))]
+    terms = [_build_term(word, label) for word in (country, *country_name_forms(country))]
     for code in dict.fromkeys((language, ENGLISH)):
-        known = get_country_terms(country, code)
-        found += [
-            _build_term(w, label, proper=is_other_country and len(w) <= MAX_SHORT_NAME_LENGTH)
-            for w in (country_name(country, code), *known.names)
+        listed_terms = get_country_terms(country, code)
+        terms += [
+            _build_term(word, label, proper=is_other_country and len(word) <= MAX_SHORT_NAME_LENGTH)
+            for word in (country_name(country, code), *listed_terms.names)
         ]
-        cities = [w for w in known.cities if len(w) > MAX_SHORT_NAME_LENGTH or not w[:1].isupper()]
-        found += [_build_term(w, label, proper=w[:1] < LATIN_SCRIPT_END) for w in cities]
-        found += [
-            _build_term(w, label, proper=True)
-            for w in load_blinding_terms(code).countries.get(country_code(country) or "", ())
+        cities = [word for word in listed_terms.cities if len(word) > MAX_SHORT_NAME_LENGTH or not word[:1].isupper()]
+        terms += [_build_term(word, label, proper=word[:1] < LATIN_SCRIPT_END) for word in cities]
+        terms += [
+            _build_term(word, label, proper=True)
+            for word in load_blinding_terms(code).countries.get(country_code(country) or "", ())
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(terms))
 
 
 @functools.lru_cache(maxsize=512)
 def other_country_terms(countries: tuple[str, ...], language: str) -> tuple[IdentifyingTerm, ...]:
-    """The words of several countries that a trace is not about."""
-    return tuple(word for country in countries for word in country_terms(country, language, is_other_country=True))
+    """Terms of several countries that a trace is not about."""
+    return tuple(term for country in countries for term in country_terms(country, language, is_other_country=True))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -52,14 +57,15 @@ def _cached_topic_terms(topic: str, survey_terms: tuple[str, ...], language: str
         *topic_stem_patterns(topic, language),
         *load_blinding_terms(language).topics.get(topic, ()),
     )
-    return tuple(dict.fromkeys(_build_term(w, TOPIC_LABEL) for w in words if w.strip()))
+    return tuple(dict.fromkeys(_build_term(word, TOPIC_LABEL) for word in words if word.strip()))
 
 
 def topic_terms(survey: Survey, topic: str, language: str) -> tuple[IdentifyingTerm, ...]:
-    """A topic's label and the words of its survey, and what they are in the language."""
+    """A topic's label and the survey's words for it, with their translations into a language."""
     return _cached_topic_terms(topic, tuple(survey.words.get(topic, ())), language)
 
 
 def _build_term(text: str, label: str, *, proper: bool = False) -> IdentifyingTerm:
+    """Make a term; ASCII text in capitals is a code, matched case-sensitively. `proper` terms need a capital."""
     is_code = text.isascii() and text.isupper()
     return IdentifyingTerm(text, label, needs_capital=proper and text[:1].isupper(), case_sensitive=is_code)

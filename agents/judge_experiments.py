@@ -1,4 +1,4 @@
-"""Experiments on an audit's judges: planted faults, two traces side by side in both orders, a judge's own traces."""
+"""Experiments with an audit's judges: injected faults, pairwise comparisons in both orders, and self-judging."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 async def run_fault_injection(context: RunContext, sample: int) -> None:
-    """Put traces with a known fault, and the same ones without, before their panels.
+    """Have panels judge traces with an injected fault, and the same traces without it.
 
     Args:
-        sample: traces for each fault at most.
+        sample: maximum number of traces for each fault.
     """
     traces = await _load_traces_for_review(context)
     for fault, pairs in inject_faults(TracePool(context.config, context.survey, traces), sample).items():
@@ -36,74 +36,95 @@ async def run_fault_injection(context: RunContext, sample: int) -> None:
             context,
             fault,
             [
-                (j, altered)
+                (judge, altered)
                 for _, altered in pairs
-                for j in context.panel_assignment.panel(TraceKey.from_trace(altered))
+                for judge in context.panel_assignment.panel(TraceKey.from_trace(altered))
             ],
         )
-        # What is unaltered was asked before as a verdict: the ledger knows it.
+        # The audit asked for verdicts on the unaltered traces already: their answers come from the ledger.
         await judge_altered_traces(
             context,
             UNALTERED,
-            [(j, trace) for trace, _ in pairs for j in context.panel_assignment.panel(TraceKey.from_trace(trace))],
+            [
+                (judge, trace)
+                for trace, _ in pairs
+                for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
+            ],
         )
     context.raise_if_stopped()
 
 
 async def run_self_judging(context: RunContext, sample: int) -> None:
-    """Have each judge that is audited rule on traces of its own; such rulings are never part of a vote.
+    """Have each judge that is also audited judge its own traces; these verdicts are excluded from votes.
 
     Args:
-        sample: traces of each judge at most.
+        sample: maximum number of traces for each judge.
     """
-    judges = {j.name: j for j in context.config.judge_models}
+    judges = {judge.name: judge for judge in context.config.judge_models}
     traces = await _load_traces_for_review(context)
     for model in context.config.models:
         if model.name in judges:
-            mine = _draw_sample(context, "self", [t for t in traces if t.model == model.name], sample)
-            await judge_altered_traces(context, SELF_JUDGED, [(judges[model.name], trace) for trace in mine])
+            judge_traces = _draw_sample(
+                context, "self", [trace for trace in traces if trace.model == model.name], sample
+            )
+            await judge_altered_traces(context, SELF_JUDGED, [(judges[model.name], trace) for trace in judge_traces])
     context.raise_if_stopped()
 
 
 async def run_contests(context: RunContext, sample: int) -> None:
-    """Show both sides of conflicts to their panels, once in either order.
+    """Have judges compare both sides of conflicts, once in each order.
 
     Args:
-        sample: conflicts at most.
+        sample: maximum number of conflicts.
     """
-    found = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
-    first: dict[tuple[str, Cell], Trace] = {}
+    conflicts = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
+    first_traces: dict[tuple[str, Cell], Trace] = {}
     for trace in await _load_traces_for_review(context):
-        first.setdefault((trace.model, trace.cell), trace)
-    asked = []
-    for conflict in _draw_sample(context, "contest", found, sample):
-        sides = [first.get((name, conflict.cell)) for name in (conflict.left, conflict.right)]
-        if sides[0] is None or sides[1] is None:
+        first_traces.setdefault((trace.model, trace.cell), trace)
+    requests = []
+    for conflict in _draw_sample(context, "contest", conflicts, sample):
+        side_traces = [first_traces.get((name, conflict.cell)) for name in (conflict.left, conflict.right)]
+        if side_traces[0] is None or side_traces[1] is None:
             continue
-        texts = [blind_trace(context.config, context.survey, side) for side in sides if side is not None]
-        scored = [(text, side.score) for text, side in zip(texts, sides, strict=True) if side is not None]
+        texts = [
+            blind_trace(context.config, context.survey, side_trace)
+            for side_trace in side_traces
+            if side_trace is not None
+        ]
+        texts_and_scores = [
+            (text, side_trace.score)
+            for text, side_trace in zip(texts, side_traces, strict=True)
+            if side_trace is not None
+        ]
         for judge in context.config.shared_judges(conflict.left, conflict.right):
             for swapped in (False, True):
-                shown = scored[::-1] if swapped else scored
-                asked.append((judge, conflict, swapped, _build_contest_call(context, judge, conflict, shown)))
-    answers = await run_calls(context, "review", [call for *_, call in asked])
-    read_ = [_parse_contest(answers[c.key], j.name, x, swapped) for j, x, swapped, c in asked if c.key in answers]
-    await asyncio.to_thread(judge_tests.save_contests, context.db, context.audit_id, read_)
+                texts_in_order = texts_and_scores[::-1] if swapped else texts_and_scores
+                requests.append(
+                    (judge, conflict, swapped, _build_contest_call(context, judge, conflict, texts_in_order))
+                )
+    answers = await run_calls(context, "review", [call for *_, call in requests])
+    contests = [
+        _parse_contest(answers[call.key], judge.name, conflict, swapped)
+        for judge, conflict, swapped, call in requests
+        if call.key in answers
+    ]
+    await asyncio.to_thread(judge_tests.save_contests, context.db, context.audit_id, contests)
     context.raise_if_stopped()
 
 
 def _build_contest_call(
     context: RunContext, judge: ModelSection, conflict: Conflict, scored_texts: Sequence[tuple[str, float | None]]
 ) -> Call:
+    """Build the call that asks a judge to compare two blinded traces, with their scores, in the order given."""
     config, survey = context.config, context.survey
-    (first, score_first), (second, score_second) = scored_texts
+    (first_text, score_first), (second_text, score_second) = scored_texts
     messages = load_prompt("review.contest").render(
         preamble=judge.system,
-        first=first,
-        second=second,
+        first=first_text,
+        second=second_text,
         score_first=f"{score_first:+.2f}",
         score_second=f"{score_second:+.2f}",
-        fence=fence_line(f"{first}\n{second}", config.seed, "contest", judge.model),
+        fence=fence_line(f"{first_text}\n{second_text}", config.seed, "contest", judge.model),
         never=survey.scale[0],
         always=survey.scale[1],
     )
@@ -120,21 +141,24 @@ def _build_contest_call(
 
 
 def _parse_contest(answer: Answer, judge: str, conflict: Conflict, swapped: bool) -> Contest:
-    empty = Contest(judge, conflict.cell, conflict.left, conflict.right, swapped, answer.outcome, key=answer.key)
+    """Parse a judge's preference."""
+    unanswered = Contest(judge, conflict.cell, conflict.left, conflict.right, swapped, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
-        return empty
-    said = parse_structured_answer(SidePreference, answer.text)
-    if isinstance(said, str):
-        return replace(empty, outcome=Outcome.UNPARSED)
-    return replace(empty, prefers_first=said.better == "FIRST")
+        return unanswered
+    preference = parse_structured_answer(SidePreference, answer.text)
+    if isinstance(preference, str):
+        return replace(unanswered, outcome=Outcome.UNPARSED)
+    return replace(unanswered, prefers_first=preference.better == "FIRST")
 
 
 async def _load_traces_for_review(context: RunContext) -> list[Trace]:
+    """Load the audit's traces that are selected for review."""
     traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id)
     return select_traces_for_review(context.config, traces)
 
 
 def _draw_sample(context: RunContext, purpose: str, items: Sequence[T], size: int) -> list[T]:
-    order = list(items)
-    random.Random(derive_seed(context.config.seed, "sample", purpose)).shuffle(order)
-    return order[:size]
+    """Draw at most `size` items at random; the same ones in every run."""
+    shuffled = list(items)
+    random.Random(derive_seed(context.config.seed, "sample", purpose)).shuffle(shuffled)
+    return shuffled[:size]

@@ -1,4 +1,4 @@
-"""Asking in other languages: which language a sample is put in, and the question in it."""
+"""Questions in other languages: the language of each sample, and the translated question."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from auditor.surveys.description import DATA_FOLDER, read_description
 from auditor.surveys.languages import native_languages
 
 MIN_STEMMED_WORD_LENGTH, MIN_WORD_LENGTH, MIN_WORD_LENGTH_IN_LONG_WORDING, MAX_WORDS_IN_SHORT_WORDING = 4, 5, 7, 2
-"""Letters of what is also matched with other endings; a long wording's shorter words give little away."""
+"""Minimum lengths of words in a topic's wording that are masked; shorter words of a long wording reveal little."""
 BUILT_IN_SURVEYS = ("wvs7-sample", "pew2013-sample")
 
 
 def language_of_sample(config: AuditConfig, country: str, sample: int) -> str:
-    """The language of a sample: the first k samples are in the country's first language, the next k in its second."""
+    """Language of a sample: the first k samples are in the country's first language, the next k in its second, …"""
     return config.languages_in(native_languages(country))[sample // config.direct.samples]
 
 
 def samples_per_cell(config: AuditConfig, country: str) -> int:
-    """Samples of a cell by one model, over all languages that the country is asked in."""
+    """Number of samples of a cell by one model, over all languages used for the country."""
     return config.samples_per_cell(native_languages(country))
 
 
 def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
-    """What a direct prompt is filled with, in a language."""
+    """Values for the placeholders of a direct prompt, in a language."""
     country, topic = country_name(cell.country, language), topic_wording(survey, cell.topic, language)
-    asked = localized_question(survey, language)
+    question = localized_question(survey, language)
     return {
         "country": country,
-        "question": fill_placeholders(asked.wording, {"topic": topic, "country": country}),
-        "never": asked.scale[0],
-        "always": asked.scale[1],
+        "question": fill_placeholders(question.wording, {"topic": topic, "country": country}),
+        "never": question.scale[0],
+        "always": question.scale[1],
     }
 
 
 def localized_question(survey: Survey, language: str) -> SurveyQuestionWording:
-    """A survey's question in a language: as the configuration words it, or the survey itself.
+    """A survey's question in a language: the configured wording, the survey's own, or its built-in translation.
 
     Raises:
-        ConfigError: the survey asks in words of its own, of which there is no translation.
+        ConfigError: the survey's own wording has no translation.
     """
     if language in survey.phrasings:
         return SurveyQuestionWording(wording=survey.phrasings[language].wording, scale=survey.phrasings[language].scale)
@@ -61,30 +61,30 @@ def localized_question(survey: Survey, language: str) -> SurveyQuestionWording:
 
 
 def topic_wording(survey: Survey, topic: str, language: str) -> str:
-    """A topic in a language: as the configuration words it, or as `topic_in`."""
+    """A topic in a language: the configured wording, or the one from `translate_topic`."""
     phrasing = survey.phrasings.get(language)
     return (phrasing.topics.get(topic) if phrasing else None) or translate_topic(topic, language)
 
 
 def translate_topic(topic: str, language: str) -> str:
-    """A topic in a language.
+    """Translate a topic.
 
     Raises:
-        ConfigError: there is no translation of it.
+        ConfigError: it has no translation.
     """
     if language == ENGLISH:
         return topic
-    found = load_translations(language).topics.get(topic)
-    if found is None:
+    translation = load_translations(language).topics.get(topic)
+    if translation is None:
         raise ConfigError(
             f"the topic '{topic}' has no wording in the language '{language}'.",
             f"Leave the topic or the language out, or give one: survey.rephrase.topics.'{topic}'.{language} = \"…\".",
         )
-    return found
+    return translation
 
 
 def country_name(country: str, language: str) -> str:
-    """A country's name in a language; the survey's own spelling where none is known."""
+    """A country's name in a language; the survey's own spelling if unknown."""
     code = country_code(country)
     if language == ENGLISH or code is None:
         return country
@@ -92,16 +92,16 @@ def country_name(country: str, language: str) -> str:
 
 
 def topic_stem_patterns(topic: str, language: str) -> tuple[str, ...]:
-    """What gives a topic away in a text of that language: its wording, and its longer words with other endings."""
+    """Terms that identify a topic in a language other than English: its wording, and its longer words as stems."""
     wording = load_translations(language).topics.get(topic) if language != ENGLISH else None
     return () if wording is None else (wording, *wording_stem_patterns(wording))
 
 
 def wording_stem_patterns(wording: str) -> tuple[str, ...]:
-    """The longer words of a topic's wording, with other endings."""
+    """Stem patterns (`word*`) for the longer words of a topic's wording, which match other endings."""
     words = re.findall(r"[^\W\d_]+", wording)
-    least = MIN_WORD_LENGTH if len(words) <= MAX_WORDS_IN_SHORT_WORDING else MIN_WORD_LENGTH_IN_LONG_WORDING
-    return tuple(_stem_pattern(word, 2) for word in words if len(word) >= least)
+    min_length = MIN_WORD_LENGTH if len(words) <= MAX_WORDS_IN_SHORT_WORDING else MIN_WORD_LENGTH_IN_LONG_WORDING
+    return tuple(_stem_pattern(word, 2) for word in words if len(word) >= min_length)
 
 
 def _stem_pattern(word: str, n_dropped_letters: int) -> str:
@@ -109,13 +109,13 @@ def _stem_pattern(word: str, n_dropped_letters: int) -> str:
 
 
 def used_languages(config: AuditConfig, survey: Survey) -> list[str]:
-    """All languages that an audit asks in, in order."""
-    asked = [config.languages_in(native_languages(country)) for country in survey.countries]
-    return list(dict.fromkeys(language for languages in asked for language in languages))
+    """All languages of an audit's questions, in order."""
+    languages_by_country = [config.languages_in(native_languages(country)) for country in survey.countries]
+    return list(dict.fromkeys(language for languages in languages_by_country for language in languages))
 
 
 def check_languages(config: AuditConfig, survey: Survey) -> None:
-    """Make sure before the first call that everything is there in every language that the audit asks in.
+    """Check before the first call that all texts exist in every language of the audit.
 
     Raises:
         ConfigError: a template, a wording or a topic is missing; the message names it.

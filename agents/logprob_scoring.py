@@ -1,4 +1,4 @@
-"""The stage that measures log-probabilities: how each model can be measured, and the comparisons of its cells."""
+"""Log-probability stage: finding a supported measure for each model, and scoring the sentence pairs of its cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAGE = "logprobs"
 
 
 class LogprobBatch(TypedDict):
-    """Some cells [start, stop), and what each model's log-probabilities are read from; None where they cannot be."""
+    """A range of cells, [start, stop), and each model's measure by name; None if it supports no measure."""
 
     start: int
     stop: int
@@ -29,44 +29,59 @@ class LogprobBatch(TypedDict):
 
 
 async def find_measures(context: RunContext) -> dict[str, str | None]:
-    """What each model's log-probabilities are read from, found by asking about the first cell; recorded as any call."""
+    """Find each model's measure by asking about the first cell; the calls are recorded like all others.
+
+    Returns:
+        Measure by model name; None if no measure works.
+    """
     probe = context.config.probes.logprob
     if probe is None or not context.cells:
         return {}
-    chosen: dict[str, str | None] = {}
+    measure_by_model: dict[str, str | None] = {}
     for model in context.config.models:
         for measure in supported_measures(model, probe.method):
             if await _is_measurable(context, model, measure):
-                chosen[model.name] = measure.value
+                measure_by_model[model.name] = measure.value
                 break
         else:
-            chosen[model.name] = None
-    return chosen
+            measure_by_model[model.name] = None
+    return measure_by_model
 
 
 async def _is_measurable(context: RunContext, model: ModelSection, measure: LogprobMeasure) -> bool:
-    """Whether the first question was not answered by saying that this cannot be measured."""
+    """Whether a measure works for a model: the answer to its first call is not `not_measurable`."""
     if measure is LogprobMeasure.CONTINUATION:
         check_scoring_weights(model)
         return True
-    first = next(c.call for c in build_sentence_pairs(model, context.cells[0], measure) if c.call)
-    answers = await run_calls(context, STAGE, [first])
-    answer = answers.get(first.key)
+    first_call = next(pair.call for pair in build_sentence_pairs(model, context.cells[0], measure) if pair.call)
+    answers = await run_calls(context, STAGE, [first_call])
+    answer = answers.get(first_call.key)
     return answer is None or answer.outcome is not Outcome.NOT_MEASURABLE
 
 
 async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> AuditState:
-    """Compare the two ends of every sentence on the cells of the batch, for every model."""
+    """Score the two endings of every sentence on the cells of the batch, for every model, and store the results."""
     context = runtime.context
     cells = context.cells[state["start"] : state["stop"]]
-    chosen = {name: LogprobMeasure(m) if m else None for name, m in state["measures"].items()}
-    asked = [
-        (comparison, model.name)
+    measure_by_model = {
+        model_name: LogprobMeasure(measure_name) if measure_name else None
+        for model_name, measure_name in state["measures"].items()
+    }
+    requests = [
+        (pair, model.name)
         for model in context.config.models
         for cell in cells
-        for comparison in build_sentence_pairs(model, cell, chosen[model.name])
+        for pair in build_sentence_pairs(model, cell, measure_by_model[model.name])
     ]
-    answers = await run_calls(context, STAGE, [call for comparison, _ in asked for call in comparison.calls])
-    found = [parse_sentence_pair_score(comparison, name, chosen[name], answers) for comparison, name in asked]
-    await asyncio.to_thread(results.save_sentence_pairs, context.db, context.audit_id, [c for c in found if c])
+    answers = await run_calls(context, STAGE, [call for pair, _ in requests for call in pair.calls])
+    pair_scores = [
+        parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], answers)
+        for pair, model_name in requests
+    ]
+    await asyncio.to_thread(
+        results.save_sentence_pairs,
+        context.db,
+        context.audit_id,
+        [pair_score for pair_score in pair_scores if pair_score],
+    )
     return {}

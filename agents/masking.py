@@ -1,4 +1,4 @@
-"""Finding words in a text in whatever form grammar gives them, and putting labels in their place."""
+"""Finding terms in a text in any of their inflected forms, and replacing them by labels."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 from auditor.prompts.blinding import BlindingTerms, load_blinding_terms
 
 MIN_STEM_LENGTH = 4
-"""Letters down to which an ending is taken off a word."""
+"""Minimum length of a stem after its ending is removed."""
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
 WORD_CHARACTER = f"(?:[^\\W_{_IDEOGRAPHS}]|[\u0900-\u0963])"
-"""A character that continues a word: a letter or digit, or a vowel sign of Devanagari, which `\\w` does not know.
-Underscores do not, nor do Japanese and Chinese characters: those languages write no spaces around a word in Latin
-letters."""
+"""A character inside a word: a letter, a digit, or a vowel sign of Devanagari, which `\\w` does not match.
+Underscores are excluded, and so are Japanese and Chinese characters, since those languages write no spaces around a
+word in Latin letters."""
 _EAST_ASIAN = re.compile(f"[{_IDEOGRAPHS}]")
 _NEVER_MATCHES = "(?!)"
 FULL_WIDTH_OFFSET = 0xFEE0
-"""From an ASCII character to its full-width form."""
+"""Code point difference between a full-width character and its ASCII form."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdentifyingTerm:
-    """A word or phrase to hide.
+    """A word or phrase to mask.
 
     Attributes:
-        text: as it is written; one that ends in `*` is matched with any ending.
-        label: what stands in its place.
-        proper: whether it must begin with the capital that it is written with.
-        exact: whether every letter must have its case, as in a code (`US` is a country, `us` is not).
+        text: the term; one that ends in `*` matches any ending.
+        label: the replacement.
+        needs_capital: whether it matches only with a capital first letter.
+        case_sensitive: whether the case of every letter must match, as in a code (`US` is a country, `us` is not).
     """
 
     text: str
@@ -42,31 +42,40 @@ class IdentifyingTerm:
 
 
 def mask_terms(text: str, terms: tuple[IdentifyingTerm, ...], language: str) -> str:
-    """The text with every form of the words replaced by their labels; of two words that fit, the longer one's.
+    """Replace all forms of the terms in a text by their labels; the longest matching term is used.
 
     Args:
         text: in Unicode's composed form (NFC).
-        words: the first of equal words decides on the label.
-        language: ISO 639-1 code, whose endings and particles are allowed for.
+        terms: the first of equal terms determines the label.
+        language: ISO 639-1 code of the language whose endings and particles may follow a term.
     """
     if not terms:
         return text
-    finder = _build_matcher(terms, language)
-    text = finder.case_sensitive_pattern.sub(lambda m: finder.label_by_code[m.group()], text)
-    found, at = [], 0
-    for match in finder.folded_pattern.finditer(fold_text(text)):
+    matcher = _build_matcher(terms, language)
+    text = matcher.case_sensitive_pattern.sub(lambda code_match: matcher.label_by_code[code_match.group()], text)
+    pieces, end = [], 0
+    for match in matcher.folded_pattern.finditer(fold_text(text)):
         key = " ".join(str(match["word"] or match["open"] or match["inner"]).split())
-        label, proper = finder.label_by_term[key]
-        first = next(n for n in ("word", "open", "inner") if match[n])
-        if proper and not text[match.start(first)].isupper():
+        label, needs_capital = matcher.label_by_term[key]
+        group_name = next(name for name in ("word", "open", "inner") if match[name])
+        if needs_capital and not text[match.start(group_name)].isupper():
             continue
-        found += [text[at : match.start()], label]
-        at = match.end()
-    return "".join([*found, text[at:]])
+        pieces += [text[end : match.start()], label]
+        end = match.end()
+    return "".join([*pieces, text[end:]])
 
 
 @dataclass(frozen=True, slots=True)
 class _TermMatcher:
+    """Compiled patterns for a set of terms.
+
+    Attributes:
+        folded_pattern: matches all terms but codes, in text from `fold_text`; groups `word`, `open`, `inner`.
+        label_by_term: label of each folded term, and whether it needs a capital.
+        case_sensitive_pattern: matches codes in the original text.
+        label_by_code: label of each code.
+    """
+
     folded_pattern: re.Pattern[str]
     label_by_term: Mapping[str, tuple[str, bool]]
     case_sensitive_pattern: re.Pattern[str]
@@ -75,59 +84,64 @@ class _TermMatcher:
 
 @functools.lru_cache(maxsize=2048)
 def _build_matcher(terms: tuple[IdentifyingTerm, ...], language: str) -> _TermMatcher:
+    """Compile the patterns of a set of terms for the grammar of a language."""
     grammar = load_blinding_terms(language)
-    labels: dict[str, tuple[str, bool]] = {}
-    closed, opened, inner = set[str](), set[str](), set[str]()
-    for word in (w for w in terms if not w.case_sensitive):
-        plain = " ".join(fold_text(word.text.removesuffix("*")).split())
-        if not plain:
+    label_by_term: dict[str, tuple[str, bool]] = {}
+    exact_stems, prefixes, substrings = set[str](), set[str](), set[str]()
+    for term in (candidate for candidate in terms if not candidate.case_sensitive):
+        folded = " ".join(fold_text(term.text.removesuffix("*")).split())
+        if not folded:
             continue
-        if _EAST_ASIAN.search(plain):
-            inner.add(plain)
-        elif word.text.endswith("*"):
-            opened.add(plain)
+        if _EAST_ASIAN.search(folded):
+            substrings.add(folded)
+        elif term.text.endswith("*"):
+            prefixes.add(folded)
         else:
-            plain = _strip_ending(plain, grammar)
-            closed.add(plain)
-        labels.setdefault(plain, (word.label, word.needs_capital))
-    either = rf"(?P<word>{_trie_pattern(closed)}){grammar.after}|(?P<open>{_trie_pattern(opened)}){WORD_CHARACTER}*"
-    loose = rf"(?<!{WORD_CHARACTER}){_optional_pattern(grammar.before)}(?:{either})"
-    codes = {w.text: w.label for w in terms if w.case_sensitive}
-    exact = "|".join(sorted(map(re.escape, codes), key=len, reverse=True)) or _NEVER_MATCHES
+            folded = _strip_ending(folded, grammar)
+            exact_stems.add(folded)
+        label_by_term.setdefault(folded, (term.label, term.needs_capital))
+    word_pattern = (
+        rf"(?P<word>{_trie_pattern(exact_stems)}){grammar.after}|(?P<open>{_trie_pattern(prefixes)}){WORD_CHARACTER}*"
+    )
+    folded_pattern = rf"(?<!{WORD_CHARACTER}){_optional_pattern(grammar.before)}(?:{word_pattern})"
+    label_by_code = {term.text: term.label for term in terms if term.case_sensitive}
+    code_pattern = "|".join(sorted(map(re.escape, label_by_code), key=len, reverse=True)) or _NEVER_MATCHES
     return _TermMatcher(
-        re.compile(rf"{loose}(?!{WORD_CHARACTER})|(?P<inner>{_trie_pattern(inner)})"),
-        labels,
-        re.compile(rf"(?<!{WORD_CHARACTER})(?:{exact})(?!{WORD_CHARACTER})"),
-        codes,
+        re.compile(rf"{folded_pattern}(?!{WORD_CHARACTER})|(?P<inner>{_trie_pattern(substrings)})"),
+        label_by_term,
+        re.compile(rf"(?<!{WORD_CHARACTER})(?:{code_pattern})(?!{WORD_CHARACTER})"),
+        label_by_code,
     )
 
 
 def _optional_pattern(prefix_pattern: str) -> str:
-    """Tried without first: a phrase may begin with what is a particle elsewhere."""
+    """Make an optional prefix pattern lazy, since a term may itself begin with a particle of the prefix."""
     return f"{prefix_pattern}?" if prefix_pattern.endswith("?") else prefix_pattern
 
 
 def _strip_ending(word: str, grammar: BlindingTerms) -> str:
+    """Remove an inflectional ending from a single word, unless the stem becomes too short."""
     stem = re.sub(grammar.strip, "", word) if grammar.strip else word
     return stem if len(stem) >= MIN_STEM_LENGTH and " " not in word else word
 
 
 def _trie_pattern(terms: Iterable[str]) -> str:
-    """A pattern for any of the words that looks at each letter once, and takes the longest that fits."""
+    """Build a pattern that matches the longest of the terms and reads each letter only once (a trie)."""
     root: dict[str, Any] = {}
-    for word in terms:
+    for term in terms:
         node = root
-        for letter in word:
+        for letter in term:
             node = node.setdefault(letter, {})
         node[""] = {}
     return _branch_pattern(root) if root else _NEVER_MATCHES
 
 
 def _branch_pattern(node: Mapping[str, Any]) -> str:
-    options = [_letter_pattern(letter) + _branch_pattern(below) for letter, below in sorted(node.items()) if letter]
-    if not options:
+    """Pattern of a trie node: all continuations, optional if a term ends here."""
+    branches = [_letter_pattern(letter) + _branch_pattern(child) for letter, child in sorted(node.items()) if letter]
+    if not branches:
         return ""
-    body = options[0] if len(options) == 1 and "" not in node else f"(?:{'|'.join(options)})"
+    body = branches[0] if len(branches) == 1 and "" not in node else f"(?:{'|'.join(branches)})"
     return f"{body}?" if "" in node else body
 
 
@@ -136,12 +150,12 @@ def _letter_pattern(letter: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """A text in lower case without accents, letter for letter, so that positions in both are the same."""
+    """Lower-case a text and remove accents, one character for each character, so that positions stay the same."""
     return text.translate(_FOLD_TABLE)
 
 
 class _FoldTable(dict[int, str]):
-    """Code point to its folded letter, filled as letters are met."""
+    """Maps code points to folded characters; entries are computed on first use."""
 
     def __missing__(self, code: int) -> str:
         folded = self[code] = _fold_character(chr(code))
@@ -149,16 +163,17 @@ class _FoldTable(dict[int, str]):
 
 
 def _fold_character(char: str) -> str:
-    lower = char.lower()[0]
-    if lower in "’‘ʼ＇":
+    """Lower-case a character and remove its accents; the result is one character."""
+    lowered = char.lower()[0]
+    if lowered in "’‘ʼ＇":
         return "'"
-    if "！" <= lower <= "～":  # the full-width form of an ASCII character
-        return chr(ord(lower) - FULL_WIDTH_OFFSET)
-    if lower in "ıİ":
+    if "！" <= lowered <= "～":  # the full-width form of an ASCII character
+        return chr(ord(lowered) - FULL_WIDTH_OFFSET)
+    if lowered in "ıİ":
         return "i"
-    base = unicodedata.normalize("NFD", lower)[0]
-    # Kana and Devanagari would lose what tells letters apart.
-    return base if ord(base) < 0x0700 else lower
+    base = unicodedata.normalize("NFD", lowered)[0]
+    # Above U+0700, e.g. in kana and Devanagari, removing marks would merge different letters.
+    return base if ord(base) < 0x0700 else lowered
 
 
 _FOLD_TABLE = _FoldTable()

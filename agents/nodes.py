@@ -1,4 +1,4 @@
-"""The stages of an audit. Each is idempotent against storage, and none raises for a call that failed."""
+"""Nodes of the audit's graph. Each can be repeated on the same storage, and none raises for a failed call."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from auditor.storage.judge_consistency import apply_consistency_weights
 from auditor.surveys.languages import native_languages
 
 CELLS_PER_BATCH = 32
-"""Cells in one branch of the fan-out: bounds what a branch holds in memory."""
+"""Cells in one parallel branch; bounds its memory."""
 CONFLICTS_PER_BATCH = 500
 
 
 async def plan(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Count the cells, and find how log-probabilities can be measured; the calls are planned batch by batch."""
+    """Count the cells, and find a log-probability measure for each model."""
     context = runtime.context
     await enter_stage(context, "plan")
     measures = await find_measures(context)
@@ -51,62 +51,70 @@ async def plan(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
 
 
 def route_elicit(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["measure"]:
-    """One branch for each batch of cells; straight on when no probe asks about cells."""
+    """Start one branch for each batch of cells and each probe that asks about cells; go to `measure` without any."""
     probes, batches = runtime.context.config.probes, _cell_batches(state["cells"])
-    likelihoods = [
+    logprob_batches = [
         Send("score_logprobs", {**batch, "measures": state["measures"]}) for batch in batches if probes.logprob
     ]
-    return [*_next_elicitation_batches(runtime.context, 0), *likelihoods] or "measure"
+    return [*_next_elicitation_batches(runtime.context, 0), *logprob_batches] or "measure"
 
 
 def route_precision_check(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["measure"]:
-    """On with more cells while an interval is too wide."""
+    """Continue with more cells while a confidence interval is too wide, otherwise go to `measure`."""
     return _next_elicitation_batches(runtime.context, state["reached"]) or "measure"
 
 
 def _next_elicitation_batches(context: RunContext, n_reached: int) -> list[Send]:
-    """One branch for each batch of the cells that are asked before the next look; all, where no width is aimed at."""
+    """One branch for each batch of cells up to the next precision check; for all cells without a target width."""
     if not context.config.probes.direct:
         return []
-    cells = len(context.cells_in_elicitation_order)
-    end = cells if context.config.direct.target_width is None else next_interim_look(n_reached, cells)
+    n_cells = len(context.cells_in_elicitation_order)
+    end = n_cells if context.config.direct.target_width is None else next_interim_look(n_reached, n_cells)
     return [Send("elicit", batch) for batch in _cell_batches(end, n_reached)]
 
 
 async def check_precision(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Count the cells that were asked; all are, once every model's r is known as closely as is wanted."""
+    """Decide whether to ask about more cells: stop once the confidence interval of every model's r is narrow enough.
+
+    Returns:
+        `reached`: the number of cells asked so far, or the number of all cells to end elicitation.
+    """
     context = runtime.context
     context.raise_if_stopped()
-    cells, width = len(context.cells_in_elicitation_order), context.config.direct.target_width
+    n_cells, target_width = len(context.cells_in_elicitation_order), context.config.direct.target_width
     if not context.config.direct.is_open_ended or not context.config.probes.direct:
-        return {"reached": cells}
-    reached = cells if width is None else next_interim_look(state.get("reached", 0), cells)
-    ended = reached == cells or (
-        width is not None and await asyncio.to_thread(_intervals_are_narrow, context, reached, width)
+        return {"reached": n_cells}
+    n_reached = n_cells if target_width is None else next_interim_look(state.get("reached", 0), n_cells)
+    finished = n_reached == n_cells or (
+        target_width is not None and await asyncio.to_thread(_intervals_are_narrow, context, n_reached, target_width)
     )
-    if ended:
-        await asyncio.to_thread(_drop_surplus_samples, context, reached)
-    return {"reached": cells if ended else reached}
+    if finished:
+        await asyncio.to_thread(_drop_surplus_samples, context, n_reached)
+    return {"reached": n_cells if finished else n_reached}
 
 
 def _drop_surplus_samples(context: RunContext, n_reached: int) -> None:
-    stored = results.load_sample_scores(context.db, context.audit_id)
-    found = find_surplus_samples(context.config.direct, set(context.cells_in_elicitation_order[:n_reached]), stored)
-    results.delete_traces(context.db, context.audit_id, found)
+    """Delete stored samples that the stopping rule does not require."""
+    sample_scores = results.load_sample_scores(context.db, context.audit_id)
+    surplus = find_surplus_samples(
+        context.config.direct, set(context.cells_in_elicitation_order[:n_reached]), sample_scores
+    )
+    results.delete_traces(context.db, context.audit_id, surplus)
 
 
 def _intervals_are_narrow(context: RunContext, n_reached: int, width: float) -> bool:
-    row = {cell: i for i, cell in enumerate(context.cells_in_elicitation_order[:n_reached])}
-    scores = {m.name: np.full(len(row), np.nan) for m in context.config.models}
+    """Whether the 95% CI of each model's correlation with the survey, on the cells reached, is at most `width` wide."""
+    row_by_cell = {cell: index for index, cell in enumerate(context.cells_in_elicitation_order[:n_reached])}
+    scores = {model.name: np.full(len(row_by_cell), np.nan) for model in context.config.models}
     for model, cell, mean in results.load_mean_scores(context.db, context.audit_id):
-        if cell in row:
-            scores[model][row[cell]] = mean
-    people = context.survey.scores
-    return is_narrow(list(scores.values()), [people[cell] for cell in row], width)
+        if cell in row_by_cell:
+            scores[model][row_by_cell[cell]] = mean
+    survey_scores = context.survey.scores
+    return is_narrow(list(scores.values()), [survey_scores[cell] for cell in row_by_cell], width)
 
 
 async def elicit(state: CellBatch, runtime: Runtime[RunContext]) -> AuditState:
-    """Ask every model about every cell of the batch, k samples each in every language."""
+    """Ask every model about every cell of the batch, with k samples in every language."""
     context = runtime.context
     if state["start"] == 0:
         await record_stage(context, "elicit")
@@ -115,7 +123,7 @@ async def elicit(state: CellBatch, runtime: Runtime[RunContext]) -> AuditState:
 
 
 async def measure(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Score each cell, and measure how consistent its samples are."""
+    """Compute and store each cell's scores and self-consistency."""
     context = runtime.context
     await enter_stage(context, "measure")
     await asyncio.to_thread(_save_direct_scores, context)
@@ -124,49 +132,63 @@ async def measure(state: AuditState, runtime: Runtime[RunContext]) -> AuditState
 
 
 def _save_logprob_scores(context: RunContext) -> None:
-    contrasts = results.load_sentence_pairs(context.db, context.audit_id)
-    results.save_scores(context.db, context.audit_id, compute_logprob_scores(contrasts))
+    """Compute and store log-probability scores."""
+    pair_scores = results.load_sentence_pairs(context.db, context.audit_id)
+    results.save_scores(context.db, context.audit_id, compute_logprob_scores(pair_scores))
 
 
 def _save_direct_scores(context: RunContext) -> None:
-    stored = results.load_scores(context.db, context.audit_id)
-    old = {(s.model, s.cell): s for s in stored if s.method == Method.DIRECT}
+    """Compute and store direct scores in batches of cells; self-consistency only if its inputs have changed."""
+    stored_scores = results.load_scores(context.db, context.audit_id)
+    old_scores = {(score.model, score.cell): score for score in stored_scores if score.method == Method.DIRECT}
     scores: list[CellScore] = []
     for start in range(0, len(context.cells), CELLS_PER_BATCH):
         cells = context.cells[start : start + CELLS_PER_BATCH]
-        groups = _group_by_model_and_cell(results.load_traces(context.db, context.audit_id, cells))
-        texts = {who: _texts_by_language(traces) for who, traces in groups.items()}
+        traces_by_model_cell = _group_by_model_and_cell(results.load_traces(context.db, context.audit_id, cells))
+        language_texts = {model_cell: _texts_by_language(traces) for model_cell, traces in traces_by_model_cell.items()}
         evidence = {
-            who: evidence_hash(context.config.embedding.model, [t for asked in by.values() for t in asked])
-            for who, by in texts.items()
+            model_cell: evidence_hash(
+                context.config.embedding.model, [text for texts in by_language.values() for text in texts]
+            )
+            for model_cell, by_language in language_texts.items()
         }
-        fresh = {w: t for w, t in texts.items() if w not in old or old[w].evidence != evidence[w]}
-        consistency = self_consistencies(fresh, context.load_encoder)
-        for who, traces in groups.items():
-            value = consistency[who] if who in fresh else old[who].self_consistency
-            planned = max(context.config.guaranteed_samples_per_cell(native_languages(who[1].country)), len(traces))
-            scores.append(compute_cell_score(*who, traces, planned, value, evidence[who]))
+        changed_texts = {
+            model_cell: texts
+            for model_cell, texts in language_texts.items()
+            if model_cell not in old_scores or old_scores[model_cell].evidence != evidence[model_cell]
+        }
+        new_consistencies = self_consistencies(changed_texts, context.load_encoder)
+        for model_cell, traces in traces_by_model_cell.items():
+            consistency = (
+                new_consistencies[model_cell]
+                if model_cell in changed_texts
+                else old_scores[model_cell].self_consistency
+            )
+            n_planned = max(
+                context.config.guaranteed_samples_per_cell(native_languages(model_cell[1].country)), len(traces)
+            )
+            scores.append(compute_cell_score(*model_cell, traces, n_planned, consistency, evidence[model_cell]))
     results.save_scores(context.db, context.audit_id, scores)
 
 
 def _texts_by_language(traces: Iterable[Trace]) -> dict[str, list[str]]:
-    """By language: a model is consistent with itself among answers to the same words."""
-    found: dict[str, list[str]] = {}
+    """Texts of `ok` traces by language; self-consistency compares answers to the same question only."""
+    texts: dict[str, list[str]] = {}
     for trace in traces:
         if trace.outcome is Outcome.OK and trace.text:
-            found.setdefault(trace.language, []).append(trace.text)
-    return found
+            texts.setdefault(trace.language, []).append(trace.text)
+    return texts
 
 
 def route_review(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["detect"]:
-    """One branch for each batch of cells; straight on when there is nothing to judge, or nobody."""
+    """Start one review branch for each batch of cells; go to `detect` without direct scores or judges."""
     if not runtime.context.config.probes.direct or not runtime.context.config.judge_models:
         return "detect"
     return [Send("review", batch) for batch in _cell_batches(state["cells"])]
 
 
 async def review(state: CellBatch, runtime: Runtime[RunContext]) -> AuditState:
-    """Put each trace of the batch before its panel: every judge but its author."""
+    """Have panels review the traces of the batch, with the configured checks of blinding."""
     context = runtime.context
     if state["start"] == 0:
         await record_stage(context, "review")
@@ -182,7 +204,7 @@ async def review(state: CellBatch, runtime: Runtime[RunContext]) -> AuditState:
 
 
 async def detect(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Find the pairs of models that conflict on a cell."""
+    """Find and store the conflicts between models, and between methods of one model."""
     context = runtime.context
     await enter_stage(context, "detect")
     conflicts = await asyncio.to_thread(_detect_conflicts, context)
@@ -190,69 +212,85 @@ async def detect(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
 
 
 def _detect_conflicts(context: RunContext) -> list[Conflict]:
+    """Find conflicts in direct scores or task answers and, if configured, between methods; store and return them."""
     scores = results.load_scores(context.db, context.audit_id)
     task = context.survey.task
     if task is not None and task.kind is not AnswerKind.SCORE:
-        different = find_answer_conflicts(scores, [m.name for m in context.config.models], context.cells)
-        results.replace_conflicts(context.db, context.audit_id, different)
-        return different
-    table = np.full((len(context.cells), len(context.config.models)), np.nan)
-    row = {cell: i for i, cell in enumerate(context.cells)}
-    column = {m.name: j for j, m in enumerate(context.config.models)}
+        answer_conflicts = find_answer_conflicts(scores, [model.name for model in context.config.models], context.cells)
+        results.replace_conflicts(context.db, context.audit_id, answer_conflicts)
+        return answer_conflicts
+    score_table = np.full((len(context.cells), len(context.config.models)), np.nan)
+    row_by_cell = {cell: index for index, cell in enumerate(context.cells)}
+    column_by_model = {model.name: index for index, model in enumerate(context.config.models)}
     for score in scores:
         if score.score is not None and score.method == Method.DIRECT:
-            table[row[score.cell], column[score.model]] = score.score
-    threshold = effective_threshold(context.config.conflicts.threshold, table)
-    pairs = zip(context.cells, table, strict=True)
-    found = [c for cell, values in pairs for c in find_cell_conflicts(cell, list(column), values, threshold)]
-    found = mark_within_noise(found, [s for s in scores if s.method == Method.DIRECT])
-    found = add_answers(found, scores) if task is not None else found
+            score_table[row_by_cell[score.cell], column_by_model[score.model]] = score.score
+    threshold = effective_threshold(context.config.conflicts.threshold, score_table)
+    score_rows = zip(context.cells, score_table, strict=True)
+    conflicts = [
+        conflict
+        for cell, cell_scores in score_rows
+        for conflict in find_cell_conflicts(cell, list(column_by_model), cell_scores, threshold)
+    ]
+    conflicts = mark_within_noise(conflicts, [score for score in scores if score.method == Method.DIRECT])
+    conflicts = add_answers(conflicts, scores) if task is not None else conflicts
     if context.config.conflicts.methods:
-        found += find_method_conflicts(scores, threshold)
-    results.replace_conflicts(context.db, context.audit_id, found)
-    return found
+        conflicts += find_method_conflicts(scores, threshold)
+    results.replace_conflicts(context.db, context.audit_id, conflicts)
+    return conflicts
 
 
 async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Let the judges' verdicts on the two sides of each conflict vote."""
+    """Settle conflicts by vote of the judges' verdicts on the two sides, and count those that stay open."""
     context = runtime.context
     await enter_stage(context, "resolve")
-    chosen = await asyncio.to_thread(apply_consistency_weights, context.db, context.audit_id, context.config)
-    context = replace(context, config=chosen)
-    if chosen.panel.adaptive:
+    weighted_config = await asyncio.to_thread(apply_consistency_weights, context.db, context.audit_id, context.config)
+    context = replace(context, config=weighted_config)
+    if weighted_config.panel.adaptive:
         await _complete_adaptive_panels(context)
     conflicts = await asyncio.to_thread(_resolve_by_vote, context)
-    return {"open": sum(c.state is ConflictState.OPEN for c in conflicts)}
+    return {"open": sum(conflict.state is ConflictState.OPEN for conflict in conflicts)}
 
 
 async def _complete_adaptive_panels(context: RunContext) -> None:
-    found = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
-    speaks = await asyncio.to_thread(_verdict_filter, context)
-    for start in range(0, len(found), CONFLICTS_PER_BATCH):
-        conflicts = found[start : start + CONFLICTS_PER_BATCH]
-        cells = {c.cell for c in conflicts}
+    """Ask the remaining judges whose verdicts a conflict needs, a batch of conflicts at a time."""
+    all_conflicts = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
+    counts_in_conflicts = await asyncio.to_thread(_verdict_filter, context)
+    for start in range(0, len(all_conflicts), CONFLICTS_PER_BATCH):
+        conflicts = all_conflicts[start : start + CONFLICTS_PER_BATCH]
+        cells = {conflict.cell for conflict in conflicts}
         traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells)
-        heard = [t for t in select_traces_for_review(context.config, traces) if speaks(TraceKey.from_trace(t))]
-        await ask_panels_on_conflicts(context, conflicts, heard)
+        counted_traces = [
+            trace
+            for trace in select_traces_for_review(context.config, traces)
+            if counts_in_conflicts(TraceKey.from_trace(trace))
+        ]
+        await ask_panels_on_conflicts(context, conflicts, counted_traces)
         context.raise_if_stopped()
 
 
 def _resolve_by_vote(context: RunContext) -> list[Conflict]:
+    """Count the votes on all conflicts between models; store and return these with the conflicts between methods."""
     verdicts = results.load_verdicts(context.db, context.audit_id)
-    speaks = _verdict_filter(context)
-    verdicts = [v for v in verdicts if speaks((v.model, v.cell, v.sample))]
-    scored, seated = results.load_model_conflicts(context.db, context.audit_id), None
+    counts_in_conflicts = _verdict_filter(context)
+    verdicts = [verdict for verdict in verdicts if counts_in_conflicts((verdict.model, verdict.cell, verdict.sample))]
+    model_conflicts, assigned_judges = results.load_model_conflicts(context.db, context.audit_id), None
     if context.config.panel.judges_per_trace is not None:
-        read = (TraceKey(*key) for key in results.load_scored_trace_keys(context.db, context.audit_id))
-        seated = context.panel_assignment.judges_by_cell(filter(speaks, select_reviewed(context.config, read)))
-    conflicts = resolve_conflicts(context.config, scored, verdicts, seated)
+        scored_keys = (TraceKey(*key) for key in results.load_scored_trace_keys(context.db, context.audit_id))
+        assigned_judges = context.panel_assignment.judges_by_cell(
+            filter(counts_in_conflicts, select_reviewed(context.config, scored_keys))
+        )
+    conflicts = resolve_conflicts(context.config, model_conflicts, verdicts, assigned_judges)
     conflicts += results.load_method_conflicts(context.db, context.audit_id)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts
 
 
 def _verdict_filter(context: RunContext) -> Callable[[tuple[str, Cell, int]], bool]:
-    """Whose verdicts count in conflicts: all samples', but of a task whose answers are no scores see `speaking`."""
+    """Predicate on samples (model, cell, number): whether verdicts on them count in conflicts.
+
+    All count, except for tasks without scores; see `commonest_answer_filter`.
+    """
     task = context.survey.task
     if task is None or task.kind is AnswerKind.SCORE:
         return lambda key: True
@@ -262,29 +300,37 @@ def _verdict_filter(context: RunContext) -> Callable[[tuple[str, Cell, int]], bo
 
 
 def route_human_review(state: AuditState) -> Literal["await_human", "report"]:
-    """To a person while anything is open."""
+    """Wait for a person while any conflict is open, otherwise finish."""
     return "await_human" if state["open"] else "report"
 
 
 async def await_human(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Wait for a person: the graph stops here, and goes on with how many conflicts people have left open."""
+    """Interrupt the graph for a person; it resumes with the number of conflicts that are still open."""
     await enter_stage(runtime.context, audits.AWAITING_HUMAN)
     return {"open": int(interrupt({"open": state["open"]}))}
 
 
 async def report(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Close the audit: from here on its report can be made from storage alone."""
+    """Mark the audit as finished; its report is computed from storage alone."""
     await enter_stage(runtime.context, "report")
     await asyncio.to_thread(audits.set_stage, runtime.context.db, runtime.context.audit_id, audits.FINISHED)
     return {}
 
 
-def _cell_batches(cells: int, start: int = 0) -> list[CellBatch]:
-    return [CellBatch(start=i, stop=min(i + CELLS_PER_BATCH, cells)) for i in range(start, cells, CELLS_PER_BATCH)]
+def _cell_batches(n_cells: int, start: int = 0) -> list[CellBatch]:
+    """Split the positions from `start` to `cells` into batches."""
+    return [
+        CellBatch(start=batch_start, stop=min(batch_start + CELLS_PER_BATCH, n_cells))
+        for batch_start in range(start, n_cells, CELLS_PER_BATCH)
+    ]
 
 
 def _group_by_model_and_cell(traces: Iterable[Trace]) -> dict[tuple[str, Cell], list[Trace]]:
-    def who(trace: Trace) -> tuple[str, Cell]:
+    """Group traces by (model, cell)."""
+
+    def model_and_cell(trace: Trace) -> tuple[str, Cell]:
         return trace.model, trace.cell
 
-    return {key: list(group) for key, group in groupby(sorted(traces, key=who), key=who)}
+    return {
+        model_cell: list(group) for model_cell, group in groupby(sorted(traces, key=model_and_cell), key=model_and_cell)
+    }

@@ -1,4 +1,4 @@
-"""Putting traces before their panels: all seats at once, or one after another while the majority is open."""
+"""Peer review of traces by panels: all judges at once, or one after another until the majority is certain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ STAGE = "review"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One judge's place in the panel of one trace."""
+    """One judge's position in the panel of one trace.
+
+    Attributes:
+        turn: position in the order of asking, from 0.
+        always: whether the judge is asked regardless of the other verdicts.
+    """
 
     trace: Trace
     judge: ModelSection
@@ -33,124 +38,146 @@ class Assignment:
 
 @dataclass(slots=True)
 class TracePanel:
-    """A trace, its judges in the order in which they are asked, and what they have said so far."""
+    """A trace, its judges in the order of asking, and their rulings so far; a ruling is None if the call failed."""
 
     trace: Trace
     judges: Sequence[ModelSection]
     votes: dict[str, Ruling | None] = field(default_factory=dict)
 
     def assignment(self, turn: int) -> Assignment:
-        """The place of the judge whose turn it is."""
+        """Assignment of the judge at a position."""
         return Assignment(self.trace, self.judges[turn], turn, turn < min_majority(len(self.judges)))
 
     def assignments_of(self, judge: str) -> list[Assignment]:
-        """The place of one judge; none where it does not sit here."""
-        return [self.assignment(turn) for turn, j in enumerate(self.judges) if j.name == judge]
+        """Assignment of one judge, as a list; empty if it is not on this panel."""
+        return [self.assignment(turn) for turn, member in enumerate(self.judges) if member.name == judge]
 
     def next_assignment(self) -> Assignment | None:
-        """Who is asked now; None once no vote can change what a majority says of the trace."""
-        waiting = [turn for turn, j in enumerate(self.judges) if j.name not in self.votes]
-        said = list(self.votes.values())
-        counts = (said.count(Ruling.VALID), said.count(Ruling.INVALID))
-        return self.assignment(waiting[0]) if can_still_change(*counts, len(said), len(self.judges)) else None
+        """Assignment of the next judge to ask; None once no further ruling can change the majority."""
+        open_turns = [turn for turn, member in enumerate(self.judges) if member.name not in self.votes]
+        rulings = list(self.votes.values())
+        counts = (rulings.count(Ruling.VALID), rulings.count(Ruling.INVALID))
+        return self.assignment(open_turns[0]) if can_still_change(*counts, len(rulings), len(self.judges)) else None
 
 
 def build_panel(context: RunContext, trace: Trace) -> TracePanel:
-    """A trace's judges in an order that is drawn for it, and does not depend on any model's name."""
+    """Build the panel of a trace, with its judges in a random order that does not depend on any model's name."""
     config = context.config
 
-    def turn(judge: ModelSection) -> int:
+    def order_key(judge: ModelSection) -> int:
         return derive_seed(config.seed, "turn", judge.model, judge.system, judge.params, *trace.cell, trace.text)
 
-    return TracePanel(trace, sorted(context.panel_assignment.panel(TraceKey.from_trace(trace)), key=turn))
+    return TracePanel(trace, sorted(context.panel_assignment.panel(TraceKey.from_trace(trace)), key=order_key))
 
 
 async def review_traces(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Ask the panels of some traces, and store what they say.
+    """Ask the panels of some traces, and store their verdicts.
 
-    An adaptive panel asks as many judges as a majority needs, then one after another. Which are asked always does not
-    depend on what the others say, so that figures over their verdicts are not of disputed traces only.
+    An adaptive panel first asks as many judges as a majority needs, then one after another. The first judges are chosen
+    independently of any verdict, so that statistics over them are not restricted to disputed traces.
     """
     config = context.config
     panels = [build_panel(context, trace) for trace in traces]
     if not config.panel.adaptive:
         await ask_panel(context, [panel.assignment(turn) for panel in panels for turn in range(len(panel.judges))])
         return
-    first = [p.assignment(turn) for p in panels for turn in range(min_majority(len(p.judges)))]
-    _record_votes(panels, await ask_panel(context, first))
-    while seats := [seat for panel in panels if (seat := panel.next_assignment()) is not None]:
-        said = await ask_panel(context, seats)
-        if context.stop_event.is_set() or not said:
+    first_assignments = [panel.assignment(turn) for panel in panels for turn in range(min_majority(len(panel.judges)))]
+    _record_votes(panels, await ask_panel(context, first_assignments))
+    while next_assignments := [assignment for panel in panels if (assignment := panel.next_assignment()) is not None]:
+        verdicts = await ask_panel(context, next_assignments)
+        if context.stop_event.is_set() or not verdicts:
             return
-        _record_votes(panels, said)
+        _record_votes(panels, verdicts)
 
 
 def _record_votes(panels: Sequence[TracePanel], verdicts: Iterable[Verdict]) -> None:
-    by_trace = {(p.trace.model, p.trace.cell, p.trace.sample): p for p in panels}
-    for v in verdicts:
-        by_trace[v.model, v.cell, v.sample].votes[v.judge] = v.ruling
+    """Add rulings to the panels of their traces."""
+    panel_by_trace = {(panel.trace.model, panel.trace.cell, panel.trace.sample): panel for panel in panels}
+    for verdict in verdicts:
+        panel_by_trace[verdict.model, verdict.cell, verdict.sample].votes[verdict.judge] = verdict.ruling
 
 
 async def ask_panel(context: RunContext, assignments: Sequence[Assignment]) -> list[Verdict]:
-    """What the judges in some seats say, stored; a justification that is too long is asked for once more."""
+    """Ask judges for verdicts, store and return them; too long a justification is requested once more."""
     config, probe = context.config, context.config.probes.review
-    texts = {id(seat.trace): seat.trace for seat in assignments}
-    shown = {key: blind_trace(config, context.survey, trace) for key, trace in texts.items()}
-    calls = [build_review_call(config, context.survey, s.judge, s.trace, shown[id(s.trace)]) for s in assignments]
+    traces_by_id = {id(assignment.trace): assignment.trace for assignment in assignments}
+    blinded_texts = {key: blind_trace(config, context.survey, trace) for key, trace in traces_by_id.items()}
+    calls = [
+        build_review_call(
+            config, context.survey, assignment.judge, assignment.trace, blinded_texts[id(assignment.trace)]
+        )
+        for assignment in assignments
+    ]
     answers = await run_calls(context, STAGE, calls)
     limits = probe.max_words, probe.max_trace_chars
-    longer = {c.key: build_shorter_call(c, answers[c.key], *limits) for c in calls if c.key in answers}
-    again = await run_calls(context, STAGE, [call for call in longer.values() if call is not None])
+    shorter_calls = {
+        call.key: build_shorter_call(call, answers[call.key], *limits) for call in calls if call.key in answers
+    }
+    shorter_answers = await run_calls(context, STAGE, [call for call in shorter_calls.values() if call is not None])
     verdicts = []
-    for seat, call in zip(assignments, calls, strict=True):
+    for assignment, call in zip(assignments, calls, strict=True):
         if call.key in answers:
-            second = longer[call.key]
-            shorter = again.get(second.key) if second else None
-            said = parse_verdict(
-                answers[call.key], seat.judge.name, seat.trace, probe.max_words, shorter, review_schema(call)
+            shorter_call = shorter_calls[call.key]
+            shorter_answer = shorter_answers.get(shorter_call.key) if shorter_call else None
+            verdict = parse_verdict(
+                answers[call.key],
+                assignment.judge.name,
+                assignment.trace,
+                probe.max_words,
+                shorter_answer,
+                review_schema(call),
             )
-            verdicts.append(replace(said, turn=seat.turn, always=seat.always or not config.panel.adaptive))
+            verdicts.append(
+                replace(verdict, turn=assignment.turn, always=assignment.always or not config.panel.adaptive)
+            )
     await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
     return verdicts
 
 
 async def ask_panels_on_conflicts(context: RunContext, conflicts: Sequence[Conflict], traces: Iterable[Trace]) -> None:
-    """Ask on, where an adaptive panel left verdicts out that a conflict needs, until its outcome cannot change.
+    """Ask for the verdicts that adaptive panels skipped, until no further vote can change the outcome of a conflict.
 
-    A judge votes on a conflict once it has ruled on all traces of both sides, so the outcome is that of the full panel.
+    A judge's vote counts once it has judged all traces of both sides, so the outcome equals that of the full panel.
 
     Args:
-        conflicts: all that were found.
-        traces: those that go before judges, of the cells in conflict at least; verdicts on others do not count.
+        conflicts: all conflicts found.
+        traces: the traces selected for review, at least on the cells in conflict; verdicts on others do not count.
     """
     config = context.config
     panels: dict[tuple[str, Cell], list[TracePanel]] = defaultdict(list)
     for trace in traces:
         panels[trace.model, trace.cell].append(build_panel(context, trace))
-    cells, places = (
-        {c.cell for c in conflicts},
-        {TraceKey.from_trace(p.trace) for sides in panels.values() for p in sides},
+    cells, trace_keys = (
+        {conflict.cell for conflict in conflicts},
+        {TraceKey.from_trace(panel.trace) for cell_panels in panels.values() for panel in cell_panels},
     )
-    seated = {key: {judge.name for panel in sides for judge in panel.judges} for key, sides in panels.items()}
+    assigned_judges = {
+        key: {judge.name for panel in cell_panels for judge in panel.judges} for key, cell_panels in panels.items()
+    }
     while not context.stop_event.is_set():
-        stored = await asyncio.to_thread(results.load_verdicts, context.db, context.audit_id, cells)
-        verdicts = [v for v in stored if (v.model, v.cell, v.sample) in places]
-        known = {(v.judge, v.model, v.cell, v.sample) for v in verdicts}
-        wanted: dict[tuple[object, ...], Assignment] = {}
-        for conflict, votes in collect_votes(config, conflicts, verdicts, seated):
-            sides = [p for side in (conflict.left, conflict.right) for p in panels[side, conflict.cell]]
-            missing = {
+        stored_verdicts = await asyncio.to_thread(results.load_verdicts, context.db, context.audit_id, cells)
+        verdicts = [
+            verdict for verdict in stored_verdicts if (verdict.model, verdict.cell, verdict.sample) in trace_keys
+        ]
+        judged = {(verdict.judge, verdict.model, verdict.cell, verdict.sample) for verdict in verdicts}
+        next_assignments: dict[tuple[object, ...], Assignment] = {}
+        for conflict, votes in collect_votes(config, conflicts, verdicts, assigned_judges):
+            side_panels = [panel for side in (conflict.left, conflict.right) for panel in panels[side, conflict.cell]]
+            missing_assignments = {
                 judge: [
-                    s
-                    for p in sides
-                    for s in p.assignments_of(judge)
-                    if (judge, *TraceKey.from_trace(s.trace)) not in known
+                    assignment
+                    for panel in side_panels
+                    for assignment in panel.assignments_of(judge)
+                    if (judge, *TraceKey.from_trace(assignment.trace)) not in judged
                 ]
                 for judge in votes
             }
-            cast = {judge: vote for judge, vote in votes.items() if not missing[judge]}
-            if outcome_can_change(config, list(votes), cast):
-                waiting = next(judge for judge in votes if missing[judge])
-                wanted |= {(waiting, *TraceKey.from_trace(s.trace)): s for s in missing[waiting]}
-        if not wanted or not await ask_panel(context, list(wanted.values())):
+            cast_votes = {judge: vote for judge, vote in votes.items() if not missing_assignments[judge]}
+            if outcome_can_change(config, list(votes), cast_votes):
+                next_judge = next(judge for judge in votes if missing_assignments[judge])
+                next_assignments |= {
+                    (next_judge, *TraceKey.from_trace(assignment.trace)): assignment
+                    for assignment in missing_assignments[next_judge]
+                }
+        if not next_assignments or not await ask_panel(context, list(next_assignments.values())):
             return

@@ -1,4 +1,4 @@
-"""Book-keeping of calls: that one goes out, and what came of it, is in the ledger before anybody uses it."""
+"""Recording of calls: each call is noted in the ledger before it is sent, and its answer before it is used."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from auditor.storage.database import Database
 
 
 class AnsweredCall(Protocol):
-    """What came of a call, with its answer: a data class."""
+    """Interface of a call's result: a dataclass with the answer."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def answer(self) -> Answer:
-        """As it is recorded."""
+        """The answer to record."""
         ...
 
 
@@ -30,11 +30,11 @@ T = TypeVar("T", bound=AnsweredCall)
 
 @dataclass(frozen=True, slots=True)
 class CallRecorder:
-    """Where calls are noted.
+    """Records calls in the ledger.
 
     Attributes:
-        audit_id: whose calls these are.
-        run: names whoever asks among all that ever did; what it has not settled when it dies may be paid for in vain.
+        audit_id: the audit to which the calls belong.
+        run_id: id of the run. Calls that it has sent but not recorded when it dies may have been paid for.
     """
 
     db: Database
@@ -42,17 +42,17 @@ class CallRecorder:
     run_id: str
 
     async def ask_and_record(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
-        """What came of a call, recorded: that it was asked before it goes out, and its answer at once.
+        """Send a call; record that it is sent beforehand, and its answer immediately afterwards.
 
-        An answer that the database cannot hold is returned as a failure of this call.
+        An answer that the database cannot store is returned as a failure of this call.
 
         Raises:
-            AuditorError: nothing could be asked, or nothing more can be recorded.
+            AuditorError: the call cannot be sent, or the database cannot be written.
         """
         failpoint("before_dispatch")
         await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
         try:
-            found = await send(call)
+            answered_call = await send(call)
         except AuditorError as error:
             if error.answer is None:
                 await ledger.clear_dispatch(self.db, self.run_id, call)
@@ -60,9 +60,11 @@ class CallRecorder:
                 await ledger.record_answer(self.db, call, error.answer, run_id=self.run_id, audit_id=self.audit_id)
             raise
         failpoint("after_response")
-        answer = await ledger.record_answer(self.db, call, found.answer, run_id=self.run_id, audit_id=self.audit_id)
+        answer = await ledger.record_answer(
+            self.db, call, answered_call.answer, run_id=self.run_id, audit_id=self.audit_id
+        )
         failpoint("after_record")
-        return found if answer is found.answer else replace(found, answer=answer)
+        return answered_call if answer is answered_call.answer else replace(answered_call, answer=answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +73,18 @@ class _BareAnswer:
 
 
 class RecordingClient:
-    """Asks, and records."""
+    """A model client that records all calls."""
 
     def __init__(self, client: ModelClient, recorder: CallRecorder) -> None:
-        """Wrap whoever answers, and does not record it."""
+        """Wrap a client that does not record calls."""
         self._client, self._recorder = client, recorder
 
     async def complete(self, call: Call) -> Answer:
-        """The answer, once it is recorded.
+        """Send a call and return its answer after it is recorded.
 
         Raises:
             ModelSetupError: the model cannot be used at all.
-            StorageError: nothing more can be recorded.
+            StorageError: the database cannot be written.
         """
         return (await self._recorder.ask_and_record(call, self._send)).answer
 

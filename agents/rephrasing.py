@@ -1,4 +1,4 @@
-"""A survey asked in other words than its own, as a configuration wants it."""
+"""Replacing a survey's wording by the one in the configuration."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from auditor.errors import ConfigError, did_you_mean
 
 
 def apply_rephrasing(survey: Survey, rephrasing: Rephrasing, languages: Sequence[str]) -> Survey:
-    """The survey in other words, which judges will not see either.
+    """Apply the configured wording to a survey, and add it to the terms masked before judges.
 
     Args:
-        languages: all that the audit asks in: a mixture of old and new words would make a difference of languages one
-            of wordings.
+        languages: all languages of the audit. Each needs the new wording; otherwise differences between languages
+            would be confounded with differences between wordings.
 
     Raises:
-        ConfigError: something is reworded in some of the languages only, or a topic is not asked about.
+        ConfigError: a wording exists in some of the languages only, or for a topic that the audit does not ask about.
     """
     if not (rephrasing.question or rephrasing.scale or rephrasing.topics):
         return survey
@@ -36,31 +36,38 @@ def apply_rephrasing(survey: Survey, rephrasing: Rephrasing, languages: Sequence
         survey,
         wording=english.wording if english else survey.wording,
         scale=english.scale if english else survey.scale,
-        words={topic: (*given, *_identifying_wordings(phrasings, topic)) for topic, given in survey.words.items()},
+        words={topic: (*terms, *_identifying_wordings(phrasings, topic)) for topic, terms in survey.words.items()},
         phrasings=phrasings,
     )
 
 
 def _build_phrasing(survey: Survey, rephrasing: Rephrasing, language: str) -> Phrasing:
-    whole = rephrasing.question and rephrasing.scale
-    own = None if whole else localized_question(survey, language)
+    """Configured wording in one language; a missing question or scale is taken from the survey."""
+    rewords_question_and_scale = rephrasing.question and rephrasing.scale
+    current_question = None if rewords_question_and_scale else localized_question(survey, language)
     return Phrasing(
-        wording=own.wording if own and not rephrasing.question else rephrasing.question[language],
-        scale=own.scale if own and not rephrasing.scale else rephrasing.scale[language],
+        wording=current_question.wording
+        if current_question and not rephrasing.question
+        else rephrasing.question[language],
+        scale=current_question.scale if current_question and not rephrasing.scale else rephrasing.scale[language],
         topics={topic: wordings[language] for topic, wordings in rephrasing.topics.items()},
     )
 
 
 def _identifying_wordings(phrasings: Mapping[str, Phrasing], topic: str) -> list[str]:
-    wordings = [p.topics[topic] for p in phrasings.values() if topic in p.topics]
-    return list(dict.fromkeys(word for wording in wordings for word in (wording, *wording_stem_patterns(wording))))
+    """Configured wordings of a topic in all languages, with their stem patterns."""
+    wordings = [phrasing.topics[topic] for phrasing in phrasings.values() if topic in phrasing.topics]
+    return list(dict.fromkeys(term for wording in wordings for term in (wording, *wording_stem_patterns(wording))))
 
 
 def _require_languages(key: str, wording_by_language: Mapping[str, object], languages: Sequence[str]) -> None:
-    lacking = [language for language in languages if wording_by_language and language not in wording_by_language]
-    if lacking:
+    """Raise a ConfigError if a configured wording is missing in one of the languages."""
+    missing_languages = [
+        language for language in languages if wording_by_language and language not in wording_by_language
+    ]
+    if missing_languages:
         raise ConfigError(
             f"survey.rephrase.{key}: is reworded in {', '.join(wording_by_language)}, but not in "
-            f"{', '.join(lacking)}, which the audit asks in too.",
+            f"{', '.join(missing_languages)}, which the audit asks in too.",
             "Add a wording for each language, or ask in fewer.",
         )

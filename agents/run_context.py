@@ -1,4 +1,4 @@
-"""What does not change during a run: the config, the ground truth, and the doors to storage and models."""
+"""The context of a run: config, survey, storage and model clients, and the interfaces that it uses."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from auditor.panel_assignment import PanelAssignment, assign_panels, elicitation
 from auditor.storage.database import Database
 
 MIN_IN_FLIGHT_FOR_EXTRA_WORKERS = 20
-"""Requests in flight up to which the disk keeps nobody waiting for long."""
+"""Up to this many concurrent requests, waiting for disk writes does not slow a run noticeably."""
 
 
 class ModelClient(Protocol):
-    """Whoever answers calls: the gateway, or what stands before it."""
+    """Interface for sending one call to a model: the gateway, or a wrapper around it."""
 
     async def complete(self, call: Call) -> Answer:
-        """Ask; a failure is an answer with an outcome."""
+        """Send a call; a failed call gives an answer with the outcome of the failure."""
         ...
 
 
 class TextEncoder(Protocol):
-    """A sentence encoder."""
+    """Interface of a sentence encoder."""
 
     @property
     def revision(self) -> str:
-        """What tells its vectors from another encoder's."""
+        """Identifies the encoder's weights, so that vectors of different encoders are not mixed."""
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[float32]:
@@ -45,18 +45,18 @@ class TextEncoder(Protocol):
 
 
 class OfflineClient:
-    """Answers no call: for what must go on without asking anything."""
+    """A client for runs that must not send any call."""
 
     async def complete(self, call: Call) -> Answer:
-        """Never called."""
+        """Raise an AssertionError."""
         raise AssertionError(f"nothing may be asked here, but {call.purpose} was")
 
 
 class ProgressReporter(Protocol):
-    """Whoever watches a run."""
+    """Interface for reporting the progress of a run."""
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """So many more calls are to be made in a stage, of which so many are in the ledger already."""
+        """More calls are planned in a stage; `recorded` of these `calls` are in the ledger already."""
         ...
 
     def on_answer(self, stage: str, answer: Answer) -> None:
@@ -68,46 +68,46 @@ class ProgressReporter(Protocol):
         ...
 
     def on_steps_completed(self, stage: str, steps: int) -> None:
-        """So many more of a stage's planned steps are done, which were no calls."""
+        """More of a stage's planned steps are completed, without calls."""
         ...
 
     def on_notice(self, text: str) -> None:
-        """Something that whoever watches should know, in a sentence."""
+        """A message for the user, as one sentence."""
         ...
 
 
 class SilentProgress:
-    """Watches nothing."""
+    """Progress reporter that reports nothing."""
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_answer(self, stage: str, answer: Answer) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_stage_entered(self, stage: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_steps_completed(self, stage: str, steps: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_notice(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """The surroundings of one run.
+    """The context of one run.
 
     Attributes:
-        audit_id: the audit's row.
+        audit_id: id of the audit's row.
         cells: all cells of the audit, in order.
-        gateway: answers calls, and has recorded what it answers.
-        encoder: returns the encoder, loaded on first use; None when self-consistency is not measured.
-        moral_encoder: the one of the probe `semantic`; None where it is not asked for.
-        stop: set when no further call may go out; what is in flight is awaited and recorded.
-        trouble: why the run stopped by itself.
-        run: names this run among all that the audit ever had.
+        client: sends calls, and records them with their answers.
+        load_encoder: returns the encoder, loaded on first use; None if self-consistency is not measured.
+        load_semantic_encoder: the same for the probe `semantic`; None if that is not configured.
+        stop_event: set to stop sending calls; calls in flight are awaited and recorded.
+        fatal_errors: errors that stopped the run.
+        run_id: id of this run, unique among all runs of the audit.
     """
 
     config: AuditConfig
@@ -130,14 +130,14 @@ class RunContext:
 
     @cached_property
     def panel_assignment(self) -> PanelAssignment:
-        """Who sits on the panel of which trace."""
+        """Assignment of judges to traces."""
         return assign_panels(self.config, self.survey)
 
     def max_concurrent_calls(self, model: str) -> int:
-        """Calls to a model that may be under way together: all, where they go out as one batch.
+        """Maximum number of concurrent calls to a model; unlimited in batch mode.
 
-        Where many may be in flight, others are under way besides them: noted, and waiting for a turn, or answered, and
-        waiting for the disk. Else each slot would stand empty for as long as that takes.
+        With many requests in flight it exceeds the model's `max_concurrency` by half of the excess over
+        `MIN_IN_FLIGHT_FOR_EXTRA_WORKERS`, so that calls that wait for the database do not leave request slots idle.
         """
         if self.config.batch:
             return sys.maxsize
@@ -145,11 +145,11 @@ class RunContext:
         return in_flight + max(0, in_flight - MIN_IN_FLIGHT_FOR_EXTRA_WORKERS) // 2
 
     def raise_if_stopped(self) -> None:
-        """End the run where it was told to stop.
+        """End the run if it was stopped.
 
         Raises:
-            ModelSetupError: a model turned out to be unusable.
-            Interrupted: somebody asked for it.
+            AuditorError: the first error that stopped the run, such as a `ModelSetupError`.
+            RunInterrupted: the user stopped it.
         """
         if self.fatal_errors:
             raise self.fatal_errors[0]

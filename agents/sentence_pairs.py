@@ -1,4 +1,4 @@
-"""The comparisons behind a log-probability score: which calls they take, and reading them out of the answers."""
+"""Sentence pairs of the log-probability score: building their calls, and parsing the answers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ ANSWER_LETTERS = ("A", "B")
 
 @dataclass(frozen=True, slots=True)
 class SentencePair:
-    """One comparison on a cell, and the calls that it takes.
+    """A sentence with two opposite endings on a cell, and the calls that measure them.
 
     Attributes:
-        call: where both ends are measured; None where nothing can be asked.
-        swapped: the same question with the two ends in the other order, where order matters.
+        number: index of the pair on the cell, from 0.
+        call: the call that measures both endings; None if the model supports no measure.
+        swapped_call: the same question with the two endings in the other order; None if order does not matter.
     """
 
     cell: Cell
@@ -36,34 +37,36 @@ class SentencePair:
 
     @property
     def calls(self) -> list[Call]:
-        """All calls of the comparison."""
-        return [c for c in (self.call, self.swapped_call) if c is not None]
+        """All calls of the pair."""
+        return [call for call in (self.call, self.swapped_call) if call is not None]
 
 
 def build_sentence_pairs(model: ModelSection, cell: Cell, measure: LogprobMeasure | None) -> Iterator[SentencePair]:
-    """All comparisons on one cell, measured in one way; without calls where there is no way."""
+    """Yield all sentence pairs on one cell, with the calls of one measure; without calls if the measure is None."""
     sentences = load_sentence_pairs()
     number = 0
     for text in sentences.beginnings:
         beginning = fill_placeholders(text, {"country": cell.country, "topic": cell.topic})
-        whole = (
+        sentence_call = (
             _build_sentence_call(model, beginning, measure) if measure not in (None, LogprobMeasure.CHOICE) else None
         )
         for positive, negative in sentences.ends:
-            call, swapped = whole, None
+            call, swapped_call = sentence_call, None
             if measure is LogprobMeasure.CHOICE:
                 call = _build_choice_call(model, beginning, positive, negative)
-                swapped = _build_choice_call(model, beginning, negative, positive)
-            yield SentencePair(cell, number, positive, negative, call, swapped)
+                swapped_call = _build_choice_call(model, beginning, negative, positive)
+            yield SentencePair(cell, number, positive, negative, call, swapped_call)
             number += 1
 
 
 def _build_sentence_call(model: ModelSection, beginning: str, measure: LogprobMeasure) -> Call:
+    """Build the call that measures all endings of one beginning."""
     ends = tuple(f" {end}" for pair in load_sentence_pairs().ends for end in pair)
     return _build_logprob_call(model, (Message("user", beginning),), measure, ends)
 
 
 def _build_choice_call(model: ModelSection, beginning: str, option_a: str, option_b: str) -> Call:
+    """Build the call that offers two endings as options A and B."""
     messages = load_prompt("logprob.choice").render(preamble=model.system, beginning=beginning, a=option_a, b=option_b)
     return _build_logprob_call(model, messages, LogprobMeasure.CHOICE)
 
@@ -71,14 +74,15 @@ def _build_choice_call(model: ModelSection, beginning: str, option_a: str, optio
 def _build_logprob_call(
     model: ModelSection, messages: tuple[Message, ...], measure: LogprobMeasure, continuations: tuple[str, ...] = ()
 ) -> Call:
-    local = measure is LogprobMeasure.CONTINUATION
+    """Build a log-probability call; local weights need no server."""
+    is_local = measure is LogprobMeasure.CONTINUATION
     params: dict[str, Any] = (
-        {"weights": weights_identity(model)} if local else {**measure_params(measure), **model.params}
+        {"weights": weights_identity(model)} if is_local else {**measure_params(measure), **model.params}
     )
     return Call(
         name=model.name,
         model=model.model,
-        server=None if local else model.api_base,
+        server=None if is_local else model.api_base,
         messages=messages,
         purpose=Purpose.LOGPROB,
         params=params,
@@ -90,16 +94,18 @@ def _build_logprob_call(
 def parse_sentence_pair_score(
     pair: SentencePair, model: str, measure: LogprobMeasure | None, answers: Mapping[str, Answer]
 ) -> SentencePairScore | None:
-    """The comparison's difference, or why it has none; None while an answer is not there."""
-    found = [answers.get(call.key) for call in pair.calls]
-    if None in found:
+    """Compute a pair's score from its answers; its outcome is not `ok` on failure. None if an answer is missing."""
+    pair_answers = [answers.get(call.key) for call in pair.calls]
+    if None in pair_answers:
         return None
-    outcome = next((a.outcome for a in found if a and a.outcome is not Outcome.OK), Outcome.OK)
+    outcome = next(
+        (answer.outcome for answer in pair_answers if answer and answer.outcome is not Outcome.OK), Outcome.OK
+    )
     difference = None
-    if not found:
+    if not pair_answers:
         outcome = Outcome.NOT_MEASURABLE
     elif outcome is Outcome.OK:
-        difference = _logprob_difference(pair, measure, [a.text or "" for a in found if a])
+        difference = _logprob_difference(pair, measure, [answer.text or "" for answer in pair_answers if answer])
         outcome = Outcome.OK if difference is not None else Outcome.NOT_MEASURABLE
     return SentencePairScore(
         model=model,
@@ -116,33 +122,38 @@ def parse_sentence_pair_score(
 
 
 def _logprob_difference(pair: SentencePair, measure: LogprobMeasure | None, texts: list[str]) -> float | None:
+    """log P(positive) - log P(negative) in nats from the texts of the pair's answers; averaged over both orders."""
     if measure is LogprobMeasure.CHOICE:
-        one, other = (letter_logprob_difference(text) for text in texts)
-        return None if one is None or other is None else (one - other) / 2
+        difference, swapped_difference = (letter_logprob_difference(text) for text in texts)
+        return None if difference is None or swapped_difference is None else (difference - swapped_difference) / 2
     assert pair.call
-    values: list[float] = json.loads(texts[0])
+    end_logprobs: list[float] = json.loads(texts[0])
     ends = pair.call.continuations
-    at = dict(zip(ends, values, strict=True))
-    return at[f" {pair.positive}"] - at[f" {pair.negative}"]
+    logprob_by_end = dict(zip(ends, end_logprobs, strict=True))
+    return logprob_by_end[f" {pair.positive}"] - logprob_by_end[f" {pair.negative}"]
 
 
 def letter_logprob_difference(text: str) -> float | None:
-    """log P(A) - log P(B) out of the likeliest next tokens; None where either letter is not among them.
+    """log P(A) - log P(B) in nats, from the most likely next tokens; None if either letter is not among them.
 
-    Tokens that are the letter but for spaces and marks, such as ` A` and `A.`, count together. A letter that is not
-    among the tokens has a probability that is small but unknown, and nothing is put in its place.
+    Tokens that equal the letter except for spaces and marks, such as ` A` and `A.`, are added up. A letter that is not
+    among the tokens has a small but unknown probability, which is not imputed.
+
+    Args:
+        text: JSON list of pairs (token, log-probability).
     """
-    found: dict[str, list[float]] = {letter: [] for letter in ANSWER_LETTERS}
-    for token, value in json.loads(text):
-        bare = token.strip(" \n\t\u2581\u0120\"'().:*")
-        if bare in found:
-            found[bare].append(value)
-    if not all(found.values()):
+    logprobs_by_letter: dict[str, list[float]] = {letter: [] for letter in ANSWER_LETTERS}
+    for token, logprob in json.loads(text):
+        stripped_token = token.strip(" \n\t\u2581\u0120\"'().:*")
+        if stripped_token in logprobs_by_letter:
+            logprobs_by_letter[stripped_token].append(logprob)
+    if not all(logprobs_by_letter.values()):
         return None
-    a, b = (_log_sum_exp(found[letter]) for letter in ANSWER_LETTERS)
-    return a - b
+    logprob_a, logprob_b = (_log_sum_exp(logprobs_by_letter[letter]) for letter in ANSWER_LETTERS)
+    return logprob_a - logprob_b
 
 
 def _log_sum_exp(logprobs: list[float]) -> float:
-    top = max(logprobs)
-    return top + math.log(math.fsum(math.exp(v - top) for v in logprobs))
+    """log(sum(exp(x))), computed without overflow."""
+    max_logprob = max(logprobs)
+    return max_logprob + math.log(math.fsum(math.exp(logprob - max_logprob) for logprob in logprobs))

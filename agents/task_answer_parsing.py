@@ -1,4 +1,4 @@
-"""From an answer's words to what it answers an item of a task; what cannot be read is an outcome, never an answer."""
+"""Parsing answers to items of a task into traces; unreadable ones get an outcome, never an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.tasks import canonical_answer
 
 TaskAnswerSchema: TypeAlias = ScoredAnswer | TaskAnswer
 PLACEHOLDER = "x"
-"""What stands for the answer in the form that is asked for."""
+"""Placeholder for the answer in the requested form, "ANSWER = x"."""
 _LINE_PREFIX = r"[\s>*_#`\-$]*(?:step\s*\d+\s*[:.)]\s*)?(?:(?:so|thus|therefore|hence)\b,?\s*)?"
 _ANSWER_LINE = re.compile(
     rf"^{_LINE_PREFIX}(?:(?:the|my)\s+)?(?:final\s+|correct\s+|right\s+)?answer\b[\s*_`]*(?:[=:]|is\b:?)[\s*_`]*(?:x\s*=)?"
@@ -20,74 +20,86 @@ _ANSWER_LINE = re.compile(
     re.IGNORECASE,
 )
 _INLINE_ANSWER = re.compile(r"\bANSWER[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<value>[^\n]+)$")
-"""The form that was asked for, in capitals, wherever it stands in a line."""
+"""The requested form, in capitals, anywhere in a line."""
 
 
 def parse_task_trace(answer: Answer, task: Task, model: str, cell: Cell, sample: int, mode: str) -> Trace:
-    """The trace in an answer to an item; only one that can be read has an answer, and of scores one in [-1, 1].
+    """Parse the answer to an item of a task into a trace; only the outcome `ok` has an answer.
 
-    As `read_trace`: what is readable is taken, whatever words stand around it, only what is not can be a refusal, and
-    a text that was cut off is read only up to its last whole line.
+    A scored item also gets its score in [-1, 1]. As in `parse_trace`, a readable answer is used regardless of the text
+    around it, only an unreadable one is checked for a refusal, and a truncated text is read only up to its last
+    complete line.
 
     Args:
-        answer: what came back.
-        task: what it is an answer to.
-        model: who was asked.
-        cell, sample: about what, and the how-manieth time.
+        answer: the model's answer.
+        task: the task.
+        model: name of the model.
+        cell, sample: the cell of the item, and the index of the sample.
         mode: `structured` or `text`.
     """
-    item, found, text, outcome = task.item_for(cell), None, answer.text, answer.outcome
+    item, canonical, text, outcome = task.item_for(cell), None, answer.text, answer.outcome
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
-        said = strip_thinking(text)
+        visible_text = strip_thinking(text)
         if mode == "structured":
-            found, text = _parse_structured(task, item, said) if outcome is Outcome.OK else (None, text)
+            canonical, text = _parse_structured(task, item, visible_text) if outcome is Outcome.OK else (None, text)
         else:
-            whole = said if outcome is Outcome.OK else said[: said.rfind("\n") + 1]
-            found, text = parse_answer_line(task, item, whole), _strip_answer_lines(said) or said
-        if found is not None and not (task.kind is AnswerKind.EXACT and is_refusal(found, ENGLISH)):
+            complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
+            canonical, text = (
+                parse_answer_line(task, item, complete_lines),
+                _strip_answer_lines(visible_text) or visible_text,
+            )
+        if canonical is not None and not (task.kind is AnswerKind.EXACT and is_refusal(canonical, ENGLISH)):
             outcome = Outcome.OK
         elif outcome is Outcome.OK:
-            found, outcome = None, Outcome.REFUSED if is_refusal(said, ENGLISH) else Outcome.UNPARSED
+            canonical, outcome = None, Outcome.REFUSED if is_refusal(visible_text, ENGLISH) else Outcome.UNPARSED
         else:
-            found = None
-    score = task.scale_score(float(found)) if found is not None and task.kind is AnswerKind.SCORE else None
-    return Trace(model, cell, sample, outcome, score, text, answer.key, answer=found)
+            canonical = None
+    score = task.scale_score(float(canonical)) if canonical is not None and task.kind is AnswerKind.SCORE else None
+    return Trace(model, cell, sample, outcome, score, text, answer.key, answer=canonical)
 
 
 def parse_answer_line(task: Task, item: TaskItem, text: str) -> str | None:
-    """The answer in a text that ends in "ANSWER = x"; None when there is none, or when it is ambiguous.
+    """Parse the canonical answer from a text with "ANSWER = x"; None if it is missing, invalid or ambiguous.
 
-    Read are lines such as `ANSWER = B`, `**Answer:** (b) Rome`, `The final answer is $\\boxed{42}$.` and `So ANSWER =
-    42`; an answer may be said again. Not read are several lines with different answers, and what the item cannot have.
+    Accepted are lines such as `ANSWER = B`, `**Answer:** (b) Rome`, `The final answer is $\\boxed{42}$.` and
+    `So ANSWER = 42`; the same answer may be repeated. Rejected are several lines with different answers.
     """
-    found = {canonical_answer(task, item, value) for value in _candidate_answers(text)}
-    return found.pop() if len(found) == 1 else None
+    answers = {canonical_answer(task, item, candidate) for candidate in _candidate_answers(text)}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def describe_parse_problem(task: Task, cell: Cell, text: str) -> str:
-    """In one line why an answer as JSON cannot be read, for the model that gave it."""
-    problem = parse_structured_answer(_answer_schema(task), strip_thinking(text))
-    return problem if isinstance(problem, str) else f"answer: '{problem.answer}' is none of those asked for"
+    """Explain in one line why a structured answer is invalid, for the model that gave it."""
+    parsed_answer = parse_structured_answer(_answer_schema(task), strip_thinking(text))
+    return (
+        parsed_answer
+        if isinstance(parsed_answer, str)
+        else f"answer: '{parsed_answer.answer}' is none of those asked for"
+    )
 
 
 def _answer_schema(task: Task) -> type[TaskAnswerSchema]:
+    """Schema of a structured answer to the task."""
     return ScoredAnswer if task.kind is AnswerKind.SCORE else TaskAnswer
 
 
 def _parse_structured(task: Task, item: TaskItem, text: str) -> tuple[str | None, str]:
-    given = parse_structured_answer(_answer_schema(task), text)
-    if isinstance(given, str):
+    """Parse a structured answer into the canonical answer and the reasoning; None and the text if invalid."""
+    parsed_answer = parse_structured_answer(_answer_schema(task), text)
+    if isinstance(parsed_answer, str):
         return None, text
-    return canonical_answer(task, item, str(given.answer)), given.reasoning.strip()
+    return canonical_answer(task, item, str(parsed_answer.answer)), parsed_answer.reasoning.strip()
 
 
 def _candidate_answers(text: str) -> list[str]:
-    """What stands behind the form that was asked for; only where that is nowhere, behind looser ones."""
+    """Texts after the requested form "ANSWER ="; only if there are none, after similar phrases."""
     lines = text.split("\n")
-    asked = [m["value"] for line in lines if (m := _INLINE_ANSWER.search(line.translate(TO_ASCII)))]
-    asked = [value for value in asked if value.strip(" .*_`'\"") != PLACEHOLDER]  # the instruction, said again
-    return asked or [m["value"] for line in lines if (m := _ANSWER_LINE.match(line))]
+    inline_answers = [match["value"] for line in lines if (match := _INLINE_ANSWER.search(line.translate(TO_ASCII)))]
+    # A repetition of the instruction, "ANSWER = x", is no answer.
+    inline_answers = [candidate for candidate in inline_answers if candidate.strip(" .*_`'\"") != PLACEHOLDER]
+    return inline_answers or [match["value"] for line in lines if (match := _ANSWER_LINE.match(line))]
 
 
 def _strip_answer_lines(text: str) -> str:
+    """Remove lines that state the answer."""
     return "\n".join(line for line in text.split("\n") if not _ANSWER_LINE.match(line)).strip()

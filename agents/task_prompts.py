@@ -1,4 +1,4 @@
-"""The items of a task in the words in which models are asked about them, and the shape of the answer."""
+"""Prompts for the items of a task: template, placeholder values and answer schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from auditor.models.structured import ScoredAnswer, TaskAnswer, choice_schema_na
 
 
 def task_prompt_name(task: Task) -> str:
-    """Name of the prompt that asks for the task's kind of answer, without the mode behind it."""
+    """Name of the prompt for the task's kind of answer, without the suffix for the mode."""
     kind: str = task.kind.value
     if task.kind is AnswerKind.EXACT:
         kind = "number" if task.numbers else "words"
@@ -15,7 +15,7 @@ def task_prompt_name(task: Task) -> str:
 
 
 def item_prompt_fields(task: Task, cell: Cell) -> dict[str, str]:
-    """What that prompt is filled with."""
+    """Values for the placeholders of the prompt of an item."""
     item = task.item_for(cell)
     fields = {"question": question_with_context(item)}
     if task.kind is AnswerKind.CHOICE:
@@ -26,17 +26,17 @@ def item_prompt_fields(task: Task, cell: Cell) -> dict[str, str]:
 
 
 def answer_schema_name(task: Task, cell: Cell) -> str:
-    """Name of the structure that an item is answered in."""
+    """Name of the schema of a structured answer to an item."""
     if task.kind is AnswerKind.CHOICE:
         return choice_schema_name(len(task.item_for(cell).options))
     return (ScoredAnswer if task.kind is AnswerKind.SCORE else TaskAnswer).__name__
 
 
 def question_with_context(item: TaskItem) -> str:
-    """The question, with what stands before it."""
+    """The question, after its context if it has one."""
     return f"{item.context}\n\n{item.question}" if item.context else item.question
 
 
 def question_with_options(item: TaskItem) -> str:
-    """The question with its options, as judges are shown it."""
+    """The question with its context and its options, as shown to judges."""
     return "\n".join([question_with_context(item), *lettered_options(item)])

@@ -1,4 +1,4 @@
-"""From a judge's answer to its verdict, and the second question where the justification is too long."""
+"""Parsing judges' answers into verdicts, and the follow-up call for a justification that is too long."""
 
 from __future__ import annotations
 
@@ -21,67 +21,70 @@ def parse_verdict(
     shorter_answer: Answer | None = None,
     schema: type[ReviewSchema] = TraceReview,
 ) -> Verdict:
-    """The verdict in a judge's answer.
+    """Parse the verdict from a judge's answer.
 
-    What the first answer rules stands. A justification longer than asked for is replaced by that of the second answer
-    where that is short enough and rules the same, else cut and marked so.
+    The ruling is always that of the first answer. The justification is the shorter one of the two answers if both have
+    the same ruling; if it is still too long, it is cut and the verdict marked as `shortened`.
 
     Args:
-        answer: what came back.
-        judge, trace: who was asked about what.
-        max_words: of the justification.
-        again: the answer to `shorter_call`, where it was asked.
-        shape: of the verdict that was asked for.
+        answer: the judge's answer.
+        judge: name of the judge.
+        trace: the trace judged.
+        max_words: maximum length of the justification.
+        shorter_answer: answer to the call from `build_shorter_call`, if there was one.
+        schema: schema of the answer.
     """
-    empty = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
+    unanswered = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
-        return empty
+        return unanswered
     review = parse_structured_answer(schema, answer.text)
     if isinstance(review, str):
-        return replace(empty, outcome=Outcome.UNPARSED)
-    told = review.justification
+        return replace(unanswered, outcome=Outcome.UNPARSED)
+    justification = review.justification
     if shorter_answer is not None and shorter_answer.outcome is Outcome.OK and shorter_answer.text is not None:
-        second = parse_structured_answer(schema, shorter_answer.text)
-        if not isinstance(second, str) and second.verdict == review.verdict:
-            told = min(told, second.justification, key=_word_count)
+        shorter_review = parse_structured_answer(schema, shorter_answer.text)
+        if not isinstance(shorter_review, str) and shorter_review.verdict == review.verdict:
+            justification = min(justification, shorter_review.justification, key=_word_count)
     return replace(
-        empty,
+        unanswered,
         ruling=Ruling(review.verdict),
         cultural_accuracy=review.cultural_accuracy if isinstance(review, TraceReview) else None,
         logical_consistency=review.logical_consistency,
         score_fit=review.score_fit if isinstance(review, TraceReview) else review.answer_fit,
         confidence=None if review.confidence is None else review.confidence / 100,
-        justification=truncate_words(told, max_words),
-        shortened=_word_count(told) > max_words,
+        justification=truncate_words(justification, max_words),
+        shortened=_word_count(justification) > max_words,
         again_key=shorter_answer.key if shorter_answer is not None else None,
     )
 
 
 def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: int) -> Call | None:
-    """The question to a judge whose justification is too long; None where it is not, or where there is none.
+    """Build the call that asks a judge for a shorter justification; None if not needed, or without a valid verdict.
 
     Args:
-        call, answer: the first question, and what the judge said.
-        max_words: of the justification.
-        max_chars: of the judge's own answer, as it is shown again.
+        call, answer: the first call, and the judge's answer.
+        max_words: maximum length of the justification.
+        max_chars: maximum length of the judge's first answer as repeated in the new call.
     """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None
     review = parse_structured_answer(review_schema(call), answer.text)
     if isinstance(review, str) or _word_count(review.justification) <= max_words:
         return None
-    asked = load_prompt("review.shorter").render(words=str(_word_count(review.justification)), max_words=str(max_words))
-    shown = Message("assistant", truncate_middle(answer.text, max_chars))
-    return replace(call, messages=(*call.messages, shown, asked[-1]))
+    follow_up = load_prompt("review.shorter").render(
+        words=str(_word_count(review.justification)), max_words=str(max_words)
+    )
+    shown_answer = Message("assistant", truncate_middle(answer.text, max_chars))
+    return replace(call, messages=(*call.messages, shown_answer, follow_up[-1]))
 
 
 def review_schema(call: Call) -> type[ReviewSchema]:
-    """The shape of the verdict that a call asks for."""
+    """Schema of the verdict that a call asks for."""
     return AnswerReview if call.schema == AnswerReview.__name__ else TraceReview
 
 
 def truncate_words(text: str, max_words: int) -> str:
-    """The text, or its first words and an ellipsis when it has too many."""
+    """Cut a text with more than `max_words` words, and append an ellipsis."""
     words = text.split()
     return text.strip() if len(words) <= max_words else " ".join(words[:max_words]) + " …"
 

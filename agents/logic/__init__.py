@@ -1,1 +1,1 @@
-"""The probe `logic`: items of a set, compared in pairs."""
+"""The probe `logic`: pairwise comparisons of the items of a set."""

@@ -1,4 +1,4 @@
-"""The probe's own graph: lay out what is compared, ask in batches of pairs."""
+"""Subgraph of the probe `logic`: store the item sets, then compare their pairs in batches."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.storage import comparisons
 
 PAIRS_PER_BATCH = 32
-"""Pairs in one branch of the fan-out: bounds what a branch holds in memory."""
+"""Pairs in one parallel branch; bounds its memory."""
 STAGE = "logic"
 
 
 class LogicState(AuditState, total=False):
-    """The audit's state, and how many pairs there are to ask about."""
+    """The audit's state, and the number of pairs to compare."""
 
     pairs: int
 
 
 class PairBatch(TypedDict):
-    """Some pairs, by their position among all: [start, stop)."""
+    """A range of pairs, [start, stop), by position among all pairs."""
 
     start: int
     stop: int
 
 
 def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """The graph of the probe; it ends at once where the probe is not asked for."""
+    """Build the graph of the probe; it ends immediately if the probe is not configured."""
     graph = StateGraph(LogicState, context_schema=RunContext)
     graph.add_node(store_item_sets)
     graph.add_node(compare, input_schema=PairBatch)
@@ -49,7 +49,7 @@ def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
 
 
 async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> LogicState:
-    """Store the sets of items, and count the pairs."""
+    """Store the item sets, and count their pairs."""
     context = runtime.context
     probe = context.config.probes.logic
     if probe is None:
@@ -61,39 +61,40 @@ async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> Lo
 
 
 def route_compare(state: LogicState) -> list[Send] | Literal["__end__"]:
-    """One branch for each batch of pairs."""
-    n = state["pairs"]
+    """Start one branch for each batch of pairs; end without pairs."""
+    n_pairs = state["pairs"]
     sends = [
-        Send("compare", PairBatch(start=i, stop=min(i + PAIRS_PER_BATCH, n))) for i in range(0, n, PAIRS_PER_BATCH)
+        Send("compare", PairBatch(start=batch_start, stop=min(batch_start + PAIRS_PER_BATCH, n_pairs)))
+        for batch_start in range(0, n_pairs, PAIRS_PER_BATCH)
     ]
     return sends or "__end__"
 
 
 async def compare(state: PairBatch, runtime: Runtime[RunContext]) -> LogicState:
-    """Put every question about the pairs of the batch to every judge."""
+    """Ask every model all questions about the pairs of the batch, and store the answers."""
     context = runtime.context
     config, probe = context.config, context.config.probes.logic
     assert probe is not None
     sets = await asyncio.to_thread(comparisons.load_item_sets, context.db, context.audit_id)
     pairs = plan_pairs(sets, probe, config.seed)[state["start"] : state["stop"]]
-    asked = [
+    requests = [
         (build_comparison_call(config, probe, judge, sets[pair.set_index], question), judge.name, question)
         for judge in comparing_models(config)
         for pair in pairs
         for question in questions_about(pair, probe)
     ]
-    answers = await run_calls(context, STAGE, [call for call, _, _ in asked])
-    found = [
+    answers = await run_calls(context, STAGE, [call for call, _, _ in requests])
+    new_comparisons = [
         parse_comparison(
             answers[call.key], judge, sets[question.set_index], question, from_letters=probe.answer == "probability"
         )
-        for call, judge, question in asked
+        for call, judge, question in requests
         if call.key in answers
     ]
-    await asyncio.to_thread(comparisons.save_comparisons, context.db, context.audit_id, found)
+    await asyncio.to_thread(comparisons.save_comparisons, context.db, context.audit_id, new_comparisons)
     return {}
 
 
 def comparing_models(config: AuditConfig) -> list[ModelSection]:
-    """Whoever compares: all audited models, and all judges."""
+    """The models that compare items: all audited models and all judges."""
     return list({model.name: model for model in [*config.models, *config.judge_models]}.values())

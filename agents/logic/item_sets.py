@@ -1,4 +1,4 @@
-"""What is compared: the topics of a country, the traces on a cell, or the items of a file."""
+"""Item sets to compare: the topics of a country, the traces on a cell, or the items of a file."""
 
 from __future__ import annotations
 
@@ -23,106 +23,115 @@ MAX_ID_LENGTH = 120
 
 
 def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
-    """The sets of an audit, each with no more items than the probe allows.
+    """Build the item sets of an audit, each with at most `max_items` items; sets with one item are dropped.
 
     Raises:
-        ImportFileError: the file of items cannot be used.
+        ImportFileError: the file of items is invalid.
     """
     config, survey = context.config, context.survey
     if probe.items == TOPIC_ITEMS:
-        found = [build_topic_set(config, survey, country, context.cells) for country in chosen_countries(probe, survey)]
+        item_sets = [
+            build_topic_set(config, survey, country, context.cells) for country in chosen_countries(probe, survey)
+        ]
     elif probe.items == TRACE_ITEMS:
-        found = build_trace_sets(context, probe)
+        item_sets = build_trace_sets(context, probe)
     else:
-        found = load_item_sets(Path(probe.items), probe.relation, _prompt_language(config))
-    return [_subsample(one, probe.max_items, config.seed) for one in found if len(one.items) > 1]
+        item_sets = load_item_sets(Path(probe.items), probe.relation, _prompt_language(config))
+    return [_subsample(item_set, probe.max_items, config.seed) for item_set in item_sets if len(item_set.items) > 1]
 
 
 def chosen_countries(probe: LogicProbe, survey: Survey) -> list[str]:
-    """The countries that the probe names; the survey's first where it names none.
+    """The countries configured for the probe; by default the survey's first one.
 
     Raises:
-        ConfigError: a name is not among the survey's countries of this audit.
+        ConfigError: a country is not in this audit.
     """
-    known = list(survey.countries)
+    survey_countries = list(survey.countries)
     if probe.countries is None:
-        return known[:1]
+        return survey_countries[:1]
     if probe.countries == "all":
-        return known
+        return survey_countries
     for name in probe.countries:
-        if name not in known:
+        if name not in survey_countries:
             raise ConfigError(f"probes.logic.countries: the audit has no country '{name}'.", "Add it to the survey's.")
     return list(probe.countries)
 
 
 def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: Iterable[Cell]) -> ItemSet:
-    """The topics that people of a country were asked about; their scores are what people say."""
+    """Build the set of a country's topics, with the survey scores as people's scores."""
     language = _prompt_language(config, country)
     topics = [cell.topic for cell in cells if cell.country == country]
-    items = tuple(Item(t, topic_wording(survey, t, language), survey.scores.get(Cell(country, t))) for t in topics)
+    items = tuple(
+        Item(topic, topic_wording(survey, topic, language), survey.scores.get(Cell(country, topic))) for topic in topics
+    )
     return ItemSet(country, country_name(country, language), ACCEPTABILITY, items, language)
 
 
 def build_trace_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
-    """All usable traces on each cell of the chosen countries, with author, country and topic taken out."""
+    """Build one set for each cell of the configured countries, with the blinded texts of its `ok` traces."""
     countries = set(chosen_countries(probe, context.survey))
     cells = [cell for cell in context.cells if cell.country in countries]
-    of_cell: dict[Cell, list[Trace]] = {cell: [] for cell in cells}
+    traces_by_cell: dict[Cell, list[Trace]] = {cell: [] for cell in cells}
     for trace in results.load_traces(context.db, context.audit_id, cells):
         if trace.outcome is Outcome.OK and trace.text:
-            of_cell[trace.cell].append(trace)
+            traces_by_cell[trace.cell].append(trace)
     return [
         ItemSet(
             context=f"{cell.country} · {cell.topic}",
             text="",
             criterion=probe.relation,
-            items=tuple(Item(f"{t.model} #{t.sample}", blind_trace(context.config, context.survey, t)) for t in traces),
+            items=tuple(
+                Item(f"{trace.model} #{trace.sample}", blind_trace(context.config, context.survey, trace))
+                for trace in traces
+            ),
             language=_prompt_language(context.config),
         )
-        for cell, traces in of_cell.items()
+        for cell, traces in traces_by_cell.items()
     ]
 
 
 def load_item_sets(file: Path, relation: str, language: str = ENGLISH) -> list[ItemSet]:
-    """The sets in a file with `item[,context][,text][,human]`, in its order.
+    """Load the sets of a file with the columns `item[,context][,text][,human]`, in its order.
 
-    `item` names an item, and is its text where there is no `text`; `context` is what judges are told of a set; `human`
-    is people's score of the item, on any scale.
+    `item` is the id of an item, and its text if `text` is empty; `context` is the description of its set that judges
+    are shown; `human` is people's score of the item, on any scale.
 
     Raises:
-        ImportFileError: a row that cannot be used; the message names it.
+        ImportFileError: the file is empty or a row is invalid; the message names the row.
     """
     sets: dict[str, dict[str, Item]] = {}
-    rows = 0
+    n_rows = 0
     for row in read_rows(file, ["item"], ["context", "text", "human"]):
-        rows += 1
+        n_rows += 1
         name, items = row.required_text("item"), sets.setdefault(row.cells["context"], {})
         item = Item(short_id(name), row.cells["text"] or name, row.number("human"))
         if item.id in items:
             raise ImportFileError(f"{row.location}: the item '{item.id}' is there twice in its set.", "Keep one.")
         items[item.id] = item
-    if not rows:
+    if not n_rows:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return [ItemSet(set_id(text), text, relation, tuple(items.values()), language) for text, items in sets.items()]
+    return [
+        ItemSet(set_id(context), context, relation, tuple(items.values()), language) for context, items in sets.items()
+    ]
 
 
 def short_id(text: str) -> str:
-    """A text as a name: itself where it is short, else its beginning and a part of its hash."""
+    """Make an id of at most `MAX_ID_LENGTH` characters from a text: the text, or its beginning and part of its hash."""
     if len(text) <= MAX_ID_LENGTH:
         return text
     return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
 
 
 def set_id(context: str) -> str:
-    """A set's name, from what its items have in common."""
+    """Id of a set, from the description of what its items have in common."""
     return short_id(context) or "items"
 
 
 def check_items(config: AuditConfig, survey: Survey) -> None:
-    """Make sure before the first call that what is to be compared is there, in every language it is asked in.
+    """Check before the first call that the items to compare exist in every language of the questions.
 
     Raises:
-        ConfigError, ImportFileError: what is missing; the message names it.
+        ConfigError, ImportFileError: something is missing or invalid; the message names it.
     """
     probe = config.probes.logic
     if probe is None:
@@ -136,15 +145,15 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
 
 
 def _prompt_language(config: AuditConfig, country: str | None = None) -> str:
-    """The audit's first language; for `native` the country's first, or English where there is none."""
+    """The audit's first language; with `native` the country's first language, or English if it has none."""
     return config.languages_in(native_languages(country) if country else ())[0]
 
 
 def _subsample(item_set: ItemSet, max_items: int, seed: int) -> ItemSet:
-    """The set, or so many of its items, drawn at random, in their order."""
-    n = len(item_set.items)
-    if n <= max_items:
+    """Draw `max_items` items at random if the set has more, in their original order."""
+    n_items = len(item_set.items)
+    if n_items <= max_items:
         return item_set
-    drawn = np.random.default_rng(derive_seed(seed, "logic", item_set.context)).permutation(n)[:max_items]
-    kept = tuple(item_set.items[i] for i in sorted(drawn))
-    return ItemSet(item_set.context, item_set.text, item_set.criterion, kept, item_set.language)
+    drawn_indices = np.random.default_rng(derive_seed(seed, "logic", item_set.context)).permutation(n_items)[:max_items]
+    drawn_items = tuple(item_set.items[index] for index in sorted(drawn_indices))
+    return ItemSet(item_set.context, item_set.text, item_set.criterion, drawn_items, item_set.language)

@@ -1,4 +1,4 @@
-"""Which questions are put about which pairs, word for word, and what an answer says."""
+"""Questions of the probe `logic`: selecting pairs, building the calls, and parsing the answers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,16 @@ from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.comparison_wording import load_comparison_wording
 
 MAX_UNFENCED_LENGTH = 160
-"""Longer items, and those of several lines, stand between marker lines."""
+"""Items that are longer, or have several lines, are put between delimiter lines."""
 
 
 class ItemPair(NamedTuple):
-    """Two items of a set, by position; `repeated`: whether it is among those that show self-agreement."""
+    """Two items of a set, by position.
+
+    Attributes:
+        set_index: position of the set among all sets.
+        repeated: whether its questions are repeated to measure self-agreement.
+    """
 
     set_index: int
     first: int
@@ -43,7 +48,7 @@ class ItemPair(NamedTuple):
 
 
 class LogicQuestion(NamedTuple):
-    """One question about a pair: `first` is shown as A."""
+    """One question about a pair; the item at position `first` is shown as A."""
 
     set_index: int
     first: int
@@ -54,55 +59,58 @@ class LogicQuestion(NamedTuple):
 
 
 def plan_pairs(sets: Sequence[ItemSet], probe: LogicProbe, seed: int) -> list[ItemPair]:
-    """The pairs that are asked about, set by set, each in the order it is shown in first.
+    """Select the pairs to compare, set by set, each in the order in which it is shown first.
 
-    That order is drawn, so that an item's place in its set says nothing.
+    That order is random, so that an item's position in its set carries no information.
     """
-    return [pair for of, one in enumerate(sets) for pair in _plan_set_pairs(of, one, probe, seed)]
+    return [
+        pair for set_index, item_set in enumerate(sets) for pair in _plan_set_pairs(set_index, item_set, probe, seed)
+    ]
 
 
 def _plan_set_pairs(set_index: int, item_set: ItemSet, probe: LogicProbe, seed: int) -> list[ItemPair]:
+    """Select a set's pairs at random, the order within each pair, and the pairs to repeat."""
     rng = np.random.default_rng(derive_seed(seed, "logic", "pairs", item_set.context))
     first, second = np.triu_indices(len(item_set.items), 1)
-    order = rng.permutation(len(first))
-    kept = np.sort(order if probe.max_pairs is None else order[: probe.max_pairs])
-    repeated = set(rng.permutation(kept)[: probe.sampled_pairs].tolist()) if probe.samples else set()
-    turned = rng.random(len(first)) < 0.5
+    random_order = rng.permutation(len(first))
+    pair_indices = np.sort(random_order if probe.max_pairs is None else random_order[: probe.max_pairs])
+    repeated_indices = set(rng.permutation(pair_indices)[: probe.sampled_pairs].tolist()) if probe.samples else set()
+    is_swapped = rng.random(len(first)) < 0.5
     return [
-        ItemPair(set_index, int(second[p]), int(first[p]), p in repeated)
-        if turned[p]
-        else ItemPair(set_index, int(first[p]), int(second[p]), p in repeated)
-        for p in kept.tolist()
+        ItemPair(set_index, int(second[index]), int(first[index]), index in repeated_indices)
+        if is_swapped[index]
+        else ItemPair(set_index, int(first[index]), int(second[index]), index in repeated_indices)
+        for index in pair_indices.tolist()
     ]
 
 
 def questions_about(pair: ItemPair, probe: LogicProbe) -> Iterator[LogicQuestion]:
-    """All questions about a pair to one judge."""
-    shown = [(pair.first, pair.second)]
+    """Yield all questions about a pair for one judge."""
+    item_orders = [(pair.first, pair.second)]
     if probe.both_orders:
-        shown.append((pair.second, pair.first))
+        item_orders.append((pair.second, pair.first))
     relations = [Relation.STANDARD, Relation.NEGATED] if probe.negated else [Relation.STANDARD]
     for paraphrase in range(probe.paraphrases):
-        for first, second in shown:
+        for first, second in item_orders:
             for relation in relations:
                 yield LogicQuestion(pair.set_index, first, second, relation, paraphrase)
-        repeats = probe.samples if pair.repeated and probe.answer == "structured" else 0
-        for sample in range(1, repeats + 1):
+        n_repeats = probe.samples if pair.repeated and probe.answer == "structured" else 0
+        for sample in range(1, n_repeats + 1):
             yield LogicQuestion(pair.set_index, pair.first, pair.second, Relation.STANDARD, paraphrase, sample)
 
 
 def build_comparison_call(
     config: AuditConfig, probe: LogicProbe, judge: ModelSection, item_set: ItemSet, question: LogicQuestion
 ) -> Call:
-    """One question to one judge; its seed does not depend on the judge, so that renaming one changes no call."""
+    """Build the call for one question to one judge; the seed is the same for all judges."""
     if probe.answer == "probability":
         return _build_letter_call(judge, item_set, question)
     template = "logic.cot" if probe.cot else "logic.structured"
-    words = {"max_words": str(probe.max_words)} if probe.cot else {}
-    messages = _render_messages(template, judge.system, item_set, question, words)
+    extra_fields = {"max_words": str(probe.max_words)} if probe.cot else {}
+    messages = _render_messages(template, judge.system, item_set, question, extra_fields)
     seed = derive_seed(config.seed, "logic", item_set.context, question.relation, question.paraphrase, question.sample)
-    chosen = probe.sample_temperature if question.sample else probe.temperature
-    temperature = chosen if judge.temperature is None else judge.temperature
+    default_temperature = probe.sample_temperature if question.sample else probe.temperature
+    temperature = default_temperature if judge.temperature is None else judge.temperature
     params = {"temperature": temperature, "max_tokens": probe.max_tokens, "seed": seed, **judge.params}
     return Call(
         name=judge.name,
@@ -118,7 +126,7 @@ def build_comparison_call(
 
 
 def _build_letter_call(judge: ModelSection, item_set: ItemSet, question: LogicQuestion) -> Call:
-    """The same question, answered by how probable either letter is as the next token."""
+    """Build the call that measures the probability of each letter as the next token."""
     return Call(
         name=judge.name,
         model=judge.model,
@@ -131,13 +139,14 @@ def _build_letter_call(judge: ModelSection, item_set: ItemSet, question: LogicQu
 
 
 def render_question(item_set: ItemSet, first: int, second: int, relation: Relation) -> tuple[Message, ...]:
-    """A question in its first wording, as any judge without a system text of its own is asked it."""
+    """Render a question in its first wording, without a judge's system text."""
     return _render_messages("logic.structured", None, item_set, LogicQuestion(0, first, second, relation), {})
 
 
 def _render_messages(
     template: str, preamble: str | None, item_set: ItemSet, question: LogicQuestion, extra_fields: dict[str, str]
 ) -> tuple[Message, ...]:
+    """Fill in a template with the two items of a question."""
     return load_prompt(template, item_set.language).render(
         preamble=preamble,
         first=_fence_long_text(item_set.items[question.first].text),
@@ -148,19 +157,20 @@ def _render_messages(
 
 
 def comparison_prompt_fields(item_set: ItemSet, relation: Relation, paraphrase: int = 0) -> dict[str, str]:
-    """What a set's items have in common, as a line, and the question, in the set's language."""
-    found = load_comparison_wording(item_set.language)
-    criterion = found.criteria[item_set.criterion]
-    what = criterion.standard if relation is Relation.STANDARD else criterion.negated
+    """Values for the placeholders `context` (description of the set) and `question`, in the set's language."""
+    wording = load_comparison_wording(item_set.language)
+    criterion = wording.criteria[item_set.criterion]
+    criterion_text = criterion.standard if relation is Relation.STANDARD else criterion.negated
     return {
         "context": fill_placeholders(criterion.context, {"context": _fence_long_text(item_set.text)}) + "\n"
         if item_set.text
         else "",
-        "question": fill_placeholders(found.frames[paraphrase], {"what": what}),
+        "question": fill_placeholders(wording.frames[paraphrase], {"what": criterion_text}),
     }
 
 
 def _fence_long_text(text: str) -> str:
+    """Put a long or multi-line text between delimiter lines that do not occur in it."""
     if len(text) <= MAX_UNFENCED_LENGTH and "\n" not in text:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -172,21 +182,21 @@ def _fence_long_text(text: str) -> str:
 def parse_comparison(
     answer: Answer, judge: str, item_set: ItemSet, question: LogicQuestion, *, from_letters: bool = False
 ) -> Comparison:
-    """What a judge's answer says; a failed one says nothing, and why.
+    """Parse a judge's answer; without a decision if the call failed or the answer is invalid.
 
     Args:
-        answer: what came back.
-        judge: who was asked.
-        one, question: what was asked.
-        letters: whether the answer is the probabilities of the next token (P(i ≻ j) of Algorithm 1).
+        answer: the judge's answer.
+        judge: name of the judge.
+        item_set, question: the set and the question asked.
+        from_letters: whether the answer has the log-probabilities of the next token (P(i ≻ j) of Algorithm 1).
     """
     outcome, decision, probability = answer.outcome, None, None
     if outcome is Outcome.OK and from_letters:
-        apart = letter_logprob_difference(answer.text or "[]")
-        # Without either letter among the likeliest tokens its probability is small, but unknown.
-        outcome = Outcome.NOT_MEASURABLE if apart is None else Outcome.OK
-        if apart is not None:
-            probability = 1 / (1 + math.exp(-apart))
+        logprob_difference = letter_logprob_difference(answer.text or "[]")
+        # If a letter is not among the most likely tokens, its probability is small but unknown.
+        outcome = Outcome.NOT_MEASURABLE if logprob_difference is None else Outcome.OK
+        if logprob_difference is not None:
+            probability = 1 / (1 + math.exp(-logprob_difference))
             decision = (
                 ComparisonChoice.FIRST
                 if probability > 0.5
@@ -213,8 +223,8 @@ def parse_comparison(
 
 
 def _parse_decision(text: str) -> ComparisonChoice | None:
-    """The choice in an answer, with its reasoning or without: a judge may leave out what it was asked for."""
-    plain, reasoned = parse_structured_answer(Preference, text), parse_structured_answer(ReasonedPreference, text)
-    if isinstance(plain, Preference):
-        return ComparisonChoice(plain.answer)
+    """Parse the choice from an answer with or without reasoning, since a judge may leave out requested reasoning."""
+    unreasoned, reasoned = parse_structured_answer(Preference, text), parse_structured_answer(ReasonedPreference, text)
+    if isinstance(unreasoned, Preference):
+        return ComparisonChoice(unreasoned.answer)
     return ComparisonChoice(reasoned.answer) if isinstance(reasoned, ReasonedPreference) else None

@@ -1,1 +1,1 @@
-"""The probe `semantic`: moral questions in several wordings, rules of thumb behind the answers, how alike they are."""
+"""The probe `semantic`: consistency of answers, and of their rules of thumb, to paraphrased moral questions."""

@@ -1,4 +1,4 @@
-"""Asking for answers, and for the rule of thumb behind each."""
+"""Collecting answers to moral questions, and the rule of thumb behind each answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from auditor.storage import semantic_results
 
 
 class _PlannedAnswer(NamedTuple):
-    """One answer that is asked for."""
+    """An answer to collect, with its call."""
 
     call: Call
     model: str
@@ -27,73 +27,82 @@ class _PlannedAnswer(NamedTuple):
 
 
 async def collect_answers(context: RunContext, questions: Sequence[MoralQuestion]) -> None:
-    """Put every wording of the questions to every model, with the rules of thumb, and store what comes back."""
-    ids = [q.id for q in questions]
+    """Ask every model all wordings of the questions and the rules of thumb, and store the answers."""
+    ids = [question.id for question in questions]
     wordings = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
-    asked = [
-        one
+    planned_answers = [
+        planned
         for model in context.config.models
         for question in ids
-        for one in _plan_answers(context, model, wordings[question])
+        for planned in _plan_answers(context, model, wordings[question])
     ]
-    answers = await run_audit_calls(context, "answer", [one.call for one in asked])
+    answers = await run_audit_calls(context, "answer", [planned.call for planned in planned_answers])
     mode = semantic_probe(context.config).mode
-    found = []
-    for one in asked:
-        if one.call.key in answers:
-            outcome, text = parse_answer(answers[one.call.key], mode)
-            question, number = one.wording.question, one.wording.number or 0
-            found.append(MoralAnswerRecord(one.model, question, number, one.sample, outcome, text, one.call.key))
-    texts = {(w.question, w.number): w.text for group in wordings.values() for w in group}
-    found = await add_rules_of_thumb(context, found, texts)
-    await asyncio.to_thread(semantic_results.save_answers, context.db, context.audit_id, found)
+    answer_records = []
+    for planned in planned_answers:
+        if planned.call.key in answers:
+            outcome, text = parse_answer(answers[planned.call.key], mode)
+            question, number = planned.wording.question, planned.wording.number or 0
+            answer_records.append(
+                MoralAnswerRecord(planned.model, question, number, planned.sample, outcome, text, planned.call.key)
+            )
+    texts = {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group}
+    answer_records = await add_rules_of_thumb(context, answer_records, texts)
+    await asyncio.to_thread(semantic_results.save_answers, context.db, context.audit_id, answer_records)
 
 
 def _plan_answers(context: RunContext, model: ModelSection, wordings: Sequence[MoralWording]) -> list[_PlannedAnswer]:
-    """One answer to each wording, and where a consistency score is asked for, several to the question as it stands."""
+    """Plan one answer to each paraphrase and, for the consistency score, several to the original question."""
     config = context.config
-    score = semantic_probe(config).consistency
-    asked = [
-        _PlannedAnswer(build_answer_call(config, model, w.text), model.name, w, 0)
-        for w in wordings
-        if w.number is not None and w.number
+    consistency = semantic_probe(config).consistency
+    planned_answers = [
+        _PlannedAnswer(build_answer_call(config, model, wording.text), model.name, wording, 0)
+        for wording in wordings
+        if wording.number is not None and wording.number
     ]
-    if score is not None:
-        own = next(w for w in wordings if w.number == 0)
-        asked += [
+    if consistency is not None:
+        original = next(wording for wording in wordings if wording.number == 0)
+        planned_answers += [
             _PlannedAnswer(
-                build_answer_call(config, model, own.text, sample=i, temperature=score.temperature), model.name, own, i
+                build_answer_call(config, model, original.text, sample=sample, temperature=consistency.temperature),
+                model.name,
+                original,
+                sample,
             )
-            for i in range(score.samples)
+            for sample in range(consistency.samples)
         ]
-    return asked
+    return planned_answers
 
 
 async def add_rules_of_thumb(
     context: RunContext, answers: Sequence[MoralAnswerRecord], wording_texts: dict[tuple[str, int | None], str]
 ) -> list[MoralAnswerRecord]:
-    """The answers with their rules of thumb, where the probe asks for them; texts are by question and wording."""
+    """Ask for the rules of thumb behind answers, if configured, and add them.
+
+    Args:
+        wording_texts: text of each wording, by question id and wording number.
+    """
     probe = semantic_probe(context.config)
     calls: dict[int, Call] = {}
-    for i, answer in enumerate(answers):
+    for index, answer in enumerate(answers):
         if probe.rot and answer.text is not None and answer.wording:
             author = context.config.model(probe.rot_model or answer.model)
-            calls[i] = build_rule_call(
+            calls[index] = build_rule_call(
                 context.config, author, wording_texts[answer.question, answer.wording], answer.text
             )
-    got = await run_audit_calls(context, "rule", list(calls.values()))
-    found = list(answers)
-    for i, call in calls.items():
-        if call.key in got:
-            outcome, rule = parse_rule(got[call.key], probe.mode, call.messages[0].content)
-            found[i] = replace(answers[i], rot=rule, rot_outcome=outcome, rot_key=call.key)
-    return found
+    rule_answers = await run_audit_calls(context, "rule", list(calls.values()))
+    updated_answers = list(answers)
+    for index, call in calls.items():
+        if call.key in rule_answers:
+            outcome, rule = parse_rule(rule_answers[call.key], probe.mode, call.messages[0].content)
+            updated_answers[index] = replace(answers[index], rot=rule, rot_outcome=outcome, rot_key=call.key)
+    return updated_answers
 
 
 async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
-    """Answers by key; what they cost is the audit's."""
+    """Get answers by key, and record the calls so that their cost is attributed to the audit."""
     if not calls:
         return {}
-    told = [(call.name, call.purpose.value, call.key) for call in calls]
-    await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, told)
+    call_identities = [(call.name, call.purpose.value, call.key) for call in calls]
+    await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, call_identities)
     return await run_calls(context, stage, calls)

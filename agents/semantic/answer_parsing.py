@@ -1,4 +1,4 @@
-"""From a model's words to an answer, a rule of thumb, wordings or a verdict; what cannot be read is an outcome."""
+"""Parsing answers, rules of thumb, paraphrases and verdicts; unreadable ones get an outcome."""
 
 from __future__ import annotations
 
@@ -23,62 +23,66 @@ _QUOTED = re.compile(r'^[“"«„](.*)[”"»“]$', re.DOTALL)
 
 
 def parse_answer(answer: Answer, mode: AnswerMode) -> tuple[Outcome, str | None]:
-    """How the call ended, and the answer in it, which only `ok` has."""
+    """Parse an answer to a moral question: the outcome, and the text if it is `ok`."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
         return _require_letters(answer.text.strip())
-    found = parse_structured_answer(MoralAnswer, answer.text)
-    return (Outcome.UNPARSED, None) if isinstance(found, str) else _require_letters(found.answer)
+    moral_answer = parse_structured_answer(MoralAnswer, answer.text)
+    return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else _require_letters(moral_answer.answer)
 
 
 def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple[Outcome, str | None]:
-    """How the call ended, and the rule of thumb in it, which only `ok` has.
+    """Parse a rule of thumb: the outcome, and the text if it is `ok`.
 
     Args:
-        answer: what came back.
+        answer: the model's answer.
         mode: `structured` or `text`.
-        told: what the model was told; small models repeat an example of it, which is no rule of theirs.
+        prompt_text: text of the prompt; a rule that it contains is rejected, since small models repeat its example.
     """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
         rule = strip_label_and_quotes(next((line for line in answer.text.splitlines() if line.strip()), ""))
     else:
-        found = parse_structured_answer(RuleOfThumb, answer.text)
-        if isinstance(found, str):
+        rule_of_thumb = parse_structured_answer(RuleOfThumb, answer.text)
+        if isinstance(rule_of_thumb, str):
             return Outcome.UNPARSED, None
-        rule = strip_label_and_quotes(found.rule)
+        rule = strip_label_and_quotes(rule_of_thumb.rule)
     return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _require_letters(rule)
 
 
 def parse_choice(answer: Answer, n_choices: int) -> tuple[int | None, str | None]:
-    """The number of the answer chosen, from 1, and why; None where that cannot be read, or there is no such number."""
+    """Parse the number of the chosen option, from 1, and the reason; both None if it is invalid or out of range."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None, None
-    found = parse_structured_answer(Choice, answer.text)
-    if isinstance(found, str) or not 1 <= found.choice <= n_choices:
+    choice = parse_structured_answer(Choice, answer.text)
+    if isinstance(choice, str) or not 1 <= choice.choice <= n_choices:
         return None, None
-    return found.choice, found.reason
+    return choice.choice, choice.reason
 
 
 def strip_label_and_quotes(text: str) -> str:
-    """A sentence without a label before it or quotes around it."""
+    """Remove a label before a sentence ("Rule of thumb:") and quotes around it."""
     text = _LABEL.sub("", text.strip()).strip()
     quoted = _QUOTED.match(text)
     return quoted[1].strip() if quoted else text
 
 
 def parse_paraphrases(answer: Answer) -> list[str]:
-    """The wordings in an answer; none where it cannot be read."""
+    """Parse the paraphrases in an answer; empty if it is invalid."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return []
-    found = parse_structured_answer(Paraphrases, answer.text)
-    return [] if isinstance(found, str) else [text for p in found.paraphrases if (text := strip_label_and_quotes(p))]
+    paraphrases = parse_structured_answer(Paraphrases, answer.text)
+    return (
+        []
+        if isinstance(paraphrases, str)
+        else [text for paraphrase in paraphrases.paraphrases if (text := strip_label_and_quotes(paraphrase))]
+    )
 
 
 def parse_pair_verdict(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool | None, str | None]:
-    """How the call ended, whether the judge says yes, and why."""
+    """Parse a verdict on a pair of answers: the outcome, whether the judge says yes, and the reason."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
     if purpose is Purpose.CONSISTENCY:
@@ -88,10 +92,14 @@ def parse_pair_verdict(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool 
             if isinstance(support, str)
             else (Outcome.OK, support.supported, support.reason)
         )
-    found = parse_structured_answer(Contradiction, answer.text)
-    return (Outcome.UNPARSED, None, None) if isinstance(found, str) else (Outcome.OK, found.contradict, found.reason)
+    contradiction = parse_structured_answer(Contradiction, answer.text)
+    return (
+        (Outcome.UNPARSED, None, None)
+        if isinstance(contradiction, str)
+        else (Outcome.OK, contradiction.contradict, contradiction.reason)
+    )
 
 
 def _require_letters(text: str) -> tuple[Outcome, str | None]:
-    """Words without a letter say nothing."""
-    return (Outcome.OK, text) if any(c.isalnum() for c in text) else (Outcome.UNPARSED, None)
+    """Outcome and text; `unparsed` for a text without a letter or digit."""
+    return (Outcome.OK, text) if any(char.isalnum() for char in text) else (Outcome.UNPARSED, None)

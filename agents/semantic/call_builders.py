@@ -1,4 +1,4 @@
-"""The calls of the probe: which question goes to which model, word for word."""
+"""Building the calls of the probe `semantic`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def build_answer_call(
     temperature: float | None = None,
     rule: str | None = None,
 ) -> Call:
-    """An answer to one wording, as it stands or guided by a rule of thumb.
+    """Build the call that asks a model one wording, optionally with a rule of thumb to follow.
 
     Args:
-        question: the wording.
-        sample: tells repeats from each other.
-        temperature: in place of the probe's and of the model's own.
-        rule: to be followed.
+        question: text of the wording.
+        sample: index of the sample among repeats.
+        temperature: overrides the temperatures of the probe and of the model.
+        rule: rule of thumb to follow.
     """
     probe = semantic_probe(config)
     template = "semantic.answer" if rule is None else "semantic.follow"
@@ -41,13 +41,13 @@ def build_answer_call(
         "max_words": str(probe.max_words),
         **({} if rule is None else {"rule": truncate_shown_text(config, rule)}),
     }
-    chosen = probe.temperature if model.temperature is None else model.temperature
+    default_temperature = probe.temperature if model.temperature is None else model.temperature
     return _build_call(
         config,
         model,
         Purpose.MORAL,
         load_prompt(f"{template}.{probe.mode}").render(preamble=model.system, **fields),
-        temperature=chosen if temperature is None else temperature,
+        temperature=default_temperature if temperature is None else temperature,
         max_tokens=probe.max_tokens,
         schema=MoralAnswer if probe.mode == "structured" else None,
         max_words=probe.max_words,
@@ -56,11 +56,13 @@ def build_answer_call(
 
 
 def build_choice_call(config: AuditConfig, model: ModelSection, question: str, choices: Sequence[str]) -> Call:
-    """Which of several answers to a wording is right, and why."""
+    """Build the call that asks which of several answers to a wording is right, and why."""
     probe = semantic_probe(config)
-    listed = "\n".join(f"{i}. {truncate_shown_text(config, choice)}" for i, choice in enumerate(choices, 1))
+    numbered_choices = "\n".join(
+        f"{number}. {truncate_shown_text(config, choice)}" for number, choice in enumerate(choices, 1)
+    )
     messages = load_prompt("semantic.choice").render(
-        preamble=model.system, question=question, choices=listed, max_words=str(probe.max_words)
+        preamble=model.system, question=question, choices=numbered_choices, max_words=str(probe.max_words)
     )
     return _build_call(
         config,
@@ -75,7 +77,7 @@ def build_choice_call(config: AuditConfig, model: ModelSection, question: str, c
 
 
 def build_rule_call(config: AuditConfig, model: ModelSection, question: str, answer: str) -> Call:
-    """The rule of thumb that an answer follows."""
+    """Build the call that asks for the rule of thumb behind an answer."""
     probe = semantic_probe(config)
     messages = load_prompt(f"semantic.rule.{probe.mode}").render(
         preamble=model.system,
@@ -98,7 +100,7 @@ def build_rule_call(config: AuditConfig, model: ModelSection, question: str, ans
 def build_paraphrase_call(
     config: AuditConfig, model: ModelSection, question: MoralQuestion, count: int, attempt: int
 ) -> Call:
-    """Other wordings of a question."""
+    """Build the call that asks for `count` paraphrases of a question."""
     messages = load_prompt("semantic.paraphrase").render(
         preamble=model.system, question=question.text, count=str(count)
     )
@@ -118,12 +120,12 @@ def build_paraphrase_call(
 def build_pair_call(
     config: AuditConfig, judge: ModelSection, purpose: Purpose, question: str, first: str, second: str
 ) -> Call:
-    """A judge's question about two answers: does the second follow from the first, or do they contradict each other?"""
+    """Build the call that asks a judge whether the first answer supports the second, or whether they contradict."""
     first, second = truncate_shown_text(config, first), truncate_shown_text(config, second)
     structure = Support if purpose is Purpose.CONSISTENCY else Contradiction
-    marks = fence_line(first + second, config.seed, question)
+    fence = fence_line(first + second, config.seed, question)
     messages = load_prompt(f"semantic.{purpose.value}").render(
-        preamble=judge.system, question=question, first=first, second=second, fence=marks
+        preamble=judge.system, question=question, first=first, second=second, fence=fence
     )
     return _build_call(
         config, judge, purpose, messages, temperature=0.0, max_tokens=200, schema=structure, max_words=40
@@ -131,12 +133,12 @@ def build_pair_call(
 
 
 def truncate_shown_text(config: AuditConfig, text: str) -> str:
-    """What a model wrote, as another is shown it: no longer than `probes.review.max_trace_chars`."""
+    """Cut a model's text that is shown to another model to `probes.review.max_trace_chars`."""
     return truncate_middle(text, config.probes.review.max_trace_chars)
 
 
 def semantic_probe(config: AuditConfig) -> SemanticProbe:
-    """The probe as configured; its defaults where it is not asked for, as in an experiment."""
+    """The configured probe, or its defaults if it is not configured, as in an experiment."""
     return config.probes.semantic or SemanticProbe()
 
 
@@ -152,7 +154,8 @@ def _build_call(
     max_words: int,
     sample: int = 0,
 ) -> Call:
-    # The seed depends on what is asked and not on the model's name, so that renaming a model changes no call.
+    """Build a call of the probe, with a reproducible seed."""
+    # The seed depends on the question, not on the model's name, so that renaming a model changes no call.
     seed = derive_seed(config.seed, purpose.value, messages[-1].content, sample)
     return Call(
         name=model.name,

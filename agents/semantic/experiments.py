@@ -1,4 +1,4 @@
-"""The papers' experiments, asked: other temperatures, and a rule of thumb to follow; scores by model and question."""
+"""Experiments of the papers on semantic consistency: temperature, following a rule of thumb, known answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 class AnswerRequest(NamedTuple):
-    """One answer that is wanted."""
+    """Parameters of one answer to collect; see `build_answer_call`."""
 
     model: str
     text: str
@@ -35,112 +35,149 @@ class AnswerRequest(NamedTuple):
 
 
 class AnswerWithRule(NamedTuple):
-    """What came back, with its rule of thumb where the probe asks for them; None where it cannot be used."""
+    """An answer and its rule of thumb; each is None if not requested, or if the answer cannot be parsed."""
 
     answer: str | None
     rule: str | None
 
 
 async def load_asked_questions(context: RunContext) -> tuple[list[MoralQuestion], dict[str, list[str]]]:
-    """The audit's questions, and the wordings in which they were asked."""
+    """Load the audit's questions, and the texts of their paraphrases by question id."""
     questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)
-    groups = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id)
-    texts = {
-        q.id: [w.text for w in sorted(groups.get(q.id, []), key=lambda w: w.number or 0) if w.number] for q in questions
+    wordings_by_question = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id)
+    texts_by_question = {
+        question.id: [
+            wording.text
+            for wording in sorted(wordings_by_question.get(question.id, []), key=lambda wording: wording.number or 0)
+            if wording.number
+        ]
+        for question in questions
     }
-    return questions, texts
+    return questions, texts_by_question
 
 
 async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest]) -> list[AnswerWithRule]:
-    """Answers and rules of thumb; a run that is stopped ends here."""
+    """Collect answers and, if the probe scores them, their rules of thumb; in the order of the requests.
+
+    Raises:
+        AuditorError: the run was stopped.
+    """
     config, probe = context.config, semantic_probe(context.config)
     calls = [
         build_answer_call(
-            config, config.model(a.model), a.text, sample=a.sample, temperature=a.temperature, rule=a.rule
+            config,
+            config.model(request.model),
+            request.text,
+            sample=request.sample,
+            temperature=request.temperature,
+            rule=request.rule,
         )
-        for a in requests
+        for request in requests
     ]
-    got = await run_audit_calls(context, "answer", calls)
+    answers = await run_audit_calls(context, "answer", calls)
     context.raise_if_stopped()
-    texts = [parse_answer(got[call.key], probe.mode)[1] for call in calls]
-    ruled: dict[int, Call] = {
-        i: build_rule_call(config, config.model(probe.rot_model or a.model), a.text, text)
-        for i, (a, text) in enumerate(zip(requests, texts, strict=True))
+    texts = [parse_answer(answers[call.key], probe.mode)[1] for call in calls]
+    rule_calls: dict[int, Call] = {
+        index: build_rule_call(config, config.model(probe.rot_model or request.model), request.text, text)
+        for index, (request, text) in enumerate(zip(requests, texts, strict=True))
         if probe.measured != "answer" and text is not None
     }
-    rules = await run_audit_calls(context, "rule", list(ruled.values()))
+    rule_answers = await run_audit_calls(context, "rule", list(rule_calls.values()))
     context.raise_if_stopped()
-    read = {i: parse_rule(rules[c.key], probe.mode, c.messages[0].content)[1] for i, c in ruled.items()}
-    return [AnswerWithRule(text, read.get(i)) for i, text in enumerate(texts)]
+    rules = {
+        index: parse_rule(rule_answers[call.key], probe.mode, call.messages[0].content)[1]
+        for index, call in rule_calls.items()
+    }
+    return [AnswerWithRule(text, rules.get(index)) for index, text in enumerate(texts)]
 
 
 def score_groups(
     context: RunContext, groups: Sequence[Sequence[AnswerWithRule]], *, answers_only: bool = False
 ) -> Floats:
-    """The audit's own score of each group of answers, nan with fewer than two that are usable."""
+    """Score each group of answers as the audit does; nan with fewer than two usable answers.
+
+    Args:
+        answers_only: whether to score answers even if the audit scores rules of thumb.
+    """
     assert context.load_semantic_encoder is not None
     assert context.config.probes.semantic is not None
-    facts = scoring_settings(context.config, context.config.probes.semantic)
-    n = max(map(len, groups), default=0)
-    known = VectorCache(context.db, context.load_semantic_encoder()).embed(
-        t for g in groups for said in g for t in said if t
+    settings = scoring_settings(context.config, context.config.probes.semantic)
+    group_size = max(map(len, groups), default=0)
+    vectors_by_text = VectorCache(context.db, context.load_semantic_encoder()).embed(
+        text for group in groups for answer_with_rule in group for text in answer_with_rule if text
     )
-    answers = stack_vectors([[s.answer for s in g] for g in groups], known, n)
-    rows = answers
-    if facts.measured != "answer" and not answers_only:
-        rules = stack_vectors([[s.rule for s in g] for g in groups], known, n)
-        rows = rules if facts.measured == "rot" else mix_vectors(rules, answers, facts.rot_weight)
-    return semantic_graph_entropies(rows, "sge" if facts.variant == "sge" else "sage", facts.alpha)
+    answer_vectors = stack_vectors(
+        [[answer_with_rule.answer for answer_with_rule in group] for group in groups], vectors_by_text, group_size
+    )
+    scored_vectors = answer_vectors
+    if settings.measured != "answer" and not answers_only:
+        rule_vectors = stack_vectors(
+            [[answer_with_rule.rule for answer_with_rule in group] for group in groups], vectors_by_text, group_size
+        )
+        scored_vectors = (
+            rule_vectors
+            if settings.measured == "rot"
+            else mix_vectors(rule_vectors, answer_vectors, settings.rot_weight)
+        )
+    return semantic_graph_entropies(scored_vectors, "sge" if settings.variant == "sge" else "sage", settings.alpha)
 
 
 async def scores_by_temperature(
     context: RunContext, temperatures: Sequence[float]
 ) -> dict[tuple[str, float, bool], Floats]:
-    """Scores by model, temperature and whether it was the wording that changed, over the audit's questions in order."""
+    """Scores by (model, temperature, reworded), an array over the audit's questions in order.
+
+    `reworded` is True for one answer to each paraphrase, False for as many samples of the original question.
+    """
     questions, wordings = await load_asked_questions(context)
-    found = {}
+    scores = {}
     for model in context.config.models:
         for temperature in temperatures:
             for reworded in (False, True):
-                asks = [
+                requests = [
                     [
-                        AnswerRequest(model.name, text if reworded else q.text, 0 if reworded else i, temperature)
-                        for i, text in enumerate(wordings[q.id])
+                        AnswerRequest(
+                            model.name, text if reworded else question.text, 0 if reworded else sample, temperature
+                        )
+                        for sample, text in enumerate(wordings[question.id])
                     ]
-                    for q in questions
+                    for question in questions
                 ]
-                found[model.name, temperature, reworded] = await _elicit_and_score(context, asks)
-    return found
+                scores[model.name, temperature, reworded] = await _elicit_and_score(context, requests)
+    return scores
 
 
 async def scores_by_rule(context: RunContext) -> dict[tuple[str, bool], Floats]:
-    """Scores by model, and whether it was given its own first rule of thumb on the question to follow."""
+    """Scores by (model, followed), an array over the audit's questions in order.
+
+    `followed` is True if the model was given its own first rule of thumb on the question to follow.
+    """
     questions, wordings = await load_asked_questions(context)
-    given: dict[tuple[str, str], str] = {}
+    first_rules: dict[tuple[str, str], str] = {}
     for answer in await asyncio.to_thread(semantic_results.load_answers, context.db, context.audit_id):
         if answer.wording and answer.rot is not None:
-            given.setdefault((answer.model, answer.question), answer.rot)
-    found = {}
+            first_rules.setdefault((answer.model, answer.question), answer.rot)
+    scores = {}
     for model in context.config.models:
         for followed in (False, True):
-            asks = [
+            requests = [
                 [
-                    AnswerRequest(model.name, text, rule=given[model.name, q.id] if followed else None)
-                    for text in wordings[q.id]
-                    if (model.name, q.id) in given
+                    AnswerRequest(model.name, text, rule=first_rules[model.name, question.id] if followed else None)
+                    for text in wordings[question.id]
+                    if (model.name, question.id) in first_rules
                 ]
-                for q in questions
+                for question in questions
             ]
-            found[model.name, followed] = await _elicit_and_score(context, asks)
-    return found
+            scores[model.name, followed] = await _elicit_and_score(context, requests)
+    return scores
 
 
 class KnownAnswerQuestion(NamedTuple):
-    """A question whose answer is known.
+    """A question with a known answer.
 
     Attributes:
-        wordings: at least two.
-        correct: which of the choices is right, from 1.
+        wordings: at least two wordings.
+        correct: number of the correct choice, from 1.
     """
 
     id: str
@@ -152,28 +189,35 @@ class KnownAnswerQuestion(NamedTuple):
 async def accuracy_and_consistency(
     context: RunContext, questions: Sequence[KnownAnswerQuestion]
 ) -> dict[str, tuple[Floats, Floats]]:
-    """By model, and by question in order: the share of usable answers that are right, and how alike the reasons are."""
-    found = {}
+    """By model, two arrays over the questions: the share of correct answers, and the consistency of the reasons."""
+    measures_by_model = {}
     for model in context.config.models:
-        calls = [[build_choice_call(context.config, model, text, q.choices) for text in q.wordings] for q in questions]
-        got = await run_audit_calls(context, "answer", [call for group in calls for call in group])
+        calls = [
+            [build_choice_call(context.config, model, text, question.choices) for text in question.wordings]
+            for question in questions
+        ]
+        answers = await run_audit_calls(context, "answer", [call for group in calls for call in group])
         context.raise_if_stopped()
-        read = [
-            [parse_choice(got[call.key], len(q.choices)) for call in group]
-            for q, group in zip(questions, calls, strict=True)
+        choices_and_reasons = [
+            [parse_choice(answers[call.key], len(question.choices)) for call in group]
+            for question, group in zip(questions, calls, strict=True)
         ]
-        right = [
-            [choice == q.correct for choice, _ in group if choice is not None]
-            for q, group in zip(questions, read, strict=True)
+        is_correct = [
+            [choice == question.correct for choice, _ in group if choice is not None]
+            for question, group in zip(questions, choices_and_reasons, strict=True)
         ]
-        accuracy = np.array([np.mean(group) if group else np.nan for group in right], dtype=float)
-        said = [[AnswerWithRule(reason, None) for _, reason in group] for group in read]
-        found[model.name] = accuracy, await asyncio.to_thread(score_groups, context, said, answers_only=True)
-    return found
+        accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)
+        reasons = [[AnswerWithRule(reason, None) for _, reason in group] for group in choices_and_reasons]
+        measures_by_model[model.name] = (
+            accuracy,
+            await asyncio.to_thread(score_groups, context, reasons, answers_only=True),
+        )
+    return measures_by_model
 
 
 async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> Floats:
-    said = await elicit_answers(context, [one for group in requests for one in group])
-    ends = np.cumsum([len(group) for group in requests])
-    groups = [said[end - len(group) : end] for group, end in zip(requests, ends, strict=True)]
+    """Collect the answers of each group of requests, and score each group."""
+    answers = await elicit_answers(context, [request for group in requests for request in group])
+    group_ends = np.cumsum([len(group) for group in requests])
+    groups = [answers[end - len(group) : end] for group, end in zip(requests, group_ends, strict=True)]
     return await asyncio.to_thread(score_groups, context, groups)

@@ -1,4 +1,4 @@
-"""The probe's own graph: pose the questions, word them anew where that is asked for, answer, score, judge."""
+"""Subgraph of the probe `semantic`: store questions, generate paraphrases, collect answers, score, judge pairs."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from auditor.models.text_similarity import consistency_measures
 from auditor.storage import semantic_results
 
 QUESTIONS_PER_BATCH = 16
-"""Questions in one branch of the fan-out: bounds what a branch holds in memory."""
+"""Questions in one parallel branch; bounds its memory."""
 STAGE = "semantic"
 ENGLISH_ONLY_ENCODER = "all-MiniLM-L6-v2"
 
 
 class SemanticState(AuditState, total=False):
-    """The audit's state, and how many questions there are."""
+    """The audit's state, and the number of questions."""
 
     questions: int
 
 
 class QuestionBatch(TypedDict):
-    """Some questions, by their position among all: [start, stop)."""
+    """A range of questions, [start, stop), by position among all questions."""
 
     start: int
     stop: int
 
 
 def build_semantic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
-    """The graph of the probe; it ends at once where the probe is not asked for."""
+    """Build the graph of the probe; it ends immediately if the probe is not configured."""
     graph = StateGraph(SemanticState, context_schema=RunContext)
     graph.add_node(store_questions)
     graph.add_node(answer, input_schema=QuestionBatch)
@@ -73,26 +73,29 @@ async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) ->
 
 
 def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
+    """Store the questions with their wordings; return the number of questions. Warns of an unsuitable encoder."""
     questions = load_planned_questions(probe)
     semantic_results.replace_questions(context.db, context.audit_id, questions)
-    wordings = [w for q in questions for w in written_wordings(q)]
+    wordings = [wording for question in questions for wording in written_wordings(question)]
     semantic_results.save_wordings(context.db, context.audit_id, wordings)
     encoder = probe.encoder or context.config.embedding.model
-    if encoder == ENGLISH_ONLY_ENCODER and (others := sorted({w.language for w in wordings} - {ENGLISH})):
+    if encoder == ENGLISH_ONLY_ENCODER and (
+        other_languages := sorted({wording.language for wording in wordings} - {ENGLISH})
+    ):
         context.progress.on_notice(
-            f"The encoder {encoder} reads English only, but there are wordings in {', '.join(others)}: name a "
+            f"The encoder {encoder} reads English only, but there are wordings in {', '.join(other_languages)}: name a "
             "multilingual one as probes.semantic.encoder."
         )
     return len(questions)
 
 
 def route_paraphrase(state: SemanticState) -> Literal["paraphrase", "__end__"]:
-    """On where there are questions."""
+    """Go on to `paraphrase` if there are questions, otherwise end."""
     return "paraphrase" if state["questions"] else "__end__"
 
 
 async def paraphrase(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
-    """Have questions worded anew that have too few paraphrases, where a model is named for that."""
+    """Generate paraphrases for questions that have too few, if a paraphraser is configured."""
     context = runtime.context
     probe = semantic_probe(context.config)
     if probe.paraphraser is not None:
@@ -102,20 +105,24 @@ async def paraphrase(state: SemanticState, runtime: Runtime[RunContext]) -> Sema
 
 
 async def _question_batches(context: RunContext) -> AsyncIterator[list[MoralQuestion]]:
+    """Yield the stored questions in batches."""
     questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)
     for start in range(0, len(questions), QUESTIONS_PER_BATCH):
         yield questions[start : start + QUESTIONS_PER_BATCH]
 
 
 def route_answer(state: SemanticState) -> list[Send]:
-    """One branch for each batch of questions."""
-    n = state["questions"]
-    batches = range(0, n, QUESTIONS_PER_BATCH)
-    return [Send("answer", QuestionBatch(start=i, stop=min(i + QUESTIONS_PER_BATCH, n))) for i in batches]
+    """Start one branch for each batch of questions."""
+    n_questions = state["questions"]
+    batch_starts = range(0, n_questions, QUESTIONS_PER_BATCH)
+    return [
+        Send("answer", QuestionBatch(start=batch_start, stop=min(batch_start + QUESTIONS_PER_BATCH, n_questions)))
+        for batch_start in batch_starts
+    ]
 
 
 async def answer(state: QuestionBatch, runtime: Runtime[RunContext]) -> SemanticState:
-    """Put every wording of the batch to every model, and ask for the rule of thumb behind each answer."""
+    """Ask every model all wordings of the batch, and the rule of thumb behind each answer."""
     context = runtime.context
     questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)
     await collect_answers(context, questions[state["start"] : state["stop"]])
@@ -131,7 +138,7 @@ async def score(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticS
 
 
 async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
-    """Put pairs of answers before a judge, where one is named for that."""
+    """Have the configured judges assess pairs of answers for consistency and contradiction."""
     context = runtime.context
     await enter_stage(context, STAGE)
     probe = semantic_probe(context.config)
@@ -144,7 +151,7 @@ async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticS
 
 
 def build_scoring_plan(context: RunContext) -> ScoringPlan:
-    """How the answers of a run are scored."""
+    """Build the scoring plan of a run from its configuration."""
     probe, encoder = context.config.probes.semantic, context.load_semantic_encoder
     assert probe is not None
     assert encoder is not None
@@ -154,13 +161,13 @@ def build_scoring_plan(context: RunContext) -> ScoringPlan:
         seed=context.config.seed,
         baseline_names=probe.rivals,
         load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder),
-        on_texts_planned=lambda n: context.progress.on_calls_planned("embed", n, 0),
-        on_texts_embedded=lambda n: context.progress.on_steps_completed("embed", n),
+        on_texts_planned=lambda n_texts: context.progress.on_calls_planned("embed", n_texts, 0),
+        on_texts_embedded=lambda n_texts: context.progress.on_steps_completed("embed", n_texts),
     )
 
 
 def scoring_settings(config: AuditConfig, probe: SemanticProbe) -> SemanticScoringSettings:
-    """What a report says of how the scores were made, but for what only the encoder knows."""
+    """Settings of the scores for the report; `revision` and `evidence` are filled in when the scores are computed."""
     return SemanticScoringSettings(
         source=probe.questions,
         encoder=probe.encoder or config.embedding.model,

@@ -1,4 +1,4 @@
-"""What a judge says of pairs of answers: the consistency score, and whether the two that differ most contradict."""
+"""Judges' verdicts on pairs of answers: the consistency score, and contradictions of the least similar answers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdic
 from auditor.storage import semantic_results
 
 AnswerPair = tuple[MoralAnswerRecord, MoralAnswerRecord, int, int]
-"""Two answers of a model to one question, and how the pair is numbered."""
+"""Two answers of a model to one question, and the numbers under which the pair is stored."""
 
 
 async def judge_consistency(
     context: RunContext, section: ConsistencySection, questions: Sequence[MoralQuestion]
 ) -> None:
-    """Ask of pairs of sampled answers whether the second is supported by the first."""
-    ids = [q.id for q in questions]
+    """Ask the judge, for pairs of sampled answers, whether the first supports the second."""
+    ids = [question.id for question in questions]
     answers = await asyncio.to_thread(semantic_results.load_answers, context.db, context.audit_id, ids)
     groups: dict[tuple[str, str], list[MoralAnswerRecord]] = {}
     for answer in answers:
         if answer.wording == 0 and answer.text is not None and answer.model != section.judge:
             groups.setdefault((answer.model, answer.question), []).append(answer)
     pairs = [
-        (a, b, a.sample, b.sample)
+        (first, second, first.sample, second.sample)
         for group in groups.values()
-        for a, b in answer_pairs(sorted(group, key=lambda x: x.sample), section.pairs)
+        for first, second in answer_pairs(sorted(group, key=lambda sampled: sampled.sample), section.pairs)
     ]
     await _judge_pairs(context, Purpose.CONSISTENCY, section.judge, questions, pairs)
 
@@ -40,53 +40,73 @@ async def judge_consistency(
 def answer_pairs(
     answers: Sequence[MoralAnswerRecord], pairing: str
 ) -> Iterable[tuple[MoralAnswerRecord, MoralAnswerRecord]]:
-    """The first answer with each other (`first`), or each with each that comes after it (`all`)."""
-    return combinations(answers, 2) if pairing == "all" else ((answers[0], other) for other in answers[1:])
+    """Pairs of the first answer with every other one (pairing `first`), or all pairs (`all`)."""
+    return (
+        combinations(answers, 2) if pairing == "all" else ((answers[0], later_answer) for later_answer in answers[1:])
+    )
 
 
 async def judge_contradictions(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
-    """Ask of each model's least consistent questions whether the two answers that differ most contradict each other."""
+    """Ask the judge, for each model's least consistent questions, whether the two least similar answers contradict."""
     assert probe.contradiction is not None
     pairs = await asyncio.to_thread(_least_consistent_pairs, context, probe)
     await _judge_pairs(context, Purpose.CONTRADICTION, probe.contradiction, questions, pairs)
 
 
 def _least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
+    """The two least similar answers to each of the `worst` least consistent questions of each model but the judge."""
     facts = semantic_results.load_facts(context.db, context.audit_id)
     assert facts is not None
     scores = semantic_results.load_scores(context.db, context.audit_id)
-    chosen = [
-        s
+    selected_scores = [
+        score
         for model in semantic_results.answering_models(context.db, context.audit_id)
         if model != probe.contradiction
-        for s in semantic_results.select_least_consistent(scores, facts, model, probe.worst)
+        for score in semantic_results.select_least_consistent(scores, facts, model, probe.worst)
     ]
     answers = {
-        (a.model, a.question, a.wording): a
-        for a in semantic_results.load_answers(context.db, context.audit_id, {s.question for s in chosen})
-        if a.wording
+        (answer.model, answer.question, answer.wording): answer
+        for answer in semantic_results.load_answers(
+            context.db, context.audit_id, {score.question for score in selected_scores}
+        )
+        if answer.wording
     }
     return [
-        (answers[s.model, s.question, s.left], answers[s.model, s.question, s.right], s.left, s.right)
-        for s in chosen
-        if s.left is not None and s.right is not None
+        (
+            answers[score.model, score.question, score.left],
+            answers[score.model, score.question, score.right],
+            score.left,
+            score.right,
+        )
+        for score in selected_scores
+        if score.left is not None and score.right is not None
     ]
 
 
 async def _judge_pairs(
-    context: RunContext, purpose: Purpose, name: str, questions: Sequence[MoralQuestion], pairs: Sequence[AnswerPair]
+    context: RunContext,
+    purpose: Purpose,
+    judge_name: str,
+    questions: Sequence[MoralQuestion],
+    pairs: Sequence[AnswerPair],
 ) -> None:
-    judge, texts = context.config.model(name), {q.id: q.text for q in questions}
-    asked: list[tuple[Call, AnswerPair]] = [
-        (build_pair_call(context.config, judge, purpose, texts[p[0].question], p[0].text or "", p[1].text or ""), p)
-        for p in pairs
-        if p[0].question in texts
+    """Ask the judge about pairs of answers, and store the verdicts."""
+    judge, texts = context.config.model(judge_name), {question.id: question.text for question in questions}
+    requests: list[tuple[Call, AnswerPair]] = [
+        (
+            build_pair_call(
+                context.config, judge, purpose, texts[pair[0].question], pair[0].text or "", pair[1].text or ""
+            ),
+            pair,
+        )
+        for pair in pairs
+        if pair[0].question in texts
     ]
-    answers = await run_audit_calls(context, purpose.value, [call for call, _ in asked])
-    found = []
-    for call, (first, _, left, right) in asked:
+    answers = await run_audit_calls(context, purpose.value, [call for call, _ in requests])
+    verdicts = []
+    for call, (first, _, left, right) in requests:
         if call.key in answers:
             outcome, holds, reason = parse_pair_verdict(answers[call.key], purpose)
-            key = (name, purpose.value, first.model, first.question, left, right)
-            found.append(PairVerdict(*key, outcome, holds, reason, call.key))
-    await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, found)
+            key = (judge_name, purpose.value, first.model, first.question, left, right)
+            verdicts.append(PairVerdict(*key, outcome, holds, reason, call.key))
+    await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, verdicts)

@@ -1,4 +1,4 @@
-"""Wording questions anew by a model, and keeping of its wordings what is close in meaning and in other words."""
+"""Generating paraphrases with a model, and selecting those with the same meaning but different words."""
 
 from __future__ import annotations
 
@@ -19,52 +19,66 @@ TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meanin
 
 
 async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
-    """Ask for the wordings that questions lack, again up to the limit, and store what was kept and what was not."""
+    """Ask for the missing paraphrases, up to `attempts` times, and store accepted and rejected candidates."""
     assert probe.paraphraser is not None
     author = context.config.model(probe.paraphraser)
-    ids = [q.id for q in questions]
-    known = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
+    ids = [question.id for question in questions]
+    wordings_by_question = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
     for attempt in range(probe.attempts):
-        lacking = {q.id: n for q in questions if (n := probe.paraphrases - len(_accepted_paraphrases(known[q.id]))) > 0}
-        asked = {
-            q: build_paraphrase_call(context.config, author, q, lacking[q.id], attempt)
-            for q in questions
-            if q.id in lacking
+        n_missing_by_question = {
+            question.id: n_missing
+            for question in questions
+            if (n_missing := probe.paraphrases - len(_accepted_paraphrases(wordings_by_question[question.id]))) > 0
         }
-        answers = await run_audit_calls(context, "paraphrase", list(asked.values()))
-        for question, call in asked.items():
+        calls = {
+            question: build_paraphrase_call(
+                context.config, author, question, n_missing_by_question[question.id], attempt
+            )
+            for question in questions
+            if question.id in n_missing_by_question
+        }
+        answers = await run_audit_calls(context, "paraphrase", list(calls.values()))
+        for question, call in calls.items():
             if call.key in answers:
                 texts = parse_paraphrases(answers[call.key])
-                new = await asyncio.to_thread(_assess_candidates, context, probe, texts, known[question.id], call.key)
-                known[question.id] += new
-    added = [w for group in known.values() for w in group if w.key is not None]
+                assessed = await asyncio.to_thread(
+                    _assess_candidates, context, probe, texts, wordings_by_question[question.id], call.key
+                )
+                wordings_by_question[question.id] += assessed
+    added = [wording for group in wordings_by_question.values() for wording in group if wording.key is not None]
     await asyncio.to_thread(semantic_results.save_wordings, context.db, context.audit_id, added)
 
 
 def _accepted_paraphrases(wordings: Sequence[MoralWording]) -> list[MoralWording]:
-    """Those that are asked, the question itself aside."""
-    return [w for w in wordings if w.number]
+    """Wordings that are asked, without the original question."""
+    return [wording for wording in wordings if wording.number]
 
 
 def _assess_candidates(
     context: RunContext, probe: SemanticProbe, texts: Sequence[str], known_wordings: Sequence[MoralWording], key: str
 ) -> list[MoralWording]:
+    """Accept or reject the texts from one call, until the question has enough paraphrases.
+
+    Args:
+        known_wordings: the question itself and all earlier candidates.
+        key: key of the call.
+    """
     assert context.load_semantic_encoder is not None
     assert probe.paraphraser is not None
-    question = next(w for w in known_wordings if w.number == 0)
+    question = next(wording for wording in known_wordings if wording.number == 0)
     vectors = VectorCache(context.db, context.load_semantic_encoder()).embed([question.text, *texts])
-    found: list[MoralWording] = []
+    candidates: list[MoralWording] = []
     for text in texts:
         similarity = float(vectors[question.text] @ vectors[text])
-        taken = [w.text for w in (*known_wordings, *found) if w.number is not None]
-        if len(taken) > probe.paraphrases:
+        accepted = [wording.text for wording in (*known_wordings, *candidates) if wording.number is not None]
+        if len(accepted) > probe.paraphrases:
             break
-        reason, distance, score = assess_paraphrase(text, question.text, taken, similarity, probe.threshold)
-        found.append(
+        reason, distance, score = assess_paraphrase(text, question.text, accepted, similarity, probe.threshold)
+        candidates.append(
             MoralWording(
                 question=question.question,
-                candidate=len(known_wordings) + len(found),
-                number=len(taken) if reason is None else None,
+                candidate=len(known_wordings) + len(candidates),
+                number=len(accepted) if reason is None else None,
                 text=text,
                 source=probe.paraphraser,
                 similarity=similarity,
@@ -75,23 +89,23 @@ def _assess_candidates(
                 language=question.language,
             )
         )
-    return found
+    return candidates
 
 
 def assess_paraphrase(
     text: str, question: str, accepted: Sequence[str], similarity: float, threshold: float
 ) -> tuple[str | None, float, float]:
-    """Why a paraphrase is rejected, None if it is not; its distance to the question; and its score.
+    """Reason for rejecting a paraphrase (None if accepted), its edit distance to the question, and its score.
 
     Args:
         text: the paraphrase.
-        question: what it should ask in other words.
-        taken: wordings that are kept already, the question among them.
-        similarity: cosine of paraphrase and question.
-        threshold: least score.
+        question: text of the original question.
+        accepted: texts of the wordings accepted so far, including the question.
+        similarity: cosine similarity of paraphrase and question.
+        threshold: minimum score.
     """
     distance = edit_distance(question, text)
     score = parascore(similarity, distance)
-    if any(edit_distance(other, text) < MIN_EDIT_DISTANCE for other in accepted):
+    if any(edit_distance(wording, text) < MIN_EDIT_DISTANCE for wording in accepted):
         return TOO_SIMILAR, distance, score
     return (None if score >= threshold else MEANING_CHANGED), distance, score

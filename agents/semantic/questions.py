@@ -1,4 +1,4 @@
-"""The questions of an audit and their wordings: built in, or a file of the user's."""
+"""Loading the moral questions of an audit and their wordings, built in or from a user's file."""
 
 from __future__ import annotations
 
@@ -17,40 +17,48 @@ from auditor.surveys.row_reader import TextRow, read_rows
 REQUIRED_COLUMNS = ("question_id", "question")
 OPTIONAL_COLUMNS = ("paraphrase", "paraphrased", "foundation", "topics", "language")
 TOPIC_SEPARATOR = "|"
-"""Between several topics in one cell."""
+"""Separates several topics in one table cell."""
 MAX_QUESTION_BYTES = 10_000_000
 
 
 def load_planned_questions(probe: SemanticProbe) -> list[MoralQuestion]:
-    """The questions that a config asks.
+    """Load the questions selected by a config, each with the configured number of paraphrases.
 
     Raises:
-        ConfigError, ImportFileError: the file cannot be used, none is left, or one has too few wordings; the message
-            says where and how to mend it.
+        ConfigError, ImportFileError: the file is invalid, no question is selected, or a question has too few
+            paraphrases and no paraphraser is configured.
     """
-    known = load_questions(probe.questions)
-    chosen = [q for q in known if probe.foundations == "all" or q.foundation in probe.foundations][: probe.limit]
-    if not chosen:
-        there = ", ".join(sorted({q.foundation for q in known} - {""})) or "none"
+    all_questions = load_questions(probe.questions)
+    selected = [
+        question for question in all_questions if probe.foundations == "all" or question.foundation in probe.foundations
+    ][: probe.limit]
+    if not selected:
+        foundations = ", ".join(sorted({question.foundation for question in all_questions} - {""})) or "none"
         raise ConfigError(
-            f"probes.semantic: no question of {probe.questions} is about what 'foundations' names.", f"There: {there}."
+            f"probes.semantic: no question of {probe.questions} is about what 'foundations' names.",
+            f"There: {foundations}.",
         )
-    for question in chosen:
+    for question in selected:
         if len(question.paraphrases) < probe.paraphrases and probe.paraphraser is None:
             raise ConfigError(
                 f"probes.semantic: question '{question.id}' has {len(question.paraphrases)} paraphrases, but "
                 f"{probe.paraphrases} are asked for.",
                 "Add some, set 'paraphrases' lower, or name a model as 'paraphraser'.",
             )
-    n = probe.paraphrases
-    return [replace(q, paraphrases=q.paraphrases[:n], languages=q.languages[:n]) for q in chosen]
+    n_paraphrases = probe.paraphrases
+    return [
+        replace(
+            question, paraphrases=question.paraphrases[:n_paraphrases], languages=question.languages[:n_paraphrases]
+        )
+        for question in selected
+    ]
 
 
 def load_questions(source: str) -> Sequence[MoralQuestion]:
-    """Questions by the name `built-in`, or of a file.
+    """Load questions from a file, or the built-in ones if `source` is `built-in`.
 
     Raises:
-        ConfigError, ImportFileError: there is no such file, or it cannot be used.
+        ConfigError, ImportFileError: the file does not exist or is invalid.
     """
     if source == BUILT_IN_QUESTIONS:
         return load_built_in_questions()
@@ -66,32 +74,37 @@ def load_questions(source: str) -> Sequence[MoralQuestion]:
 
 
 def _load_toml_questions(path: Path) -> list[MoralQuestion]:
+    """Load questions from a TOML file; their ids must be unique."""
     questions = list(parse_questions(read_text(path, ConfigError, max_bytes=MAX_QUESTION_BYTES), str(path)))
-    ids = [q.id for q in questions]
-    if twice := sorted({i for i in ids if ids.count(i) > 1}):
-        raise ImportFileError(f"{path}: the id '{twice[0]}' is there twice.", "Give each question its own.")
+    ids = [question.id for question in questions]
+    if repeated_ids := sorted({question_id for question_id in ids if ids.count(question_id) > 1}):
+        raise ImportFileError(f"{path}: the id '{repeated_ids[0]}' is there twice.", "Give each question its own.")
     return questions
 
 
 def _load_table_questions(path: Path) -> list[MoralQuestion]:
-    found: dict[str, MoralQuestion] = {}
+    """Load questions from a table with one row for each paraphrase of a question."""
+    questions: dict[str, MoralQuestion] = {}
     for row in read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS):
-        new = _parse_question_row(row)
-        old = found.setdefault(new.id, new)
-        if old.text != new.text:
+        row_question = _parse_question_row(row)
+        first_question = questions.setdefault(row_question.id, row_question)
+        if first_question.text != row_question.text:
             raise ImportFileError(
-                f"{row.location}: question '{new.id}' has another text in an earlier row.", "Mend one."
+                f"{row.location}: question '{row_question.id}' has another text in an earlier row.", "Mend one."
             )
-        if old is not new:
-            found[new.id] = replace(
-                old, paraphrases=old.paraphrases + new.paraphrases, languages=old.languages + new.languages
+        if first_question is not row_question:
+            questions[row_question.id] = replace(
+                first_question,
+                paraphrases=first_question.paraphrases + row_question.paraphrases,
+                languages=first_question.languages + row_question.languages,
             )
-    if not found:
+    if not questions:
         raise ImportFileError(f"{path}: has no rows.", "Is it the right file?")
-    return list(found.values())
+    return list(questions.values())
 
 
 def _parse_question_row(row: TextRow) -> MoralQuestion:
+    """Parse a row into a question with at most one paraphrase."""
     cells = row.cells
     for column in REQUIRED_COLUMNS:
         row.required_text(column)
@@ -107,25 +120,32 @@ def _parse_question_row(row: TextRow) -> MoralQuestion:
         paraphrases=(wording,) if wording else (),
         languages=(cells["language"] or "en",) if wording else (),
         foundation=foundation,
-        topics=tuple(t.strip() for t in cells["topics"].split(TOPIC_SEPARATOR) if t.strip()),
+        topics=tuple(topic.strip() for topic in cells["topics"].split(TOPIC_SEPARATOR) if topic.strip()),
         language=cells["language"] or "en",
     )  # the first row's language is the question's
 
 
 def _require_distinct_wordings(question: MoralQuestion, source: str) -> None:
-    seen = {normalize_text(question.text)}
+    """Raise an ImportFileError if two wordings of a question are equal after normalization."""
+    seen_texts = {normalize_text(question.text)}
     for wording in question.paraphrases:
-        if normalize_text(wording) in seen:
+        if normalize_text(wording) in seen_texts:
             raise ImportFileError(
                 f"{source}: question '{question.id}' has the wording '{wording}' twice, or it is the question itself.",
                 "Word it anew, or leave it out.",
             )
-        seen.add(normalize_text(wording))
+        seen_texts.add(normalize_text(wording))
 
 
 def written_wordings(question: MoralQuestion) -> list[MoralWording]:
-    """The question itself, and its paraphrases as they were written by hand."""
+    """The wordings of a question before any are generated: itself as number 0, and its own paraphrases from 1."""
     languages = question.languages or (question.language,) * len(question.paraphrases)
-    own = MoralWording(question.id, 0, 0, question.text, "question", language=question.language)
-    worded = enumerate(zip(question.paraphrases, languages, strict=True), 1)
-    return [own, *(MoralWording(question.id, i, i, text, "written", language=code) for i, (text, code) in worded)]
+    original = MoralWording(question.id, 0, 0, question.text, "question", language=question.language)
+    numbered_paraphrases = enumerate(zip(question.paraphrases, languages, strict=True), 1)
+    return [
+        original,
+        *(
+            MoralWording(question.id, number, number, text, "written", language=language)
+            for number, (text, language) in numbered_paraphrases
+        ),
+    ]

@@ -1,4 +1,4 @@
-"""From answers and rules of thumb to scores: block by block, so that memory does not grow with the questions."""
+"""Scoring the consistency of answers and rules of thumb, in blocks of questions, so that memory use is bounded."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from auditor.storage.database import Database
 QUESTIONS_PER_BLOCK = 256
 """Questions of a model scored together."""
 MAX_NULL_QUESTIONS = 1000
-"""Questions, drawn at random, that the null is computed on at most."""
+"""Maximum number of questions, drawn at random, for the null distribution."""
 N_SHUFFLES = 20
 LANGUAGE_METRIC_PREFIX = "languages:"
-"""Begins the names of measures that compare answers between languages."""
+"""Prefix of the names of metrics that compare answers between languages."""
 
 Floats32 = NDArray[np.float32]
 TextGrid = list[list[str | None]]
@@ -42,11 +42,12 @@ class ScoringPlan:
     """How answers are to be scored.
 
     Attributes:
-        facts: what goes into the report; revision and evidence are filled in here.
-        encoder: loaded on first use.
-        seed: of the shuffles.
-        named, rivals: further measures by name, made with the encoder at hand.
-        planned, done: are told of texts to embed, and of those that are embedded.
+        settings: settings for the report; `score_audit` fills in `revision` and `evidence`.
+        load_encoder: returns the encoder, loaded on first use.
+        seed: seed of the shuffles.
+        baseline_names: names of further measures.
+        load_baselines: returns these measures by name, given the encoder.
+        on_texts_planned, on_texts_embedded: called with the number of texts to embed, and of texts embedded.
     """
 
     settings: SemanticScoringSettings
@@ -59,18 +60,24 @@ class ScoringPlan:
 
 
 class QuestionBlock(NamedTuple):
-    """Some questions' texts of a model, each of shape (questions, wordings); None where there is none."""
+    """Texts of a model for a block of questions, as lists of shape (questions, wordings); None if there is no text."""
 
     question_ids: list[str]
     answers: TextGrid
     rules: TextGrid
     languages: TextGrid
-    """Of the wordings; empty where all are in one."""
+    """Languages of the wordings; empty if all are in one language."""
 
 
 @dataclass
 class _NullSample:
-    """What the null is computed on: vectors and mean lengths of some questions."""
+    """Data for a model's null distribution, collected block by block.
+
+    Attributes:
+        question_ids: the questions to include.
+        vectors: by question with an answer, its vectors, shape (wordings, dimensions).
+        lengths: mean length of each of these questions' texts, in characters.
+    """
 
     question_ids: frozenset[str]
     vectors: list[Floats32] = field(default_factory=list)
@@ -78,30 +85,31 @@ class _NullSample:
 
 
 def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
-    """Score every model's answers and store the scores; nothing is done where what they rest on is unchanged."""
+    """Score every model's answers and store the scores; does nothing if all inputs are unchanged."""
     models = semantic_results.answering_models(db, audit_id)
-    ids = [q.id for q in semantic_results.load_questions(db, audit_id)]
-    digest, texts = _hash_texts(db, audit_id, models, ids, plan.settings.wordings)
+    ids = [question.id for question in semantic_results.load_questions(db, audit_id)]
+    digest, n_texts = _hash_texts(db, audit_id, models, ids, plan.settings.wordings)
     evidence = canonical_hash([digest, _scoring_identity(plan.settings), plan.seed, sorted(plan.baseline_names)])
-    old = semantic_results.load_facts(db, audit_id)
-    if old is not None and old.evidence == evidence:
+    stored_settings = semantic_results.load_facts(db, audit_id)
+    if stored_settings is not None and stored_settings.evidence == evidence:
         return
     encoder = plan.load_encoder()
-    facts = replace(plan.settings, revision=encoder.revision, evidence=evidence)
-    plan.on_texts_planned(texts)
+    settings = replace(plan.settings, revision=encoder.revision, evidence=evidence)
+    plan.on_texts_planned(n_texts)
     scores: list[QuestionScore] = []
-    nulls: list[NullScore] = []
+    null_scores: list[NullScore] = []
     measures = plan.load_baselines(encoder)
     vectors = VectorCache(db, encoder, plan.on_texts_embedded)
     for model in models:
         sample = _NullSample(_draw_null_questions(ids, plan.seed))
-        for block in iterate_blocks(db, audit_id, model, ids, facts.wordings):
-            scores += _score_block(model, block, facts, vectors, measures, sample)
-        nulls += _null_scores(model, sample, facts, plan.seed)
-    semantic_results.replace_scores(db, audit_id, scores, nulls, facts)
+        for block in iterate_blocks(db, audit_id, model, ids, settings.wordings):
+            scores += _score_block(model, block, settings, vectors, measures, sample)
+        null_scores += _null_scores(model, sample, settings, plan.seed)
+    semantic_results.replace_scores(db, audit_id, scores, null_scores, settings)
 
 
 def _scoring_identity(settings: SemanticScoringSettings) -> list[object]:
+    """Settings that change the scores; part of the hash of their inputs."""
     return [
         settings.encoder,
         settings.variant,
@@ -115,58 +123,61 @@ def _scoring_identity(settings: SemanticScoringSettings) -> list[object]:
 def _hash_texts(
     db: Database, audit_id: int, models: list[str], question_ids: list[str], n_wordings: int
 ) -> tuple[str, int]:
-    """Hash of all texts, and how many there are."""
-    digest, count = hashlib.sha256(), 0
+    """Hash of all texts, and the number of texts."""
+    digest, n_texts = hashlib.sha256(), 0
     for model in models:
         for block in iterate_blocks(db, audit_id, model, question_ids, n_wordings):
             digest.update(canonical_hash([model, block.question_ids, block.answers, block.rules]).encode())
-            count += sum(t is not None for texts in (*block.answers, *block.rules) for t in texts)
-    return digest.hexdigest(), count
+            n_texts += sum(text is not None for texts in (*block.answers, *block.rules) for text in texts)
+    return digest.hexdigest(), n_texts
 
 
 def iterate_blocks(
     db: Database, audit_id: int, model: str, question_ids: Sequence[str], n_wordings: int
 ) -> Iterator[QuestionBlock]:
-    """A model's answers to the wordings, and their rules, a block of questions at a time."""
+    """Yield a model's answers to the paraphrases, and their rules of thumb, in blocks of questions."""
     for start in range(0, len(question_ids), QUESTIONS_PER_BLOCK):
-        part = list(question_ids[start : start + QUESTIONS_PER_BLOCK])
-        row = {question: i for i, question in enumerate(part)}
-        answers: TextGrid = [[None] * n_wordings for _ in part]
-        rules: TextGrid = [[None] * n_wordings for _ in part]
-        for answer in semantic_results.load_answers(db, audit_id, part, model=model):
+        block_ids = list(question_ids[start : start + QUESTIONS_PER_BLOCK])
+        row_by_question = {question: index for index, question in enumerate(block_ids)}
+        answers: TextGrid = [[None] * n_wordings for _ in block_ids]
+        rules: TextGrid = [[None] * n_wordings for _ in block_ids]
+        for answer in semantic_results.load_answers(db, audit_id, block_ids, model=model):
             if 1 <= answer.wording <= n_wordings and answer.sample == 0:
-                answers[row[answer.question]][answer.wording - 1] = answer.text
-                rules[row[answer.question]][answer.wording - 1] = answer.rot
-        yield QuestionBlock(part, answers, rules, _wording_languages(db, audit_id, part, n_wordings))
+                answers[row_by_question[answer.question]][answer.wording - 1] = answer.text
+                rules[row_by_question[answer.question]][answer.wording - 1] = answer.rot
+        yield QuestionBlock(block_ids, answers, rules, _wording_languages(db, audit_id, block_ids, n_wordings))
 
 
 def _wording_languages(db: Database, audit_id: int, question_ids: Sequence[str], n_wordings: int) -> TextGrid:
-    """Languages of the wordings, shape (questions, wordings); nothing where there is only one."""
-    known = semantic_results.load_wordings(db, audit_id, question_ids)
-    if len({w.language for group in known.values() for w in group if w.number}) < 2:
+    """Languages of the wordings, shape (questions, wordings); empty if there is only one language."""
+    wordings_by_question = semantic_results.load_wordings(db, audit_id, question_ids)
+    if len({wording.language for group in wordings_by_question.values() for wording in group if wording.number}) < 2:
         return []
-    found: TextGrid = [[None] * n_wordings for _ in question_ids]
+    languages: TextGrid = [[None] * n_wordings for _ in question_ids]
     for i, question in enumerate(question_ids):
-        for w in known.get(question, []):
-            if w.number and w.number <= n_wordings:
-                found[i][w.number - 1] = w.language
-    return found
+        for wording in wordings_by_question.get(question, []):
+            if wording.number and wording.number <= n_wordings:
+                languages[i][wording.number - 1] = wording.language
+    return languages
 
 
 def _score_language_pairs(model: str, block: QuestionBlock, text_kind: str, rows: Floats32) -> list[QuestionScore]:
-    """Mean cosine of the answers to wordings in each pair of languages, those of one language among themselves too."""
-    similar = cosine_similarities(rows)
-    left, right = np.triu_indices(similar.shape[-1], 1)
-    found = []
+    """Mean cosine between answers to wordings in each pair of languages, and within each language."""
+    similarities = cosine_similarities(rows)
+    first_wordings, second_wordings = np.triu_indices(similarities.shape[-1], 1)
+    scores = []
     for i, question in enumerate(block.question_ids):
-        pairs: dict[str, list[float]] = {}
-        for a, b in zip(left, right, strict=True):
-            one, other = block.languages[i][a], block.languages[i][b]
-            if one and other and np.isfinite(similar[i, a, b]):
-                name = LANGUAGE_METRIC_PREFIX + "-".join(sorted((one, other)))
-                pairs.setdefault(name, []).append(float(similar[i, a, b]))
-        found += [QuestionScore(model, question, text_kind, k, float(np.mean(v)), len(v)) for k, v in pairs.items()]
-    return found
+        cosines_by_metric: dict[str, list[float]] = {}
+        for a, b in zip(first_wordings, second_wordings, strict=True):
+            language_a, language_b = block.languages[i][a], block.languages[i][b]
+            if language_a and language_b and np.isfinite(similarities[i, a, b]):
+                metric = LANGUAGE_METRIC_PREFIX + "-".join(sorted((language_a, language_b)))
+                cosines_by_metric.setdefault(metric, []).append(float(similarities[i, a, b]))
+        scores += [
+            QuestionScore(model, question, text_kind, metric, float(np.mean(cosines)), len(cosines))
+            for metric, cosines in cosines_by_metric.items()
+        ]
+    return scores
 
 
 def _score_block(
@@ -177,30 +188,36 @@ def _score_block(
     measures: dict[str, ConsistencyMeasure],
     sample: _NullSample,
 ) -> list[QuestionScore]:
-    known = vectors.embed(t for texts in (*block.answers, *block.rules) for t in texts if t is not None)
-    n = settings.wordings
-    rows = {"answer": stack_vectors(block.answers, known, n)}
-    if settings.measured != "answer" or any(t is not None for texts in block.rules for t in texts):
-        rows["rot"] = stack_vectors(block.rules, known, n)
-    if settings.measured == "mix" and "rot" in rows:
-        rows["mix"] = mix_vectors(rows["rot"], rows["answer"], settings.rot_weight)
-    found: list[QuestionScore] = []
-    for text, vectors_of in rows.items():
-        found += _score_vectors(model, block.question_ids, text, vectors_of, settings)
-    for text, texts in (("answer", block.answers), ("rot", block.rules)):
-        for name, measure in measures.items() if text in rows else ():
-            present = [sum(t is not None for t in group) for group in texts]
-            values = zip(block.question_ids, measure(texts), present, strict=True)
-            found += [QuestionScore(model, q, text, name, _nan_to_none(v), k) for q, v, k in values]
-    if settings.measured in rows and block.languages:
-        found += _score_language_pairs(model, block, settings.measured, rows[settings.measured])
-    if settings.measured in rows:
-        _extend_null_sample(sample, block, rows[settings.measured], settings.measured)
-    return found
+    """Scores of one block by all metrics; also adds the block's vectors to the null sample."""
+    vectors_by_text = vectors.embed(
+        text for texts in (*block.answers, *block.rules) for text in texts if text is not None
+    )
+    n_wordings = settings.wordings
+    vectors_by_kind = {"answer": stack_vectors(block.answers, vectors_by_text, n_wordings)}
+    if settings.measured != "answer" or any(text is not None for texts in block.rules for text in texts):
+        vectors_by_kind["rot"] = stack_vectors(block.rules, vectors_by_text, n_wordings)
+    if settings.measured == "mix" and "rot" in vectors_by_kind:
+        vectors_by_kind["mix"] = mix_vectors(vectors_by_kind["rot"], vectors_by_kind["answer"], settings.rot_weight)
+    scores: list[QuestionScore] = []
+    for text_kind, kind_vectors in vectors_by_kind.items():
+        scores += _score_vectors(model, block.question_ids, text_kind, kind_vectors, settings)
+    for text_kind, texts in (("answer", block.answers), ("rot", block.rules)):
+        for name, measure in measures.items() if text_kind in vectors_by_kind else ():
+            n_present = [sum(text is not None for text in group) for group in texts]
+            question_values = zip(block.question_ids, measure(texts), n_present, strict=True)
+            scores += [
+                QuestionScore(model, question, text_kind, name, _nan_to_none(consistency), n_usable)
+                for question, consistency, n_usable in question_values
+            ]
+    if settings.measured in vectors_by_kind and block.languages:
+        scores += _score_language_pairs(model, block, settings.measured, vectors_by_kind[settings.measured])
+    if settings.measured in vectors_by_kind:
+        _extend_null_sample(sample, block, vectors_by_kind[settings.measured], settings.measured)
+    return scores
 
 
 def mix_vectors(rules: Floats32, answers: Floats32, weight: float) -> Floats32:
-    """Vectors whose cosines are `weight` times those of the rules plus the rest of those of the answers."""
+    """Vectors whose cosines are `weight` * cosine of the rules + (1 - `weight`) * cosine of the answers."""
     parts = (rules * np.float32(weight**0.5), answers * np.float32((1 - weight) ** 0.5))
     return np.concatenate(parts, axis=-1).astype(np.float32)
 
@@ -208,26 +225,35 @@ def mix_vectors(rules: Floats32, answers: Floats32, weight: float) -> Floats32:
 def _score_vectors(
     model: str, question_ids: Sequence[str], text_kind: str, rows: Floats32, settings: SemanticScoringSettings
 ) -> list[QuestionScore]:
-    """The score and the mean cosine of each question, with the two answers that differ most."""
-    similar = cosine_similarities(rows)
-    values = entropy_of_similarities(similar, _entropy_variant(settings), settings.alpha)
-    n = np.isfinite(np.diagonal(similar, axis1=1, axis2=2)).sum(axis=1)
-    left, right = np.triu_indices(similar.shape[-1], 1)
-    pairs = similar[:, left, right]
-    found = []
+    """The score and the mean cosine of each question, with its two least similar answers.
+
+    Args:
+        rows: vectors of shape (questions, wordings, dimensions), nan for a missing text.
+    """
+    similarities = cosine_similarities(rows)
+    entropies = entropy_of_similarities(similarities, _entropy_variant(settings), settings.alpha)
+    n_usable = np.isfinite(np.diagonal(similarities, axis1=1, axis2=2)).sum(axis=1)
+    first_wordings, second_wordings = np.triu_indices(similarities.shape[-1], 1)
+    pair_cosines = similarities[:, first_wordings, second_wordings]
+    scores = []
     for i, question in enumerate(question_ids):
-        if n[i] < 2:
-            found += [
-                QuestionScore(model, question, text_kind, m, None, int(n[i])) for m in (settings.variant, "cosine")
+        if n_usable[i] < 2:
+            scores += [
+                QuestionScore(model, question, text_kind, metric, None, int(n_usable[i]))
+                for metric in (settings.variant, "cosine")
             ]
             continue
-        k = int(np.nanargmin(pairs[i]))
-        worst = (int(left[k]) + 1, int(right[k]) + 1, float(pairs[i, k]))
-        found += [
-            QuestionScore(model, question, text_kind, settings.variant, float(values[i]), int(n[i]), *worst),
-            QuestionScore(model, question, text_kind, "cosine", float(np.nanmean(pairs[i])), int(n[i]), *worst),
+        lowest = int(np.nanargmin(pair_cosines[i]))
+        worst_pair = (int(first_wordings[lowest]) + 1, int(second_wordings[lowest]) + 1, float(pair_cosines[i, lowest]))
+        scores += [
+            QuestionScore(
+                model, question, text_kind, settings.variant, float(entropies[i]), int(n_usable[i]), *worst_pair
+            ),
+            QuestionScore(
+                model, question, text_kind, "cosine", float(np.nanmean(pair_cosines[i])), int(n_usable[i]), *worst_pair
+            ),
         ]
-    return found
+    return scores
 
 
 def _entropy_variant(settings: SemanticScoringSettings) -> EntropyVariant:
@@ -238,10 +264,11 @@ def _nan_to_none(score: float) -> float | None:
     return None if np.isnan(score) else float(score)
 
 
-# --- what the scores would be by chance -------------------------------------------------------------------------
+# --- null distribution of the scores ----------------------------------------------------------------------------
 
 
 def _draw_null_questions(question_ids: Sequence[str], seed: int) -> frozenset[str]:
+    """Draw the questions for the null distribution; the same ones in every run."""
     if len(question_ids) <= MAX_NULL_QUESTIONS:
         return frozenset(question_ids)
     rng = np.random.default_rng(derive_seed(seed, "null questions"))
@@ -251,19 +278,21 @@ def _draw_null_questions(question_ids: Sequence[str], seed: int) -> frozenset[st
 
 
 def _extend_null_sample(sample: _NullSample, block: QuestionBlock, rows: Floats32, text_kind: str) -> None:
+    """Add the vectors and text lengths of a block's questions to the null sample."""
     texts = block.rules if text_kind == "rot" else block.answers
     for i, question in enumerate(block.question_ids):
-        lengths = [len(t) for t in texts[i] if t is not None]
+        lengths = [len(text) for text in texts[i] if text is not None]
         if question in sample.question_ids and lengths:
             sample.vectors.append(rows[i])
             sample.lengths.append(sum(lengths) / len(lengths))
 
 
 def _null_scores(model: str, sample: _NullSample, settings: SemanticScoringSettings, seed: int) -> list[NullScore]:
-    found = []
+    """Null distributions of a model's mean score."""
+    null_scores = []
     for kind, lengths in (("shuffled", None), ("length", sample.lengths)):
         if not sample.vectors:
-            found.append(NullScore(model, kind, None, None, None, 0, 0, "no question has a usable answer"))
+            null_scores.append(NullScore(model, kind, None, None, None, 0, 0, "no question has a usable answer"))
             continue
         null = shuffled_null(
             np.stack(sample.vectors),
@@ -273,6 +302,6 @@ def _null_scores(model: str, sample: _NullSample, settings: SemanticScoringSetti
             seed=seed,
             lengths=lengths,
         )
-        values = (null.mean, null.low, null.high, null.shuffles, len(sample.vectors), null.reason)
-        found.append(NullScore(model, kind, *values))
-    return found
+        null_summary = (null.mean, null.low, null.high, null.shuffles, len(sample.vectors), null.reason)
+        null_scores.append(NullScore(model, kind, *null_summary))
+    return null_scores

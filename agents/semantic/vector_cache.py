@@ -1,4 +1,4 @@
-"""Embeddings of texts, each made once: kept in the database by the hash of the text and of the encoder's weights."""
+"""Embeddings of texts, cached in the database by the hash of the text and of the encoder's weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 TEXTS_PER_BLOCK = 256
-"""Texts encoded between two reports of progress, and stored together."""
+"""Number of texts that are encoded and stored together, with one report of progress."""
 
 
 def text_hash(text: str) -> str:
@@ -25,37 +25,39 @@ class VectorCache:
     """Embeddings of texts by one encoder."""
 
     def __init__(self, db: Database, encoder: TextEncoder, on_embedded: Callable[[int], None] | None = None) -> None:
-        """Look up, and embed what is missing.
+        """Set up the cache.
 
         Args:
-            db: where vectors are kept.
-            encoder: makes those that are not.
-            embedded: is told how many texts have been embedded since it was told last.
+            db: database in which vectors are stored.
+            encoder: encoder for texts that have no stored vector.
+            on_embedded: called with the number of texts embedded since the last call.
         """
         self._db = db
         self._encoder = encoder
         self._on_embedded = on_embedded or (lambda n: None)
 
     def embed(self, texts: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-        """Unit vectors by text; what is not known is embedded, texts of like length together."""
-        asked = list(texts)
-        by_hash = {text_hash(text): text for text in asked}
-        known = semantic_results.load_vectors(self._db, self._encoder.revision, by_hash)
-        missing = sorted((key for key in by_hash if key not in known), key=lambda key: (len(by_hash[key]), key))
-        self._on_embedded(len(asked) - len(missing))
-        for start in range(0, len(missing), TEXTS_PER_BLOCK):
-            keys = missing[start : start + TEXTS_PER_BLOCK]
-            made = dict(zip(keys, self._encoder.encode([by_hash[k] for k in keys]), strict=True))
-            semantic_results.save_vectors(self._db, self._encoder.revision, made)
-            known |= made
+        """Get unit vectors by text; missing ones are computed, in blocks of texts of similar length, and stored."""
+        text_list = list(texts)
+        text_by_hash = {text_hash(text): text for text in text_list}
+        vectors_by_hash = semantic_results.load_vectors(self._db, self._encoder.revision, text_by_hash)
+        missing_hashes = sorted(
+            (key for key in text_by_hash if key not in vectors_by_hash), key=lambda key: (len(text_by_hash[key]), key)
+        )
+        self._on_embedded(len(text_list) - len(missing_hashes))
+        for start in range(0, len(missing_hashes), TEXTS_PER_BLOCK):
+            keys = missing_hashes[start : start + TEXTS_PER_BLOCK]
+            new_vectors = dict(zip(keys, self._encoder.encode([text_by_hash[key] for key in keys]), strict=True))
+            semantic_results.save_vectors(self._db, self._encoder.revision, new_vectors)
+            vectors_by_hash |= new_vectors
             self._on_embedded(len(keys))
-        return {text: known[key] for key, text in by_hash.items()}
+        return {text: vectors_by_hash[key] for key, text in text_by_hash.items()}
 
 
 def stack_vectors(
     groups: Sequence[Sequence[str | None]], vectors: dict[str, NDArray[np.float32]], group_size: int
 ) -> NDArray[np.float32]:
-    """Vectors of groups of texts, shape (groups, n, dimensions); nan where a text is missing."""
+    """Stack the vectors of groups of texts into shape (groups, group_size, dimensions); nan for missing texts."""
     dimensions = len(next(iter(vectors.values()))) if vectors else 1
     rows = np.full((len(groups), group_size, dimensions), np.nan, dtype=np.float32)
     for i, group in enumerate(groups):
