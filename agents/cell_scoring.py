@@ -133,14 +133,14 @@ def evidence_hash(encoder: str, texts: Sequence[str]) -> str:
 def self_consistencies(
     texts: Mapping[K, Mapping[str, Sequence[str]]], encoder: Callable[[], TextEncoder] | None
 ) -> dict[K, float | None]:
-    """Self-consistency by question: the mean cosine of all pairs of texts in the same language.
+    """Self-consistency by key: the mean cosine of all pairs of texts in the same language.
 
     Args:
-        texts: by question, the texts by language.
+        texts: by key, such as (model, cell), the texts by language.
         encoder: returns the sentence encoder; None if self-consistency is not measured.
 
     Returns:
-        In [-1, 1]; None for a question without two texts in one language, or without an encoder.
+        In [-1, 1]; None for a key without two texts in one language, or without an encoder.
     """
     groups = {
         (key, language): group
