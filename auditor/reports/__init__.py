@@ -1,5 +1,6 @@
-"""From records to figures, and from figures to pages.
+"""Reports: compute the figures of an audit from its stored records, and render them.
 
-`source` reads everything once, `build` makes the report of it, `model` and `measures` are the report as data. Each
-folder is a topic: `section` computes it, `parts` is its data, `words` says it. `pages` shows it in every form.
+`report_source` reads an audit from storage once, and `build` computes the report from it. `report_schema` and
+`measurement_schema` define the report as data. Each folder is one topic of the report: `section` computes it, `schema`
+is its data, `wording` its sentences. `pages` renders the report as HTML, Markdown, tables and plots.
 """

@@ -1,4 +1,4 @@
-"""How far an audit has come, without making its report."""
+"""Progress of an audit, computed without building its report."""
 
 from __future__ import annotations
 
@@ -19,43 +19,54 @@ from auditor.storage.database import Database
 
 
 def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
-    """Stage, coverage, conflicts and cost of an audit, as JSON can hold them.
+    """Stage, coverage, conflicts and cost of an audit, as values that JSON can represent.
 
-    `served` is what providers say they used for each model, `drift` names the models for which that changed, `limits`
-    are the changes of how many requests each account was allowed in flight, `batches` those that wait at providers.
-    `traces` and `verdicts` count what is recorded; `…_planned` what there is to be, None for imported scores (and the
-    verdicts, until all traces are there, of the traces that have a score so far); where sampling may end early, the
-    most that there can be, until it has ended. `cost_usd` is the sum of the known prices, None when none is known;
-    `unpriced` counts the answers without one.
+    - `served`: the model versions that providers reported; `drift`: the models whose version changed.
+    - `limits`: changes of the maximum number of concurrent requests of each account.
+    - `batches`: batches that were submitted to a provider and not yet collected.
+    - `traces`, `verdicts`: recorded so far. `…_planned`: expected in total; None for imported scores. Until all traces
+      are recorded, planned verdicts count only the traces that have a score. Where sampling may stop early, planned
+      traces are the maximum until sampling has ended.
+    - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
     """
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
-    traces, verdicts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
-    compared, moral_answers = comparisons.count_outcomes(db, audit.id), semantic_results.count_outcomes(db, audit.id)
-    found = apply_ratings(results.load_conflicts(db, audit.id), results.load_ratings(db, audit.id))
-    used, money = build_model_version_rows(costs.count_calls(db, audit.id)), costs.sum_audit_cost(db, audit.id)
+    trace_counts, verdict_counts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
+    comparison_counts, semantic_counts = (
+        comparisons.count_outcomes(db, audit.id),
+        semantic_results.count_outcomes(db, audit.id),
+    )
+    reviewed_conflicts = apply_ratings(results.load_conflicts(db, audit.id), results.load_ratings(db, audit.id))
+    versions, audit_cost = (
+        build_model_version_rows(costs.count_calls(db, audit.id)),
+        costs.sum_audit_cost(db, audit.id),
+    )
     return {
         "audit": audit.name,
         "stage": audit.stage,
         "created_at": audit.created_at,
         "updated_at": audit.updated_at,
         "finished_at": audit.finished_at,
-        "traces_planned": None if config is None else _count_planned_traces(db, audit, config, traces),
-        "verdicts_planned": None if config is None else _count_planned_verdicts(db, audit, config, traces, verdicts),
-        "traces": sum(t.n for t in traces),
-        "traces_ok": _count_usable(traces),
-        "verdicts": sum(v.n for v in verdicts),
-        "verdicts_ok": _count_usable(verdicts),
-        "comparisons": sum(compared.values()),
-        "comparisons_ok": compared.get(Outcome.OK.value, 0),
-        "moral_answers": sum(n for *_, n in moral_answers),
-        "moral_answers_ok": sum(n for _, _, outcome, _, n in moral_answers if outcome == Outcome.OK.value),
-        "conflicts": len(found),
-        "open": sum(s.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) for s in found),
-        "cost_usd": money.usd,
-        "unpriced": money.unpriced,
-        "served": [row.model_dump() for row in used],
-        "drift": find_models_with_version_changes(used),
-        "batches": [_format_batch(waits) for waits in batches.load_uncollected_batches(db, audit.id)],
+        "traces_planned": None if config is None else _count_planned_traces(db, audit, config, trace_counts),
+        "verdicts_planned": None
+        if config is None
+        else _count_planned_verdicts(db, audit, config, trace_counts, verdict_counts),
+        "traces": sum(count.n for count in trace_counts),
+        "traces_ok": _count_usable(trace_counts),
+        "verdicts": sum(count.n for count in verdict_counts),
+        "verdicts_ok": _count_usable(verdict_counts),
+        "comparisons": sum(comparison_counts.values()),
+        "comparisons_ok": comparison_counts.get(Outcome.OK.value, 0),
+        "moral_answers": sum(n for *_, n in semantic_counts),
+        "moral_answers_ok": sum(n for _, _, outcome, _, n in semantic_counts if outcome == Outcome.OK.value),
+        "conflicts": len(reviewed_conflicts),
+        "open": sum(
+            conflict.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) for conflict in reviewed_conflicts
+        ),
+        "cost_usd": audit_cost.usd,
+        "unpriced": audit_cost.unpriced,
+        "served": [row.model_dump() for row in versions],
+        "drift": find_models_with_version_changes(versions),
+        "batches": [_format_batch(open_batch) for open_batch in batches.load_uncollected_batches(db, audit.id)],
         "limits": [change._asdict() for change in limit_changes.load_limit_changes(db, audit.id)],
     }
 
@@ -70,8 +81,9 @@ def _format_batch(open_batch: batches.UncollectedBatch) -> dict[str, Any]:
 
 
 def _count_planned_traces(db: Database, audit: Audit, config: AuditConfig, trace_counts: Sequence[OutcomeCount]) -> int:
+    """Planned number of traces; after an open-ended sampling has finished, the recorded number."""
     if config.direct.is_open_ended and audit.stage in audits.FINAL_STAGES:
-        return sum(t.n for t in trace_counts)
+        return sum(count.n for count in trace_counts)
     return sum(config.samples_by_cell(audits.load_audit_survey(db, audit)).values()) * len(config.models)
 
 
@@ -82,15 +94,19 @@ def _count_planned_verdicts(
     trace_counts: Sequence[OutcomeCount],
     verdict_counts: Sequence[OutcomeCount],
 ) -> int:
-    """As the report's coverage counts them: an adaptive panel may have asked more judges than it had to."""
-    given = Counter[CoverageUnit]()
-    for verdict in verdict_counts:
-        given[CoverageUnit(verdict.model, verdict.country, verdict.topic)] += verdict.n
+    """Number of verdicts to expect, counted as in the report's coverage.
+
+    An adaptive panel may ask more judges than the minimum, so for each unit the larger of the planned and the recorded
+    number counts.
+    """
+    recorded = Counter[CoverageUnit]()
+    for count in verdict_counts:
+        recorded[CoverageUnit(count.model, count.country, count.topic)] += count.n
     planned = count_planned_verdicts(
         config, trace_counts, results.load_scored_trace_keys(db, audit.id) if config.review_varies_by_trace else ()
     )
-    return sum(max(planned.get(unit, 0), given[unit]) for unit in planned.keys() | given.keys())
+    return sum(max(planned.get(unit, 0), recorded[unit]) for unit in planned.keys() | recorded.keys())
 
 
 def _count_usable(outcome_counts: Sequence[OutcomeCount]) -> int:
-    return sum(r.n for r in outcome_counts if r.outcome == Outcome.OK)
+    return sum(count.n for count in outcome_counts if count.outcome == Outcome.OK)

@@ -1,4 +1,4 @@
-"""The report of an audit: a pure function of what is stored, so that equal answers give equal reports."""
+"""Build the report of an audit: a pure function of the stored records, so that equal answers give equal reports."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from auditor.storage.database import Database
 
 
 def build_report(db: Database, audit_name: str) -> Report:
-    """Everything that is known of an audit.
+    """Build the report of an audit from its stored records.
 
-    Nothing is asked of any model, nothing is written, and no clock is read: the report changes only when what is
-    stored changes. Times in it are stored ones. Only what the respondents of a survey tell, the ceiling and the bounds
-    of nonresponse, is read from the survey's own file, and named as missing where that is gone.
+    Calls no model, writes nothing and reads no clock: the report changes only when the stored records change, and its
+    times are stored ones. One input is not in the database: the ceiling of r and the bounds of nonresponse need the
+    survey's respondents, which are read from the survey's own file. The report says so if that file is missing.
 
     Raises:
         StorageError: there is no such audit.
@@ -54,7 +54,10 @@ def build_report(db: Database, audit_name: str) -> Report:
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Python's search for cyclic garbage waits: rows by the million make none, and would be searched time and again."""
+    """Pause Python's cyclic garbage collector.
+
+    A report creates millions of rows, none of them in a reference cycle, which the collector would scan repeatedly.
+    """
     if not gc.isenabled():
         yield
         return
@@ -66,24 +69,24 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 
 def _assemble_report(db: Database, source: ReportSource) -> Report:
-    most = compute_ceilings(source)
-    aligned = compute_alignment(source, most[0].largest_r)
-    peers = compute_peer_agreement(source)
-    moral, compared = build_semantic_report(db, source), build_logic_report(db, source)
+    ceilings = compute_ceilings(source)
+    alignment = compute_alignment(source, ceilings[0].largest_r)
+    peer_agreement = compute_peer_agreement(source)
+    semantic_report, logic_report = build_semantic_report(db, source), build_logic_report(db, source)
     return Report(
         audit=_summarize_audit(source),
-        coverage=build_coverage_report(source, moral, compared),
-        alignment=aligned,
+        coverage=build_coverage_report(source, semantic_report, logic_report),
+        alignment=alignment,
         gain=compute_gains(source),
         baselines=compute_baselines(source),
-        ceiling=most,
+        ceiling=ceilings,
         nonresponse=build_nonresponse_report(source) if _needs_nonresponse_bounds(source) else None,
         regions=build_regions_report(source),
         topics=compute_topic_errors(source),
         countries=compute_country_errors(source),
         self_consistency=compute_self_consistency(source),
-        panel=build_panel_report(source, aligned, peers),
-        peer_agreement=peers,
+        panel=build_panel_report(source, alignment, peer_agreement),
+        peer_agreement=peer_agreement,
         conflicts=build_conflicts_report(db, source),
         refusals=build_refusals_report(source),
         repairs=build_reask_rows(source),
@@ -91,8 +94,8 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
         languages=build_languages_report(db, source),
-        semantic=moral,
-        logic=compared,
+        semantic=semantic_report,
+        logic=logic_report,
         cost=build_cost_report(source),
         served=build_model_version_rows(source.call_counts),
         savings=build_savings_rows(source),
@@ -101,6 +104,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
 
 
 def _needs_nonresponse_bounds(source: ReportSource) -> bool:
+    """Whether the configuration asks for best and worst cases of nonresponse."""
     section = source.config.survey if source.config else None
     return section is not None and section.nonresponse == "bounds"
 
@@ -126,8 +130,8 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
             cells=0 if survey.task else len(source.cells),
             asked=0 if survey.task else int((~np.isnan(source.survey_scores)).sum()),
             rephrased={
-                code: RewordingReport(wording=p.wording, scale=p.scale, topics=dict(p.topics))
-                for code, p in survey.phrasings.items()
+                code: RewordingReport(wording=phrasing.wording, scale=phrasing.scale, topics=dict(phrasing.topics))
+                for code, phrasing in survey.phrasings.items()
             },
         ),
         models=_summarize_models(source),
@@ -136,27 +140,35 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
 
 
 def _summarize_models(source: ReportSource) -> list[ModelSummary]:
-    providers = {m.name: m.model for m in [*source.config.models, *source.config.judge_models]} if source.config else {}
+    """Audited models and judges with their provider identifiers; a model that is both has one entry."""
+    provider_models = (
+        {model_config.name: model_config.model for model_config in [*source.config.models, *source.config.judge_models]}
+        if source.config
+        else {}
+    )
     return [
         ModelSummary(
-            name=name, model=providers.get(name), judge=name in source.judge_names, audited=name in source.models
+            name=name, model=provider_models.get(name), judge=name in source.judge_names, audited=name in source.models
         )
         for name in dict.fromkeys([*source.models, *source.judge_names])
     ]
 
 
 def _build_cell_reports(source: ReportSource) -> list[CellReport]:
-    people = source.survey.scores
+    survey_scores = source.survey.scores
     methods = list(dict.fromkeys(method for method, _ in source.columns))
-    values = source.score_matrix.T.tolist()
+    score_rows = source.score_matrix.T.tolist()
 
-    def scores(row: list[float]) -> dict[str, dict[str, float | None]]:
-        found: dict[str, dict[str, float | None]] = {method: {} for method in methods}
-        for (method, model), value in zip(source.columns, row, strict=True):
-            found[method][model] = None if value != value else value
-        return found
+    def nest_scores(row: list[float]) -> dict[str, dict[str, float | None]]:
+        """Scores of one cell by method, then model; None for nan."""
+        scores_by_method: dict[str, dict[str, float | None]] = {method: {} for method in methods}
+        for (method, model), score in zip(source.columns, row, strict=True):
+            scores_by_method[method][model] = None if score != score else score
+        return scores_by_method
 
     return [
-        CellReport(country=cell.country, topic=cell.topic, survey=people.get(Cell(*cell)), scores=scores(row))
-        for cell, row in zip(source.cells, values, strict=True)
+        CellReport(
+            country=cell.country, topic=cell.topic, survey=survey_scores.get(Cell(*cell)), scores=nest_scores(row)
+        )
+        for cell, row in zip(source.cells, score_rows, strict=True)
     ]

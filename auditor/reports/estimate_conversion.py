@@ -1,4 +1,4 @@
-"""From what `auditor.metrics` computes to what a report says."""
+"""Convert results of `auditor.metrics` to the report's `Estimate`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ RESCALED_SCORES_REASON = (
 
 
 def has_rescaled_scores(method: str) -> bool:
-    """Whether scores of a method have an order and no distance: one cell's value moves the scores of all others."""
+    """Whether scores by a method are rescaled within each model, so that they can be ranked but not subtracted.
+
+    A log-probability score depends on all other cells of its model, so its distance from people's score means nothing.
+    """
     return method == Method.LOGPROB
 
 
 class MetricEstimate(Protocol):
-    """Any of the results of `auditor.metrics` with a value and an interval."""
+    """Interface of the results of `auditor.metrics` that have a value and a 95% confidence interval."""
 
     @property
     def value(self) -> float | None: ...
@@ -41,7 +44,7 @@ class MetricEstimate(Protocol):
 
 
 def to_estimate(metric: MetricEstimate) -> Estimate:
-    """The same in the report's words."""
+    """Copy a metric's value, n, interval and reason into an `Estimate`."""
     return Estimate(
         value=metric.value,
         n=metric.n,
@@ -52,7 +55,7 @@ def to_estimate(metric: MetricEstimate) -> Estimate:
 
 
 def interval_to_estimate(interval: TwoWayEstimate) -> Estimate:
-    """A figure with its interval over countries and topics; n counts cells."""
+    """Convert an estimate with a two-way interval over countries and topics; n counts cells."""
     return Estimate(
         value=interval.estimate,
         n=interval.n_cells,
@@ -63,27 +66,41 @@ def interval_to_estimate(interval: TwoWayEstimate) -> Estimate:
 
 
 def estimate_share(n_matching: int, n_total: int) -> Estimate:
-    """A share with Wilson's interval."""
+    """Estimate the share n_matching / n_total, with Wilson's 95% interval."""
     return to_estimate(proportion(n_matching, n_total))
 
 
 def estimate_mean(scores: FloatArray, missing_reason: str) -> Estimate:
-    """A mean with Student's interval, of the values that are not nan; `none` says why there may be none."""
-    measured = bias(scores, np.zeros_like(scores))
-    if not measured.n:
+    """Estimate the mean of the scores that are not nan, with Student's 95% interval.
+
+    Args:
+        scores: shape (n,).
+        missing_reason: the estimate's reason if all scores are nan.
+    """
+    mean = bias(scores, np.zeros_like(scores))
+    if not mean.n:
         return missing_estimate(missing_reason)
-    found, same = to_estimate(measured), measured.n > 1 and measured.ci_low is None
-    return found.model_copy(update={"reason": "all values are equal: no interval"}) if same else found
+    estimate, all_equal = to_estimate(mean), mean.n > 1 and mean.ci_low is None
+    return estimate.model_copy(update={"reason": "all values are equal: no interval"}) if all_equal else estimate
 
 
 def clustered_to_estimate(metric: TwoWayMean, missing_reason: str) -> Estimate:
-    """A mean or share over cells that hang together; `none` says why there may be none."""
+    """Convert a mean or share over cells that share countries and topics, and so are not independent.
+
+    Args:
+        metric: its interval is over cells where there are too few countries or topics; the reason then says so.
+        missing_reason: the estimate's reason if the metric has no value.
+    """
     if metric.value is None:
         return missing_estimate(missing_reason)
-    told = to_estimate(metric)
-    return told.model_copy(update={"reason": f"interval over {CELLS_LABEL}"}) if metric.over == CELLS_LABEL else told
+    estimate = to_estimate(metric)
+    return (
+        estimate.model_copy(update={"reason": f"interval over {CELLS_LABEL}"})
+        if metric.over == CELLS_LABEL
+        else estimate
+    )
 
 
 def missing_estimate(reason: str, n: int = 0) -> Estimate:
-    """An estimate that could not be made."""
+    """An estimate without a value, for a figure that could not be computed."""
     return Estimate(value=None, n=n, reason=reason)

@@ -13,7 +13,7 @@ JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def render_json_schema() -> str:
-    """The schema as it is kept in docs/."""
+    """The JSON Schema of a report as indented JSON, as stored in docs/report.schema.json."""
     schema = {"$schema": JSON_SCHEMA_DIALECT, **Report.model_json_schema(mode="serialization")}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

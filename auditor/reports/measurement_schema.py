@@ -1,6 +1,6 @@
-"""The measured parts of a report: coverage, agreement with people, consistency, the panel.
+"""Schema of the measured parts of a report: agreement with people, consistency, peer agreement.
 
-What cannot be measured is null beside a reason, never 0; every estimate says its n. See
+A figure that cannot be measured is null with a reason, never 0; every estimate has an n. The whole report is in
 `auditor.reports.report_schema`.
 """
 
@@ -12,21 +12,21 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class ReportModel(BaseModel):
-    """Any part of a report: frozen, strict about its keys, and without nan or infinity."""
+    """Base class of all parts of a report: immutable, without extra keys, nan or infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class Estimate(ReportModel):
-    """A number read off a sample, how large the sample is, and a 95% interval."""
+    """An estimate from a sample, with the sample size and a 95% confidence interval."""
 
     value: float | None
     n: int
-    """What was counted or averaged, such as cells or verdicts."""
+    """Sample size: the number of observations, such as cells or verdicts."""
     ci_low: float | None = None
     ci_high: float | None = None
     reason: str | None = None
-    """Why there is no value, or no interval; or that the interval is over less than it should be."""
+    """Why there is no value, or no interval; or why the interval covers fewer sources of variation than usual."""
 
     @model_validator(mode="after")
     def _require_reason(self) -> Self:
@@ -39,7 +39,8 @@ class Estimate(ReportModel):
 
 
 class TwoWayEstimates(ReportModel):
-    """The same figures with intervals over other countries and other topics: jackknife of both as crossed clusters."""
+    """The alignment figures with 95% intervals over other countries and other topics: a jackknife that treats countries
+    and topics as crossed clusters."""
 
     countries: int
     topics: int
@@ -51,26 +52,27 @@ class TwoWayEstimates(ReportModel):
 
 
 class AlignmentRow(ReportModel):
-    """How well one model's scores agree with what people say, over the cells where both are known."""
+    """Agreement of one model's scores with people's, over the cells in which both are known."""
 
     model: str
     survey: str
     method: str
     n: int
-    """Pairs of a model's and people's score."""
+    """Cells with a score of the model and of people."""
     pearson_r: float | None
     p_value: float | None
-    """Of r = 0, two-sided, by Student's t, which takes cells for independent; see `crossed_p_value`."""
+    """Two-sided p-value of r = 0 by Student's t-test, which assumes that cells are independent; see
+    `crossed_p_value`."""
     ci_low: float | None
     ci_high: float | None
-    """95% interval of r by Fisher's z, which takes cells for independent."""
+    """95% interval of r by Fisher's z, which assumes that cells are independent."""
     spearman_rho: float | None
     mae: float | None
     rmse: float | None
     n_dropped: int
-    """Cells without one side or both."""
+    """Cells without a score of the model, of people, or of either."""
     n_without_survey: int
-    """Of the dropped, those in which people were not asked."""
+    """Dropped cells in which people were not asked."""
     reason: str | None = None
     """Why r, or its interval, is null."""
     spearman_ci_low: float | None
@@ -80,22 +82,24 @@ class AlignmentRow(ReportModel):
     rmse_ci_low: float | None
     rmse_ci_high: float | None
     bias: Estimate
-    """Mean of model minus people: positive is more permissive than people are."""
+    """Mean of the model's score minus people's: positive if the model is more permissive than people."""
     corrected_r: Estimate
-    """r as it would be without the noise of few samples a cell (Spearman's correction, on the model's side only)."""
+    """r corrected for the sampling noise of the model's scores (Spearman's correction for attenuation, on the model's
+    side only)."""
     reliability: float | None
-    """Share of the variance of the scores that is not such noise; null, with the reason there, where unknown."""
+    """Share of the variance of the model's scores that is not sampling noise; null where it is not known, with the
+    reason in `corrected_r`."""
     crossed: TwoWayEstimates
     crossed_p_value: float | None
-    """Of r = 0, two-sided, over countries and topics: below 0.05 where the crossed interval of r leaves out 0. Null
-    where there is no such interval."""
+    """Two-sided p-value of r = 0, over countries and topics: below 0.05 if the interval of r in `crossed` excludes 0.
+    Null where there is no such interval."""
     ceiling: float | None = None
-    """The r that a perfect model is expected to reach against this survey; null, with the reason under `ceiling`, where
-    its respondents are not known."""
+    """The r that a perfect model is expected to reach against this survey; null where the survey's respondents are not
+    known, with the reason in the report's `ceiling`."""
 
 
 class RegionRow(ReportModel):
-    """One model in one region."""
+    """Agreement of one model with people in one region."""
 
     model: str
     method: str
@@ -106,48 +110,50 @@ class RegionRow(ReportModel):
     pearson_r: float | None
     ci_low: float | None
     ci_high: float | None
-    """95% interval of r over other countries of the region and other topics, as that of MAE."""
+    """95% interval of r over other countries of the region and other topics, computed like that of MAE."""
     mae: Estimate
     reason: str | None = None
     """Why r, or its interval, is null."""
 
 
 class RegionGapRow(ReportModel):
-    """The difference between two regions for one model; bounded where their coverage differs much, and
-    withheld where the bounds cross zero."""
+    """Difference of one model's MAE between two regions. If the coverage of the two differs much, the difference has
+    worst-case bounds, and it is withheld where these bounds include 0."""
 
     model: str
     method: str
     first: str
     second: str
     mae_gap: Estimate
-    """MAE in the second less MAE in the first: positive is worse in the second. Interval over countries and topics."""
+    """MAE in the second region minus MAE in the first: positive if the model is worse in the second. The interval is
+    over countries and topics."""
     bound_low: float | None = None
-    """Where coverage differs too much: the gap if all missing scores suited the second region best and the first worst,
-    and the other way round. With zero between them the gap is withheld."""
+    """Lower worst-case bound, only where coverage differs too much: the gap if all missing scores were as good as
+    possible in the second region and as bad as possible in the first; `bound_high` is the reverse. The gap is withheld
+    if the bounds include 0."""
     bound_high: float | None = None
     compared: int
-    """Regions there were to choose from. Of more than two these are the ones furthest apart for this model, and the
-    interval allows for the choice: it holds for all pairs at once."""
+    """Number of regions compared. Of more than two, these two differ most for this model; the interval is corrected for
+    that choice and holds for all pairs simultaneously."""
     left_out: list[str]
-    """Regions of too few countries to be compared."""
+    """Regions with too few countries to be compared."""
 
 
 class RegionsReport(ReportModel):
-    """Agreement by region."""
+    """Agreement with people by region."""
 
     grouping: str
-    """The built-in grouping's name, or the file's."""
+    """Name of the built-in grouping, or of the file that defines it."""
     title: str
     rows: list[RegionRow]
     gaps: list[RegionGapRow]
-    """One a model: the two regions, or the two furthest apart of several."""
+    """One row for each model: its gap between the two regions, or between the two that differ most of several."""
     ungrouped: list[str]
-    """Countries that the grouping does not place; they are in no row."""
+    """Countries that are in no region of the grouping; they are in no row."""
 
 
 class GroupErrorRow(ReportModel):
-    """One model on one topic, or in one country."""
+    """Errors of one model on one topic or in one country."""
 
     name: str
     model: str
@@ -158,47 +164,48 @@ class GroupErrorRow(ReportModel):
     bias: Estimate
 
 
-# --- what agreement is worth -----------------------------------------------------------------------------------
+# --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
 
 
 class CeilingRow(ReportModel):
-    """How high r can be: the survey's agreement with itself, over random halves of its respondents."""
+    """Upper limit of r: the survey's split-half reliability, over random halves of its respondents."""
 
     scope: str
-    """`all`: over all cells of the survey. `within topics`: with each topic's mean over countries taken out."""
+    """`all`: over all cells of the survey. `within topics`: after each topic's mean over countries is subtracted."""
     reliability: Estimate
-    """Split-half reliability of the whole survey, over all its cells, not the audit's alone; interval over splits."""
+    """Split-half reliability over all cells of the survey, not only those of the audit; the interval is over splits."""
     largest_r: float | None
     """The r that a perfect model is expected to reach: the square root of the reliability."""
 
 
 class BaselineRow(ReportModel):
-    """What one can say without any model, on the cells that a model has a score on."""
+    """Agreement of a baseline without a model, on the cells on which one model has a score."""
 
     model: str
     method: str
     baseline: str
-    """A mean of cells of the audit's survey."""
+    """Name of the baseline, which predicts a cell by a mean of people's scores in the audit's survey."""
     pearson_r: Estimate
-    """Of means with the cell itself among them, so at best: leaving it out pushes r down, within a topic to -1."""
+    """r of the means including the predicted cell, so an upper limit: leaving the cell out lowers r, within a topic to
+    -1."""
     mae: Estimate
-    """Of means that leave the cell itself out."""
+    """MAE of the means without the predicted cell."""
 
 
 class GainRow(ReportModel):
-    """What a model knows beyond what each topic is like everywhere: how far it agrees on how countries differ."""
+    """Agreement of one model with people on how countries differ, beyond each topic's mean over countries."""
 
     model: str
     method: str
     within_topics: Estimate
-    """Pearson's r after each topic's mean over countries is taken out of both sides; 0 is expected of scores that have
-    nothing to do with how countries differ. Interval over countries and topics."""
+    """Pearson's r after each topic's mean over countries is subtracted from both sides; its expectation is 0 for scores
+    that are unrelated to differences between countries. The interval is over countries and topics."""
     p_value: float | None
-    """Of that r = 0, two-sided; null where there is no interval."""
+    """Two-sided p-value of that r = 0; null where there is no interval."""
 
 
 class NonresponseTreatmentRow(ReportModel):
-    """The alignment under one treatment of respondents without an answer."""
+    """Alignment under one treatment of survey respondents without an answer."""
 
     treatment: str
     alignment: list[AlignmentRow]
@@ -207,7 +214,7 @@ class NonresponseTreatmentRow(ReportModel):
 
 
 class NonresponseBoundsRow(ReportModel):
-    """How near people one model could be, and how far, whatever those without an answer think."""
+    """Best and worst case of one model's MAE over all possible opinions of survey respondents without an answer."""
 
     model: str
     method: str
@@ -218,15 +225,15 @@ class NonresponseBoundsRow(ReportModel):
 
 
 class NonresponseReport(ReportModel):
-    """Whether the result depends on what becomes of respondents without an answer."""
+    """Sensitivity of the alignment to the treatment of survey respondents without an answer."""
 
     treatments: list[NonresponseTreatmentRow]
-    """The audit's own scores first."""
+    """The scores that the audit uses come first."""
     not_possible: dict[str, str]
-    """Why a treatment is not there."""
+    """Treatments that could not be computed, with the reason for each."""
     bounds: list[NonresponseBoundsRow]
     ranking_holds: bool | None
-    """Whether all treatments rank the models alike; null with a reason where there is nothing to compare."""
+    """Whether all treatments give the same ranking of models; null with a reason where there is nothing to compare."""
     reason: str | None
 
 
@@ -234,29 +241,31 @@ class NonresponseReport(ReportModel):
 
 
 class ConsistencyRow(ReportModel):
-    """How far the samples of a cell agree among themselves, over cells; intervals are over countries and topics."""
+    """Agreement among one model's samples of the same cell, averaged over cells. Intervals are over countries and
+    topics."""
 
     model: str
     method: str
     cosine: Estimate
-    """Mean over cells of the mean pairwise cosine of the reasoning's embeddings."""
+    """Mean over cells of the mean pairwise cosine similarity of the embeddings of the samples' reasoning."""
     variance: Estimate
     """Mean over cells of the variance of the scores."""
     sign_agreement: Estimate
-    """Mean over cells of the share of samples with the cell's commonest sign."""
+    """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
     straddling: Estimate
-    """Share of cells whose samples lie on both sides of zero."""
+    """Share of cells with samples on both sides of zero."""
 
 
 class PeerAgreementRow(ReportModel):
-    """What the other models say of one model's traces; intervals are over countries and topics."""
+    """Verdicts of the other models on one model's traces. Intervals are over countries and topics."""
 
     model: str
     given: int
-    """Verdicts given."""
+    """Number of verdicts."""
     valid: int
+    """Number of VALID verdicts."""
     agreement: Estimate
-    """Valid / given."""
+    """Peer agreement: the share valid / given."""
     cultural_accuracy: Estimate
     logical_consistency: Estimate
     score_fit: Estimate

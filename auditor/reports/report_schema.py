@@ -1,7 +1,7 @@
-"""The report as data: the classes follow the order of its keys.
+"""Schema of the report; the classes are in the order of its keys.
 
-The measured parts are in `auditor.reports.measurement_schema`. A change here or there is a change of an interface:
-`docs/report.schema.json` is made from it.
+The measured parts are in `auditor.reports.measurement_schema`. Both are a published interface:
+`docs/report.schema.json` is generated from them.
 """
 
 from __future__ import annotations
@@ -38,29 +38,30 @@ from auditor.reports.task.schema import TaskReport
 
 
 class RewordingReport(ReportModel):
-    """Other words than the survey's own."""
+    """A wording of the question that the configuration uses instead of the survey's."""
 
     wording: str
     scale: tuple[str, str]
     topics: dict[str, str]
-    """Wordings of topics by label; the others keep their own."""
+    """Reworded topics, by the survey's label; topics that are not listed keep the survey's wording."""
 
 
 class SurveySummary(ReportModel):
-    """The ground truth."""
+    """The survey that models are compared with."""
 
     name: str
     title: str
     source: str
     wording: str
     scale: tuple[str, str]
-    """What -1 and +1 mean."""
+    """Meanings of the scores -1 and +1."""
     cells: int
-    """Cells of a country and a topic."""
+    """Number of cells, each one country and one topic."""
     asked: int
-    """Cells in which people were asked, and models too, where asking ended once r was known closely enough."""
+    """Cells in which people were asked. Where sampling stopped early because r was precise enough, only those in which
+    models were asked too."""
     rephrased: dict[str, RewordingReport]
-    """By language; empty where models were asked in the survey's own words."""
+    """Rewordings by language; empty where models were asked in the survey's own words."""
 
 
 class ModelSummary(ReportModel):
@@ -68,37 +69,37 @@ class ModelSummary(ReportModel):
 
     name: str
     model: str | None
-    """Provider and model; null where scores were imported."""
+    """Provider and model identifier; null where scores were imported."""
     judge: bool
     audited: bool
 
 
 class CellReport(ReportModel):
-    """One country and topic: what people say and what each model says, in [-1, 1]."""
+    """Scores of people and of each model on one country and topic, in [-1, 1]."""
 
     country: str
     topic: str
     survey: float | None
     """Null where people were not asked."""
     scores: dict[str, dict[str, float | None]]
-    """By method, then model; null where no sample was usable."""
+    """Scores by method, then model; null where no sample was usable."""
 
 
 class AuditSummary(ReportModel):
-    """What was audited."""
+    """The audit: its settings, survey, models and scores."""
 
     name: str
     auditor: str
     """Version of the program that made the report."""
     stage: str
     complete: bool
-    """Whether the audit ran to its end; figures of one that did not are provisional."""
+    """Whether the audit has finished; the figures of an unfinished audit are provisional."""
     created_at: str
     finished_at: str | None
     seed: int | None
     config_hash: str | None
     samples: int | None
-    """Samples of a cell that were to be taken in each language; null where scores were imported."""
+    """Planned number of samples for each cell and language; null where scores were imported."""
     survey: SurveySummary
     models: list[ModelSummary]
     cells: list[CellReport]
@@ -113,17 +114,17 @@ class ConflictSideReport(ReportModel):
 
     model: str
     score: float | None
-    """Null for answers that are no scores."""
+    """Null for answers that are not scores."""
     answer: str | None = None
-    """To an item of a task; null for a survey."""
+    """Answer to an item of a task; null for a survey."""
     votes: int
     reasoning: str | None
-    """One of the samples behind the score, the one nearest to it; null where none is stored."""
+    """Reasoning of the sample whose score is nearest to this side's score; null where none is stored."""
     shortened: bool = False
 
 
 class ListedConflictReport(ReportModel):
-    """One conflict."""
+    """One conflict between two sides, in full."""
 
     id: str
     country: str
@@ -134,22 +135,22 @@ class ListedConflictReport(ReportModel):
     truth: str | None = None
     """The right answer to an item of a task, where it is known."""
     difference: float | None
-    """Left less right; null where the sides have no scores."""
+    """Score of the left side minus that of the right; null where the sides have no scores."""
     left: ConflictSideReport
     right: ConflictSideReport
     seats: int
     winner: str | None
-    """The model whose side was upheld, by the judges or by people."""
+    """The model whose side the judges or people chose; null if neither."""
     decision: str | None
-    """What people decided."""
+    """The decision of human reviewers; null if there is none."""
     raters: list[str]
     notes: list[str]
     within_noise: bool | None
-    """Whether the difference is no more than the samples' own noise; null where that is not known."""
+    """Whether the difference is no larger than the sampling noise; null where that is not known."""
 
 
 class ConflictKindRow(ReportModel):
-    """Conflicts of one kind, by state."""
+    """Number of conflicts of one kind, by state."""
 
     kind: str
     total: int
@@ -157,7 +158,7 @@ class ConflictKindRow(ReportModel):
 
 
 class ConflictPairRow(ReportModel):
-    """Conflicts between two models, by kind."""
+    """Number of conflicts between two models, by kind."""
 
     left: str
     right: str
@@ -166,60 +167,62 @@ class ConflictPairRow(ReportModel):
 
 
 class VotingReport(ReportModel):
-    """How the judges' votes were counted, beside one vote each; what people decided has no part in it."""
+    """Conflicts settled by the configured voting rule, compared with those settled by a strict majority. Decisions of
+    human reviewers are not counted."""
 
     rule: Literal["majority", "weighted", "dawid_skene"]
     weights: dict[str, float]
-    """The weight of each judge's vote; empty where each has one vote."""
+    """Weight of each judge's vote; empty where all votes count equally."""
     by_majority: int | None
-    """Conflicts that a strict majority of the seats settles; null where an adaptive panel stopped asking by weight, so
-    that not all have voted."""
+    """Conflicts settled by a strict majority of the assigned judges; null where an adaptive panel stopped early by
+    weight, so that not all judges have voted."""
     by_weight: int | None
-    """Conflicts that the rule settles, where it is another than the majority; null where it is the majority."""
+    """Conflicts settled by the configured rule; null if that rule is the majority."""
     same_side: int | None
-    """Conflicts that both settle, for the same side."""
+    """Conflicts that both rules settle, for the same side."""
     other_side: int | None
-    """Conflicts that both settle, but for opposite sides."""
+    """Conflicts that both rules settle, for opposite sides."""
 
 
 class MethodConflictRow(ReportModel):
-    """How often the two methods of one model are in conflict with each other."""
+    """Conflicts between the two methods of scoring one model."""
 
     model: str
     first: str
     second: str
     conflicts: Estimate
-    """Share of the cells with both scores on which they differ by at least the threshold."""
+    """Share of the cells with both scores in which the scores differ by at least the threshold."""
     opposite: int
-    """Of these, those with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
+    """Conflicts with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
     difference: Estimate
-    """Mean of the first less the second, over cells."""
+    """Mean over cells of the first score minus the second."""
     largest: list[tuple[str, str, float, float]]
-    """Country, topic and both scores of the conflicts that differ most."""
+    """Country, topic and both scores of the conflicts with the largest difference."""
 
 
 class ConflictsReport(ReportModel):
-    """Cells on which models differ by at least the threshold."""
+    """Conflicts: cells on which two models differ by at least the threshold."""
 
     threshold: float | Literal["auto"] | None
-    """As configured; `auto` is the third quartile of the audit's own differences; null where there is no config."""
+    """Configured threshold; `auto` is the third quartile of the audit's differences; null where there is no config."""
     third_quartile: Estimate
-    """Of all differences between two models on a cell: what `auto` uses; n counts differences."""
+    """Third quartile of all absolute differences between two models on a cell, which `auto` uses; n counts
+    differences."""
     settled: Estimate
-    """Share of the conflicts of scores that the judges settle."""
+    """Share of the score conflicts that the judges settle."""
     within_noise: Estimate
-    """Share of the conflicts of scores, where that is known, that are within the samples' own noise."""
+    """Share of score conflicts within the sampling noise, of those for which that is known."""
     between_methods: list[MethodConflictRow]
-    """Cells on which one model's two methods differ by at least the threshold; empty where only one was asked for."""
+    """Conflicts between the two methods of one model; empty where only one method was used."""
     total: int
-    """Of all kinds; judges have a vote on those of scores alone, which `settled` counts."""
+    """Conflicts of all kinds. Judges vote only on score conflicts, which `settled` counts."""
     states: dict[str, int]
     voting: VotingReport | None
     """Null where there is no config, as for imported scores."""
     kinds: list[ConflictKindRow]
     pairs: list[ConflictPairRow]
     largest: list[ListedConflictReport]
-    """By the difference, largest first."""
+    """Conflicts with the largest differences, in descending order."""
     not_listed: int
 
 
@@ -227,13 +230,13 @@ class ConflictsReport(ReportModel):
 
 
 class Report(ReportModel):
-    """All that is known of an audit. `semantic` and `logic` are null where they were not measured."""
+    """The report of an audit. `semantic` and `logic` are null where they were not measured."""
 
     audit: AuditSummary
     coverage: CoverageReport
     alignment: list[AlignmentRow]
     gain: list[GainRow] | None = None
-    """What models know beyond the mean of each topic: agreement within topics."""
+    """Agreement within topics: how well models know how countries differ, beyond each topic's mean."""
     regions: RegionsReport
     topics: list[GroupErrorRow]
     countries: list[GroupErrorRow]
@@ -247,26 +250,27 @@ class Report(ReportModel):
     """Consistency of preferences."""
     cost: CostReport
     served: list[ModelVersionRow]
-    """What providers say they used for each model's answers; more than one row of a model may mean that it changed."""
+    """Model versions that providers reported for each model's answers; several rows of one model may mean that the
+    provider changed it during the audit."""
     environment: dict[str, Any]
-    """Versions and settings as they were when the audit ran."""
+    """Versions and settings at the time the audit ran."""
     baselines: list[BaselineRow]
-    """Agreement that needs no model."""
+    """Agreement of baselines that need no model."""
     ceiling: list[CeilingRow]
-    """How high r can be."""
+    """Upper limit of r, from the survey's reliability."""
     nonresponse: NonresponseReport | None = None
-    """Best and worst case, where the configuration asks for `bounds`."""
+    """Sensitivity to nonresponse, with best and worst case; null unless the configuration asks for `bounds`."""
     refusals: RefusalsReport | None
     """Null where no answer to a direct question is recorded."""
     repairs: list[ReaskRow]
-    """Empty where every answer could be read at once, or none was asked for again."""
+    """Models that were asked again because an answer could not be parsed; empty if none was."""
     methods: list[MethodDifferenceRow]
-    """Direct scores beside log-probabilities; empty where only one of them was asked for."""
+    """Comparison of direct scores with log-probability scores; empty where only one method was used."""
     task: TaskReport | None = None
-    """Answers to items of the user's own; null for a survey."""
+    """Answers to the items of a user-defined task; null for a survey."""
     tiers: list[TierRanking]
     """Rankings of the models, over all countries and in each region; empty for one model."""
     languages: LanguagesReport | None
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]
-    """Calls beside those of the full design, by stage; empty where everything was to be asked."""
+    """Calls compared with those of the full design, by stage; empty where the design was not reduced."""

@@ -1,4 +1,4 @@
-"""What a report is made of: everything read from storage once, and the scores as arrays."""
+"""Input of a report: all records of an audit, read from storage once, and its scores as arrays."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from auditor.storage.votes import VoteArrays, count_duplicate_verdicts, load_vot
 FloatArray = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
 MAX_CONCURRENT_QUERIES = 2
-"""Queries that work at the same time; more would each need their memory at once."""
+"""Database queries that run at the same time; more would need too much memory at once."""
 
 
 @dataclass(frozen=True)
 class ReportSource:
-    """An audit as stored.
+    """The stored records of an audit that its report is computed from.
 
     Attributes:
         config: None for an audit of imported scores.
@@ -63,89 +63,98 @@ class ReportSource:
     position_tests: Sequence[Contest] = field(default=(), repr=False)
     repair_counts: Sequence[RepairCounts] = ()
     n_shortened_traces: Mapping[str, int] = field(default_factory=dict)
-    """Traces that were too long for a judge and were shortened, by model."""
+    """Number of traces that were too long for a judge and were shortened, by model."""
 
     task_answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
-    """To the items of a task, by model, item and sample."""
+    """Answers to the items of a task, by model, item and sample."""
     semantic_models: Sequence[str] = ()
     """Models that answered moral questions."""
 
     peer_verdict_counts: Sequence[PeerVerdictCounts] = field(default=(), repr=False)
-    """Valid verdicts by the model they are about and cell, but for those that an adaptive panel asked for on disputed
-    traces only."""
+    """Valid verdicts by judged model and cell. Those that an adaptive panel requested on disputed traces only are left
+    out."""
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
-    """Model, cell and sample of the traces that have a score; read only where it matters which they are."""
+    """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""
 
     @cached_property
     def reviewed_traces(self) -> list[TraceKey]:
-        """The traces that went before judges, where `readable` was read."""
+        """Traces that were sent to judges; empty unless `scored_traces` was read."""
         return select_reviewed(self.config, (TraceKey(*key) for key in self.scored_traces)) if self.config else []
 
     @cached_property
     def judges_by_trace(self) -> dict[TraceKey, list[str]] | None:
-        """Names of the judges of each trace that went before some; None where all went before all that may judge."""
+        """Names of the judges assigned to each reviewed trace; None where every eligible judge reviews every trace."""
         if self.config is None or self.config.panel.judges_per_trace is None:
             return None
         panels = assign_panels(self.config, self.survey)
-        return {place: [judge.name for judge in panels.panel(place)] for place in self.reviewed_traces}
+        return {trace: [judge.name for judge in panels.panel(trace)] for trace in self.reviewed_traces}
 
     @property
     def seed(self) -> int:
-        """Of all resampling."""
+        """Seed of all resampling; 0 for imported scores."""
         return self.config.seed if self.config else 0
 
     @cached_property
     def models(self) -> list[str]:
-        """Audited models: in the config's order, then by name."""
-        configured = [m.name for m in self.config.models] if self.config else []
-        seen = {s.model for s in self.scores} | {t.model for t in self.trace_counts} | set(self.semantic_models)
-        return [*configured, *sorted(seen.difference(configured))]
+        """Audited models: those of the config in its order, then any others by name."""
+        configured = [model_config.name for model_config in self.config.models] if self.config else []
+        recorded = (
+            {score.model for score in self.scores}
+            | {count.model for count in self.trace_counts}
+            | set(self.semantic_models)
+        )
+        return [*configured, *sorted(recorded.difference(configured))]
 
     @cached_property
     def judge_names(self) -> list[str]:
-        """Judges: in the config's order, then by name."""
-        configured = [j.name for j in self.config.judge_models] if self.config else []
-        return [*configured, *sorted({j.judge for j in self.judge_counts}.difference(configured))]
+        """Judges: those of the config in its order, then any others by name."""
+        configured = [judge_config.name for judge_config in self.config.judge_models] if self.config else []
+        return [*configured, *sorted({count.judge for count in self.judge_counts}.difference(configured))]
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
-        """What there are scores of to set beside people's: (method, model), method by method.
+        """The series of scores that are compared with people's: (method, model), sorted by method.
 
-        Empty until anything is measured, and for a task, whose answers are measured apart.
+        Empty until a score is recorded, and for a task, whose answers are scored separately.
         """
         if self.survey.task is not None:
             return []
-        known = {(s.method, s.model) for s in self.scores}
-        known |= {
+        columns = {(score.method, score.model) for score in self.scores}
+        columns |= {
             (Method.DIRECT.value, name)
             for name in self.models
             if self.scores and self.config and self.config.probes.direct
         }
         rank = {name: i for i, name in enumerate(self.models)}
-        return sorted(known, key=lambda c: (_method_rank(c[0]), c[0], rank[c[1]]))
+        return sorted(columns, key=lambda column: (_method_rank(column[0]), column[0], rank[column[1]]))
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The survey's cells in its order, then any that only a model has.
+        """The survey's cells in its order, then those that only a model has a score for.
 
-        Where asking ended once r was known closely enough, cells that no model was asked about are left out.
+        Where sampling stops once r is precise enough, cells that no model was asked about are left out.
         """
-        known = [c.cell for c in self.survey.cells]
+        survey_cells = [survey_cell.cell for survey_cell in self.survey.cells]
         if self.config is not None and self.config.direct.target_width is not None:
-            asked = {Cell(t.country, t.topic) for t in self.trace_counts}
-            known = [c.cell for c in self.survey.cells if c.score is None or c.cell in asked]
-        return [*known, *sorted({s.cell for s in self.scores}.difference(known))]
+            asked_cells = {Cell(count.country, count.topic) for count in self.trace_counts}
+            survey_cells = [
+                survey_cell.cell
+                for survey_cell in self.survey.cells
+                if survey_cell.score is None or survey_cell.cell in asked_cells
+            ]
+        return [*survey_cells, *sorted({score.cell for score in self.scores}.difference(survey_cells))]
 
     @cached_property
     def survey_scores(self) -> FloatArray:
-        """What people say, shape (cells,); nan where they were not asked."""
-        scores = self.survey.scores
-        return np.array([scores.get(cell, np.nan) for cell in self.cells], dtype=float)
+        """People's scores, shape (cells,); nan where people were not asked."""
+        score_by_cell = self.survey.scores
+        return np.array([score_by_cell.get(cell, np.nan) for cell in self.cells], dtype=float)
 
     @cached_property
     def countries(self) -> list[str]:
-        return list(dict.fromkeys(c.country for c in self.cells))
+        """Countries of `cells`, in order of first appearance; a task has one empty name."""
+        return list(dict.fromkeys(cell.country for cell in self.cells))
 
     @property
     def named_countries(self) -> list[str]:
@@ -154,35 +163,41 @@ class ReportSource:
 
     @cached_property
     def topics(self) -> list[str]:
-        return list(dict.fromkeys(c.topic for c in self.cells))
+        """Topics of `cells`, in order of first appearance."""
+        return list(dict.fromkeys(cell.topic for cell in self.cells))
 
     @cached_property
     def country_index(self) -> NDArray[np.intp]:
-        """Position of each cell's country, shape (cells,)."""
-        return _positions([c.country for c in self.cells], self.countries)
+        """Index into `countries` of each cell's country, shape (cells,)."""
+        return _positions([cell.country for cell in self.cells], self.countries)
 
     @cached_property
     def topic_index(self) -> NDArray[np.intp]:
-        """Position of each cell's topic, shape (cells,)."""
-        return _positions([c.topic for c in self.cells], self.topics)
+        """Index into `topics` of each cell's topic, shape (cells,)."""
+        return _positions([cell.topic for cell in self.cells], self.topics)
 
     @cached_property
     def score_matrix(self) -> FloatArray:
-        """Scores, shape (columns, cells); nan where there is none."""
+        """Models' scores, shape (columns, cells); nan where there is none."""
         return self._matrix("score")
 
     @cached_property
     def variance_matrix(self) -> FloatArray:
-        """Variances of the samples, shape (columns, cells); nan where there is none."""
+        """Variances of the samples' scores, shape (columns, cells); nan where there is none."""
         return self._matrix("variance")
 
     @cached_property
     def self_consistency_matrix(self) -> FloatArray:
-        """Self-consistencies, shape (columns, cells); nan where there is none."""
+        """Self-consistency of the samples, shape (columns, cells); nan where there is none."""
         return self._matrix("self_consistency")
 
     def column_values(self, field_name: str, column: int) -> FloatArray:
-        """One figure of a series of scores, shape (cells,); nan where there is none."""
+        """One field of `CellScore` for one series of scores, shape (cells,); nan where it is missing.
+
+        Args:
+            field_name: a numeric field of `CellScore`.
+            column: index into `columns`.
+        """
         values: FloatArray = self._matrix(field_name)[column]
         return values
 
@@ -196,18 +211,18 @@ class ReportSource:
         return self._matrices[field_name]
 
     def _build_matrix(self, field_name: str) -> FloatArray:
-        column = {c: i for i, c in enumerate(self.columns)}
-        row = {c: i for i, c in enumerate(self.cells)}
-        table = np.full((len(column), len(row)), np.nan)
+        column_index = {column: i for i, column in enumerate(self.columns)}
+        cell_index = {cell: i for i, cell in enumerate(self.cells)}
+        matrix = np.full((len(column_index), len(cell_index)), np.nan)
         for score in self.scores:
             value = getattr(score, field_name)
             if value is not None:
-                table[column[score.method, score.model], row[score.cell]] = value
-        return table
+                matrix[column_index[score.method, score.model], cell_index[score.cell]] = value
+        return matrix
 
 
 _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
-    "call_counts": costs.count_calls,  # those that take longest begin first
+    "call_counts": costs.count_calls,  # the slowest queries start first
     "votes": load_votes,
     "n_repeated_verdicts": count_duplicate_verdicts,
     "judge_counts": count_queries.count_judge_verdicts,
@@ -226,11 +241,11 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "judge_tests": judge_tests.load_altered_trace_verdicts,
     "position_tests": judge_tests.load_contests,
 }
-"""What fills the fields of a `Source`."""
+"""Database query that fills each field of `ReportSource`."""
 
 
 def load_source(db: Database, audit_name: str) -> ReportSource:
-    """Read all that a report needs of an audit.
+    """Read all records that the report of an audit needs.
 
     Raises:
         StorageError: there is no such audit.
@@ -244,27 +259,31 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
     if config and config.review_varies_by_trace:
         queries["scored_traces"] = results.load_scored_trace_keys
     if config:
-        limit = config.probes.review.max_trace_chars
-        queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(db, audit_id, limit)
-    with ThreadPoolExecutor(
-        MAX_CONCURRENT_QUERIES
-    ) as readers:  # a query leaves the interpreter to others while it works
-        found = {field: readers.submit(query, db, audit.id) for field, query in queries.items()}
+        max_trace_chars = config.probes.review.max_trace_chars
+        queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
+            db, audit_id, max_trace_chars
+        )
+    with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
+        futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
         return ReportSource(
             audit=audit,
             config=None if config is None else apply_consistency_weights(db, audit.id, config),
             survey=survey,
-            **{field: rows.result() for field, rows in found.items()},
+            **{field_name: future.result() for field_name, future in futures.items()},
         )
 
 
 def require_survey_audit(
     audit_name: str, survey: Survey, feature: str, how_to_fix: str = "Name an audit of a survey."
 ) -> None:
-    """Hold back what sets scores beside people's from an audit whose answers are right or wrong.
+    """Check that an audit is of a survey, for a feature that compares scores with people's.
+
+    Args:
+        feature: what needs people's answers, as the subject of a sentence.
+        how_to_fix: advice for the user, in the error.
 
     Raises:
-        UsageError: the audit is of a task; `what` says what needs people's answers, `instead` how to mend it.
+        UsageError: the audit is of a task.
     """
     if survey.task is not None:
         raise UsageError(
@@ -273,9 +292,11 @@ def require_survey_audit(
 
 
 def _method_rank(method: str) -> int:
+    """Sort key of a method: known methods in their defined order, then others."""
     return METHOD_ORDER.index(method) if method in METHOD_ORDER else len(METHOD_ORDER)
 
 
 def _positions(values: Sequence[str], ordered_values: Sequence[str]) -> NDArray[np.intp]:
+    """Index of each value in `ordered_values`."""
     position = {value: i for i, value in enumerate(ordered_values)}
     return np.array([position[value] for value in values], dtype=np.intp)

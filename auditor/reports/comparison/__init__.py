@@ -1,1 +1,1 @@
-"""Series of scores side by side: two audits, models, prompts or judges."""
+"""Compare series of scores: two audits, models, prompts or judges."""

@@ -1,4 +1,4 @@
-"""Series of scores side by side: what changed, where, and whether it is more than chance."""
+"""Compare series of scores cell by cell: differences of r and MAE, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -47,12 +47,18 @@ ERROR_NOT_MEASURABLE = SeriesDifference(
     p_holm=None,
     change="not measurable",
 )
-"""Of series that can agree with people, but be at no distance from them."""
+"""Difference of MAE where a series has rescaled scores, which have no MAE."""
 
 
 @dataclass(frozen=True)
 class _SharedCells:
-    """Two series over the cells that both were asked about with the same people's score; nan where there is none."""
+    """Scores of two series on their common cells, those for which both surveys have the same score of people.
+
+    Attributes:
+        first, second: scores of the series, shape (cells,); nan where there is none.
+        survey_scores: people's scores, shape (cells,).
+        n_survey_differs: cells left out because people's scores differ between the surveys.
+    """
 
     first: FloatArray
     second: FloatArray
@@ -62,10 +68,12 @@ class _SharedCells:
 
     @property
     def scored_by_both(self) -> NDArray[np.bool_]:
+        """Cells on which both series have a score, shape (cells,)."""
         return ~np.isnan(self.first) & ~np.isnan(self.second)
 
     def clustered_scores(self) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.str_], NDArray[np.str_]]:
-        countries, topics = (np.array([c[i] for c in self.cells], dtype=np.str_) for i in (0, 1))
+        """The arguments of a paired test: both series' scores, people's scores, countries and topics, each (cells,)."""
+        countries, topics = (np.array([cell[i] for cell in self.cells], dtype=np.str_) for i in (0, 1))
         return self.first, self.second, self.survey_scores, countries, topics
 
 
@@ -82,35 +90,35 @@ def compare_targets(
     """Compare series of scores on the cells that both of a pair have.
 
     Args:
-        targets: see `comparison_series.pairs_of`.
-        methods: only scores of these; none is all.
-        every: all pairs of targets, not only those with the first.
+        targets: audits, or models of audits; `match_series_pairs` describes which are paired.
+        methods: compare only scores by these methods; empty for all.
+        all_pairs: compare all pairs of targets, not only each with the first.
         judges: two judges whose verdicts are compared on the same traces; then one audit is enough.
-        listed: verdict flips, and conflicts that were settled otherwise, that are listed for a pair.
-        renamed: models that have another name in the audits after the first: old name to new.
+        max_listed: how many verdict flips, and how many conflicts settled for different sides, are listed for a pair.
+        renamed_models: models with another name in the audits after the first, old name to new.
 
     Raises:
         StorageError: there is no such audit.
         UsageError: nothing can be paired.
     """
-    told = compare_two_judges(db, targets, judges, max_listed) if judges else []
+    judge_comparisons = compare_two_judges(db, targets, judges, max_listed) if judges else []
     pairs = (
         []
         if judges and len(targets) == 1
         else match_series_pairs(db, targets, methods, all_pairs=all_pairs, renamed_models=renamed_models)
     )
-    found = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
-    corrected = [_adjust_overall(found, name) for name in ("pearson_r", "mae")]
-    series = {s.label: s for pair in pairs for s in pair}.values()
+    pair_comparisons = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
+    overall_differences = [_adjust_overall(pair_comparisons, name) for name in ("pearson_r", "mae")]
+    series = {one_series.label: one_series for pair in pairs for one_series in pair}.values()
     return ComparisonReport(
         auditor=metadata.version("auditor"),
-        survey=", ".join(dict.fromkeys(s.survey.title for s in series)),
-        series=[_summarize_series(s) for s in series],
+        survey=", ".join(dict.fromkeys(one_series.survey.title for one_series in series)),
+        series=[_summarize_series(one_series) for one_series in series],
         pairs=[
-            part.model_copy(update={"pearson_r": r, "mae": error})
-            for part, r, error in zip(found, *corrected, strict=True)
+            comparison.model_copy(update={"pearson_r": r_difference, "mae": mae_difference})
+            for comparison, r_difference, mae_difference in zip(pair_comparisons, *overall_differences, strict=True)
         ],
-        judges=told,
+        judges=judge_comparisons,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),
         tests=len(pairs),
     )
@@ -129,42 +137,47 @@ def _summarize_series(series: ScoreSeries) -> ComparedSeries:
 
 
 def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPairComparison:
+    """Compare two series: coverage, overall differences, breakdowns and verdicts; p-values are not yet corrected."""
     first, second = pair
     shared = _select_shared_cells(first, second)
-    both = shared.scored_by_both
-    kept = [cell for cell, yes in zip(shared.cells, both, strict=True) if yes]
-    no_distance = has_rescaled_scores(first.method) or has_rescaled_scores(second.method)
+    is_scored_by_both = shared.scored_by_both
+    scored_cells = [cell for cell, is_scored in zip(shared.cells, is_scored_by_both, strict=True) if is_scored]
+    has_no_mae = has_rescaled_scores(first.method) or has_rescaled_scores(second.method)
     return SeriesPairComparison(
         first=first.label,
         second=second.label,
-        shared=int(both.sum()),
+        shared=int(is_scored_by_both.sum()),
         only_first=int((~np.isnan(shared.first) & np.isnan(shared.second)).sum()),
         only_second=int((np.isnan(shared.first) & ~np.isnan(shared.second)).sum()),
         neither=int((np.isnan(shared.first) & np.isnan(shared.second)).sum()),
         truth_differs=shared.n_survey_differs,
-        countries=len({c.country for c in kept}),
-        topics=len({c.topic for c in kept}),
+        countries=len({cell.country for cell in scored_cells}),
+        topics=len({cell.topic for cell in scored_cells}),
         pearson_r=_overall_difference("all", PEARSON, shared, larger_is_better=True),
-        mae=ERROR_NOT_MEASURABLE if no_distance else _overall_difference("all", MAE, shared, larger_is_better=False),
-        bounds=None if no_distance else _missing_score_bounds(shared),
-        regions=[] if no_distance else _region_differences(first, shared),
-        by_country=[] if no_distance else _group_differences(shared, lambda cell: cell.country),
-        by_topic=[] if no_distance else _group_differences(shared, lambda cell: cell.topic),
+        mae=ERROR_NOT_MEASURABLE if has_no_mae else _overall_difference("all", MAE, shared, larger_is_better=False),
+        bounds=None if has_no_mae else _missing_score_bounds(shared),
+        regions=[] if has_no_mae else _region_differences(first, shared),
+        by_country=[] if has_no_mae else _group_differences(shared, lambda cell: cell.country),
+        by_topic=[] if has_no_mae else _group_differences(shared, lambda cell: cell.topic),
         verdicts=compare_same_judges(db, first, second, max_listed),
     )
 
 
 def _select_shared_cells(first: ScoreSeries, second: ScoreSeries) -> _SharedCells:
-    ones, others = first.survey_scores, second.survey_scores
-    common = [cell for cell in ones if cell in others]
-    cells = [cell for cell in common if abs(ones[cell] - others[cell]) < 1e-9]
-    truth = np.array([ones[cell] for cell in cells], dtype=np.float64)
-    return _SharedCells(first.scores_on(cells), second.scores_on(cells), truth, cells, len(common) - len(cells))
+    """Scores of two series on the cells in which both surveys have the same score of people (within 1e-9)."""
+    first_truth, second_truth = first.survey_scores, second.survey_scores
+    common_cells = [cell for cell in first_truth if cell in second_truth]
+    cells = [cell for cell in common_cells if abs(first_truth[cell] - second_truth[cell]) < 1e-9]
+    survey_scores = np.array([first_truth[cell] for cell in cells], dtype=np.float64)
+    return _SharedCells(
+        first.scores_on(cells), second.scores_on(cells), survey_scores, cells, len(common_cells) - len(cells)
+    )
 
 
 def _missing_score_bounds(shared: _SharedCells) -> tuple[float, float] | None:
-    shares = [float(np.mean(~np.isnan(v))) if len(v) else 0.0 for v in (shared.first, shared.second)]
-    if abs(shares[0] - shares[1]) <= MAX_COVERAGE_GAP:
+    """Worst-case bounds of the difference of MAE; None if the two series' coverage is similar."""
+    coverages = [float(np.mean(~np.isnan(scores))) if len(scores) else 0.0 for scores in (shared.first, shared.second)]
+    if abs(coverages[0] - coverages[1]) <= MAX_COVERAGE_GAP:
         return None
     return error_bounds(shared.first, shared.second, shared.survey_scores)
 
@@ -175,53 +188,74 @@ def _missing_score_bounds(shared: _SharedCells) -> tuple[float, float] | None:
 def _overall_difference(
     name: str, statistic: Statistic, shared: _SharedCells, *, larger_is_better: bool
 ) -> SeriesDifference:
-    first, second, truth, countries, topics = shared.clustered_scores()
-    found = paired_jackknife(statistic, second, first, truth, countries, topics)
-    one, other = (
-        _statistic_value(statistic, v[shared.scored_by_both], truth[shared.scored_by_both]) for v in (first, second)
+    """Difference of a statistic, second minus first, over shared cells, with a jackknife interval and test."""
+    first, second, survey_scores, countries, topics = shared.clustered_scores()
+    interval = paired_jackknife(statistic, second, first, survey_scores, countries, topics)
+    first_value, second_value = (
+        _statistic_value(statistic, scores[shared.scored_by_both], survey_scores[shared.scored_by_both])
+        for scores in (first, second)
     )
     return _build_difference(
-        name, one, other, interval_to_estimate(found), found.p_value, larger_is_better=larger_is_better
+        name,
+        first_value,
+        second_value,
+        interval_to_estimate(interval),
+        interval.p_value,
+        larger_is_better=larger_is_better,
     )
 
 
 def _statistic_value(statistic: Statistic, scores: FloatArray, survey_scores: FloatArray) -> float | None:
+    """A statistic of a model's scores against people's; None if it is undefined."""
     value = float(statistic.value(statistic.moments(scores, survey_scores).sum(axis=0, keepdims=True))[0])
     return None if np.isnan(value) else value
 
 
 def _region_differences(first: ScoreSeries, shared: _SharedCells) -> list[SeriesDifference]:
+    """Difference of MAE in each region that has a shared cell."""
     grouping = get_grouping(first.survey)
-    found = []
+    differences = []
     for region in grouping.regions:
-        inside = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
-        if inside:
-            part = _SharedCells(
-                shared.first[inside],
-                shared.second[inside],
-                shared.survey_scores[inside],
-                [shared.cells[i] for i in inside],
+        cell_indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
+        if cell_indices:
+            region_cells = _SharedCells(
+                shared.first[cell_indices],
+                shared.second[cell_indices],
+                shared.survey_scores[cell_indices],
+                [shared.cells[i] for i in cell_indices],
                 0,
             )
-            found.append(_overall_difference(region.name, MAE, part, larger_is_better=False))
-    return found
+            differences.append(_overall_difference(region.name, MAE, region_cells, larger_is_better=False))
+    return differences
 
 
 def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) -> list[SeriesDifference]:
-    """Differences of MAE by country or topic, those that got worst first."""
+    """Differences of MAE by country or topic, sorted by the difference, largest increase first."""
     names = np.array([group_of(cell) for cell in shared.cells], dtype=np.str_)
-    found = []
+    differences = []
     for name in dict.fromkeys(names.tolist()):
-        inside = (names == name) & shared.scored_by_both
-        a, b, truth = shared.first[inside], shared.second[inside], shared.survey_scores[inside]
-        ends = [float(np.abs(v - truth).mean()) if len(v) else None for v in (a, b)]
-        tested = paired_error(a, b, truth)
-        found.append(
+        is_in_group = (names == name) & shared.scored_by_both
+        first_scores, second_scores, survey_scores = (
+            shared.first[is_in_group],
+            shared.second[is_in_group],
+            shared.survey_scores[is_in_group],
+        )
+        mean_errors = [
+            float(np.abs(scores - survey_scores).mean()) if len(scores) else None
+            for scores in (first_scores, second_scores)
+        ]
+        paired = paired_error(first_scores, second_scores, survey_scores)
+        differences.append(
             _build_difference(
-                name, ends[0], ends[1], _paired_error_to_estimate(tested), tested.p_value, larger_is_better=False
+                name,
+                mean_errors[0],
+                mean_errors[1],
+                _paired_error_to_estimate(paired),
+                paired.p_value,
+                larger_is_better=False,
             )
         )
-    return sorted(found, key=lambda part: -(part.difference.value or 0.0))
+    return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
 
 
 def _paired_error_to_estimate(paired: PairedError) -> Estimate:
@@ -244,34 +278,44 @@ def _build_difference(
 
 
 def _apply_holm(differences: Sequence[SeriesDifference], *, larger_is_better: bool) -> list[SeriesDifference]:
-    """With p-values corrected for the number of these."""
-    adjusted = holm([np.nan if part.p_value is None else part.p_value for part in differences])
+    """Copy the differences with p-values corrected by Holm's method for their number, and the change they imply."""
+    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
     return [
-        part
+        difference
         if np.isnan(p)
-        else part.model_copy(
-            update={"p_holm": float(p), "change": _classify_change(part.difference, float(p), larger_is_better)}
+        else difference.model_copy(
+            update={"p_holm": float(p), "change": _classify_change(difference.difference, float(p), larger_is_better)}
         )
-        for part, p in zip(differences, adjusted, strict=True)
+        for difference, p in zip(differences, adjusted, strict=True)
     ]
 
 
 def _adjust_breakdowns(pairs: Sequence[SeriesPairComparison]) -> list[SeriesPairComparison]:
-    """With the regions, the countries and the topics of all pairs corrected together, each kind as one family."""
-    told: list[dict[str, list[SeriesDifference]]] = [{} for _ in pairs]
+    """Copy the pairs with corrected p-values of their breakdowns.
+
+    All regions of all pairs are one family of Holm's correction, all countries another, all topics a third.
+    """
+    updates: list[dict[str, list[SeriesDifference]]] = [{} for _ in pairs]
     for kind in ("regions", "by_country", "by_topic"):
-        parts: list[list[SeriesDifference]] = [getattr(pair, kind) for pair in pairs]
-        adjusted = iter(_apply_holm([part for of_pair in parts for part in of_pair], larger_is_better=False))
-        for of_pair, update in zip(parts, told, strict=True):
-            update[kind] = list(islice(adjusted, len(of_pair)))
-    return [pair.model_copy(update=update) for pair, update in zip(pairs, told, strict=True)]
+        differences_by_pair: list[list[SeriesDifference]] = [getattr(pair, kind) for pair in pairs]
+        adjusted = iter(
+            _apply_holm(
+                [difference for pair_differences in differences_by_pair for difference in pair_differences],
+                larger_is_better=False,
+            )
+        )
+        for pair_differences, update in zip(differences_by_pair, updates, strict=True):
+            update[kind] = list(islice(adjusted, len(pair_differences)))
+    return [pair.model_copy(update=update) for pair, update in zip(pairs, updates, strict=True)]
 
 
 def _adjust_overall(pairs: Sequence[SeriesPairComparison], field_name: str) -> list[SeriesDifference]:
-    return _apply_holm([getattr(part, field_name) for part in pairs], larger_is_better=field_name == "pearson_r")
+    """One overall difference of each pair, with p-values corrected by Holm's method for the number of pairs."""
+    return _apply_holm([getattr(pair, field_name) for pair in pairs], larger_is_better=field_name == "pearson_r")
 
 
 def _classify_change(difference: Estimate, p_value: float | None, larger_is_better: bool) -> ChangeLabel:
+    """Whether the second series is better or worse, at `SIGNIFICANCE_LEVEL`."""
     if difference.value is None:
         return "not measurable"
     if p_value is None or p_value >= SIGNIFICANCE_LEVEL:

@@ -1,4 +1,4 @@
-"""A comparison in words, tables and plots."""
+"""Build the page of a comparison: sentences, tables and plots."""
 
 from __future__ import annotations
 
@@ -34,20 +34,22 @@ CHANGE_PHRASES = {
 }
 MAX_PLOTTED = 60
 MAX_DETAILED = 10
-"""Pairs with tables of their own."""
+"""Pairs with tables by region, country and topic."""
 
 
 def build_comparison_page(comparison: ComparisonReport) -> ReportPage:
-    """The whole comparison."""
-    chapters = [_overall_section(comparison), _coverage_section(comparison)] if comparison.pairs else []
+    """Build the page of a comparison."""
+    sections = [_overall_section(comparison), _coverage_section(comparison)] if comparison.pairs else []
     for pair in comparison.pairs[:MAX_DETAILED]:
-        chapters += _pair_sections(pair, is_only_pair=len(comparison.pairs) == 1)
+        sections += _pair_sections(pair, is_only_pair=len(comparison.pairs) == 1)
     if len(comparison.pairs) > MAX_DETAILED:
-        text = f"Regions, countries and topics are shown for the first {MAX_DETAILED} pairs; --json has them for all."
-        chapters.append(PageSection("Not shown", [text]))
-    chapters += [verdict_section(part) for part in comparison.judges]
-    chapters += [resolution_section(part) for part in comparison.settlements]
-    names = list(dict.fromkeys([*(s.label for s in comparison.series), *_judge_names(comparison)]))
+        omitted_note = (
+            f"Regions, countries and topics are shown for the first {MAX_DETAILED} pairs; --json has them for all."
+        )
+        sections.append(PageSection("Not shown", [omitted_note]))
+    sections += [verdict_section(judge_comparison) for judge_comparison in comparison.judges]
+    sections += [resolution_section(resolution_comparison) for resolution_comparison in comparison.settlements]
+    names = list(dict.fromkeys([*(series.label for series in comparison.series), *_judge_names(comparison)]))
     return ReportPage(
         kicker="Comparison",
         title=" · ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else ""),
@@ -56,61 +58,62 @@ def build_comparison_page(comparison: ComparisonReport) -> ReportPage:
         bullets=[
             *(
                 pair_sentence(pair) for pair in comparison.pairs[:6] if len(comparison.pairs) > 1
-            ),  # one is the answer itself
-            *(verdict_sentence(p.verdicts) for p in comparison.pairs[:6] if p.verdicts),
+            ),  # a single pair is the headline
+            *(verdict_sentence(pair.verdicts) for pair in comparison.pairs[:6] if pair.verdicts),
             *map(resolution_sentence, comparison.settlements),
         ],
         warnings=list(_comparison_warnings(comparison)),
-        sections=chapters,
+        sections=sections,
     )
 
 
 def comparison_headline(comparison: ComparisonReport) -> str:
-    """The whole of the answer in one sentence."""
+    """Summarize the comparison in one sentence."""
     if not comparison.pairs:
         return verdict_sentence(comparison.judges[0])
     if len(comparison.pairs) == 1:
         return pair_sentence(comparison.pairs[0])
-    counts = {word: sum(p.mae.change == word for p in comparison.pairs) for word in CHANGE_PHRASES}
-    told = [f"{n} {word}" for word, n in counts.items() if n]
-    return f"Of {pluralize(len(comparison.pairs), 'pair')}, by mean error the second is: {', '.join(told)}."
+    counts = {change: sum(pair.mae.change == change for pair in comparison.pairs) for change in CHANGE_PHRASES}
+    change_counts = [f"{n} {change}" for change, n in counts.items() if n]
+    return f"Of {pluralize(len(comparison.pairs), 'pair')}, by mean error the second is: {', '.join(change_counts)}."
 
 
 def pair_sentence(pair: SeriesPairComparison) -> str:
-    """One pair in one sentence."""
-    error = pair.mae
-    if error.difference.value is None:
+    """State whether the second series of a pair is nearer to people than the first, by MAE or else by r."""
+    mae = pair.mae
+    if mae.difference.value is None:
         return _correlation_sentence(pair)
-    between = _format_interval_and_p(error)
+    interval_text = _format_interval_and_p(mae)
     return (
-        f"{pair.second} {CHANGE_PHRASES[error.change]} {pair.first}: its mean error differs by "
-        f"{format_signed(error.difference.value)} ({between}) on {pluralize(pair.shared, 'shared cell')}."
+        f"{pair.second} {CHANGE_PHRASES[mae.change]} {pair.first}: its mean error differs by "
+        f"{format_signed(mae.difference.value)} ({interval_text}) on {pluralize(pair.shared, 'shared cell')}."
     )
 
 
 def _correlation_sentence(pair: SeriesPairComparison) -> str:
-    """One pair in one sentence, where there is no mean error to compare."""
-    r, why = pair.pearson_r, pair.mae.difference.reason
+    """State the difference of r of a pair that has no MAE."""
+    r, mae_reason = pair.pearson_r, pair.mae.difference.reason
     if r.difference.value is None:
-        return f"{pair.second} cannot be compared with {pair.first}: {why}."
+        return f"{pair.second} cannot be compared with {pair.first}: {mae_reason}."
     return (
         f"{pair.second} {CHANGE_PHRASES[r.change]} {pair.first} by r, which differs by "
         f"{format_signed(r.difference.value)} ({_format_interval_and_p(r)}) on "
-        f"{pluralize(pair.shared, 'shared cell')}; mean errors cannot be compared: {why}."
+        f"{pluralize(pair.shared, 'shared cell')}; mean errors cannot be compared: {mae_reason}."
     )
 
 
 def _format_interval_and_p(difference: SeriesDifference) -> str:
-    d = difference.difference
-    if d.ci_low is None:
-        return f"no interval: {d.reason}"
+    estimate = difference.difference
+    if estimate.ci_low is None:
+        return f"no interval: {estimate.reason}"
     return (
-        f"95% interval {format_interval(d.ci_low, d.ci_high)}, {format_p_in_sentence(difference.p_holm)} after Holm’s "
-        "correction"
+        f"95% interval {format_interval(estimate.ci_low, estimate.ci_high)}, "
+        f"{format_p_in_sentence(difference.p_holm)} after Holm’s correction"
     )
 
 
 def _comparison_warnings(comparison: ComparisonReport) -> Iterator[str]:
+    """Yield reasons for caution: unfinished audits, unequal coverage, different scores of people."""
     for series in comparison.series:
         if not series.complete:
             yield f"The audit of {series.label} has not run to its end; its figures are provisional."
@@ -129,11 +132,11 @@ def _comparison_warnings(comparison: ComparisonReport) -> Iterator[str]:
             )
 
 
-# --- chapters ---------------------------------------------------------------------------------------------------
+# --- sections ---------------------------------------------------------------------------------------------------
 
 
 def _overall_section(comparison: ComparisonReport) -> PageSection:
-    text = (
+    explanation = (
         "Differences are the second’s figure less the first’s, over the cells that both have. The second is nearer to "
         "people where the difference of mean absolute error (MAE) is negative, or that of r positive. Intervals "
         "are over other countries and other topics (a jackknife of both, the same for both sides); "
@@ -144,67 +147,76 @@ def _overall_section(comparison: ComparisonReport) -> PageSection:
     columns += ["r first", "r second", "Difference of r", "p (Holm) of r", "By r", "Cells"]
     rows = [
         [
-            f"{p.second} against {p.first}",
-            *_difference_cells(p.mae),
-            *_difference_cells(p.pearson_r),
-            format_count(p.shared),
+            f"{pair.second} against {pair.first}",
+            *_difference_cells(pair.mae),
+            *_difference_cells(pair.pearson_r),
+            format_count(pair.shared),
         ]
-        for p in comparison.pairs
+        for pair in comparison.pairs
     ]
-    grid = PageTable("Overall, on the shared cells of each pair.", columns, rows)
+    table = PageTable("Overall, on the shared cells of each pair.", columns, rows)
     plots = []
     if len(comparison.pairs) <= MAX_PLOTTED:
-        parts = list(zip(_pair_labels(comparison), (p.mae for p in comparison.pairs), strict=True))
-        plots = [_difference_plot(parts, "Difference of MAE", "Differences of mean absolute error, second less first")]
-    return PageSection("Overall", [text], plots=[p for p in plots if p], tables=[grid])
+        labelled_differences = list(zip(_pair_labels(comparison), (pair.mae for pair in comparison.pairs), strict=True))
+        plots = [
+            _difference_plot(
+                labelled_differences, "Difference of MAE", "Differences of mean absolute error, second less first"
+            )
+        ]
+    return PageSection("Overall", [explanation], plots=[plot for plot in plots if plot], tables=[table])
 
 
 def _pair_labels(comparison: ComparisonReport) -> list[str]:
-    """What a pair is called beside a plot: its model alone, where both sides have the same and no other pair has it."""
-    model = {series.label: series.model for series in comparison.series}
-    whole = [f"{p.second} – {p.first}" for p in comparison.pairs]
-    short = [
-        model[p.second] if model[p.second] == model[p.first] else name
-        for p, name in zip(comparison.pairs, whole, strict=True)
+    """Labels of the pairs in plots: only the model, if it is the same on both sides and the labels stay unique."""
+    model_by_label = {series.label: series.model for series in comparison.series}
+    full_labels = [f"{pair.second} – {pair.first}" for pair in comparison.pairs]
+    short_labels = [
+        model_by_label[pair.second] if model_by_label[pair.second] == model_by_label[pair.first] else full_label
+        for pair, full_label in zip(comparison.pairs, full_labels, strict=True)
     ]
-    return short if len(set(short)) == len(short) else whole
+    return short_labels if len(set(short_labels)) == len(short_labels) else full_labels
 
 
 def _difference_cells(difference: SeriesDifference) -> list[str]:
-    p = "–" if difference.p_holm is None else format_p_value(difference.p_holm)
+    """Table cells of a difference: first, second, difference with interval, corrected p, change."""
+    p_text = "–" if difference.p_holm is None else format_p_value(difference.p_holm)
     return [
         format_number(difference.first),
         format_number(difference.second),
         format_signed_estimate(difference.difference),
-        p,
+        p_text,
         difference.change,
     ]
 
 
 def _coverage_section(comparison: ComparisonReport) -> PageSection:
+    """Build the section on the cells that each series and each pair has scores on."""
     rows = [
         [
-            s.label,
-            format_count(s.asked),
-            format_count(s.scored),
-            format_percent(s.scored, s.asked),
-            "yes" if s.complete else "no",
+            series.label,
+            format_count(series.asked),
+            format_count(series.scored),
+            format_percent(series.scored, series.asked),
+            "yes" if series.complete else "no",
         ]
-        for s in comparison.series
+        for series in comparison.series
     ]
-    grids = [PageTable("Cells with a usable score.", ["Series", "Cells asked", "Scored", "Share", "Audit whole"], rows)]
-    pairs = [
+    tables = [
+        PageTable("Cells with a usable score.", ["Series", "Cells asked", "Scored", "Share", "Audit whole"], rows)
+    ]
+    pair_rows = [
         [
-            f"{p.second} against {p.first}",
-            *map(format_count, (p.shared, p.only_first, p.only_second, p.neither, p.truth_differs)),
+            f"{pair.second} against {pair.first}",
+            *map(format_count, (pair.shared, pair.only_first, pair.only_second, pair.neither, pair.truth_differs)),
         ]
-        for p in comparison.pairs
+        for pair in comparison.pairs
     ]
     columns = ["Pair", "Shared", "Only the first", "Only the second", "Neither", "Other people’s score"]
-    return PageSection("Coverage", tables=[*grids, PageTable("What the pairs share.", columns, pairs)])
+    return PageSection("Coverage", tables=[*tables, PageTable("What the pairs share.", columns, pair_rows)])
 
 
 def _pair_sections(pair: SeriesPairComparison, *, is_only_pair: bool) -> Iterator[PageSection]:
+    """Yield the sections of one pair: by region, country and topic, and verdicts."""
     name = "" if is_only_pair else f": {pair.second} against {pair.first}"
     if pair.regions:
         yield _group_section(f"By region{name}", pair.regions, "region", "over other countries and other topics")
@@ -219,43 +231,70 @@ def _pair_sections(pair: SeriesPairComparison, *, is_only_pair: bool) -> Iterato
 def _group_section(
     title: str, differences: Sequence[SeriesDifference], group_noun: str, interval_note: str
 ) -> PageSection:
-    told = [
-        f"{word.capitalize()}: {_join_changed_groups(differences, word)}."
-        for word in ("better", "worse")
-        if _join_changed_groups(differences, word)
+    """Build a section on differences of MAE by region, country or topic."""
+    change_sentences = [
+        f"{change.capitalize()}: {_join_changed_groups(differences, change)}."
+        for change in ("better", "worse")
+        if _join_changed_groups(differences, change)
     ]
-    none = f"No {group_noun} can be told to have got better or worse." if not told else ""
+    no_change_note = f"No {group_noun} can be told to have got better or worse." if not change_sentences else ""
     columns = [group_noun.capitalize(), "MAE first", "MAE second", "Difference", "p (Holm)", "The second is", "Cells"]
-    rows = [[part.name, *_difference_cells(part), format_count(part.difference.n)] for part in differences]
+    rows = [
+        [difference.name, *_difference_cells(difference), format_count(difference.difference.n)]
+        for difference in differences
+    ]
     caption = (
         f"Difference of MAE by {group_noun}, worst first. Intervals: {interval_note}; p-values corrected for all, in "
         "all pairs."
     )
     plots = [
         _difference_plot(
-            [(part.name, part) for part in differences], "Difference of MAE", f"Differences of MAE by {group_noun}"
+            [(difference.name, difference) for difference in differences],
+            "Difference of MAE",
+            f"Differences of MAE by {group_noun}",
         )
     ]
     return PageSection(
-        title, [none] if none else [], told, [p for p in plots if p], [PageTable(caption, columns, rows)]
+        title,
+        [no_change_note] if no_change_note else [],
+        change_sentences,
+        [plot for plot in plots if plot],
+        [PageTable(caption, columns, rows)],
     )
 
 
 def _join_changed_groups(differences: Iterable[SeriesDifference], change: str) -> str:
-    return ", ".join(f"{p.name} ({format_signed(p.difference.value)})" for p in differences if p.change == change)
+    """Join the names of the groups with a given change, each with its difference."""
+    return ", ".join(
+        f"{difference.name} ({format_signed(difference.difference.value)})"
+        for difference in differences
+        if difference.change == change
+    )
 
 
 def _difference_plot(
     labelled_differences: Sequence[tuple[str, SeriesDifference]], label: str, title: str
 ) -> PagePlot | None:
-    known = [(name, part.difference) for name, part in labelled_differences if part.difference.value is not None]
-    if not known or len(known) > MAX_PLOTTED:
+    """Plot differences with their intervals; None for no values, or more than `MAX_PLOTTED`."""
+    measured = [
+        (name, difference.difference)
+        for name, difference in labelled_differences
+        if difference.difference.value is not None
+    ]
+    if not measured or len(measured) > MAX_PLOTTED:
         return None
-    axis = difference_axis((v for _, d in known for v in (d.value, d.ci_low, d.ci_high)), label)
-    marks = [IntervalMark(name, d.value, d.ci_low, d.ci_high, format_signed(d.value)) for name, d in known]
+    axis = difference_axis(
+        (bound for _, estimate in measured for bound in (estimate.value, estimate.ci_low, estimate.ci_high)), label
+    )
+    marks = [
+        IntervalMark(name, estimate.value, estimate.ci_low, estimate.ci_high, format_signed(estimate.value))
+        for name, estimate in measured
+    ]
     caption = f"{title}, with 95% intervals (not corrected). Left of the dashed line the second is nearer to people."
     return PagePlot(interval_plot(marks, axis, title, caption), caption)
 
 
 def _judge_names(comparison: ComparisonReport) -> list[str]:
-    return [name for part in comparison.judges for name in (part.first, part.second)]
+    return [
+        name for judge_comparison in comparison.judges for name in (judge_comparison.first, judge_comparison.second)
+    ]

@@ -1,4 +1,4 @@
-"""Conflicts side by side: which were settled for one side in one audit and for the other in another."""
+"""Compare how two audits settled the same conflicts."""
 
 from __future__ import annotations
 
@@ -14,60 +14,72 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 
 ConflictKey = tuple[str, str, frozenset[str]]
-"""Country, topic and the two models, whichever stands left."""
+"""Country, topic and the two models, in any order."""
 
 
 def compare_resolutions(
     db: Database, pairs: Sequence[SeriesPair], renamed_models: Mapping[str, str], max_listed: int
 ) -> list[ResolutionComparison]:
-    """Of each two audits among the pairs that have conflicts in common, what became of these.
+    """For each two audits among the pairs, compare how the conflicts that both have were settled.
 
     Args:
-        pairs: as compared; models of different names that were paired count as one.
-        renamed: models that have another name in the second audit: old name to new.
-        listed: conflicts to list.
+        pairs: the pairs of a comparison; paired models count as the same model, whatever their names.
+        renamed_models: models with another name in the second audit, old name to new.
+        max_listed: how many conflicts settled for different sides are listed.
+
+    Returns:
+        One comparison for each two audits with a conflict in common.
     """
-    audits: dict[tuple[int, int], list[SeriesPair]] = {}
+    pairs_by_audits: dict[tuple[int, int], list[SeriesPair]] = {}
     for pair in pairs:
         if pair[0].audit_id != pair[1].audit_id:
-            audits.setdefault((pair[0].audit_id, pair[1].audit_id), []).append(pair)
-    found = [_compare_two_audits(db, mine, renamed_models, max_listed) for mine in audits.values()]
-    return [part for part in found if part.shared]
+            pairs_by_audits.setdefault((pair[0].audit_id, pair[1].audit_id), []).append(pair)
+    comparisons = [
+        _compare_two_audits(db, audit_pairs, renamed_models, max_listed) for audit_pairs in pairs_by_audits.values()
+    ]
+    return [comparison for comparison in comparisons if comparison.shared]
 
 
 def _compare_two_audits(
     db: Database, pairs: Sequence[SeriesPair], renamed_models: Mapping[str, str], max_listed: int
 ) -> ResolutionComparison:
+    """Compare the conflicts of two audits; the first series of all pairs are of one, the second of the other."""
     first, second = pairs[0]
-    names = {**renamed_models, **{a.model: b.model for a, b in pairs}}
-    ones = _index_by_conflict(_load_resolved_conflicts(db, first), names)
-    others = _index_by_conflict(_load_resolved_conflicts(db, second), {})
-    shared = sorted(ones.keys() & others.keys(), key=lambda key: (key[0], key[1], sorted(key[2])))
-    both = [(ones[key], others[key]) for key in shared]
-    won = [(one.winner is not None, other.winner is not None) for one, other in both]
+    new_names = {**renamed_models, **{first_series.model: second_series.model for first_series, second_series in pairs}}
+    first_conflicts = _index_by_conflict(_load_resolved_conflicts(db, first), new_names)
+    second_conflicts = _index_by_conflict(_load_resolved_conflicts(db, second), {})
+    shared_keys = sorted(
+        first_conflicts.keys() & second_conflicts.keys(), key=lambda key: (key[0], key[1], sorted(key[2]))
+    )
+    shared_conflicts = [(first_conflicts[key], second_conflicts[key]) for key in shared_keys]
+    has_winner = [
+        (in_first.winner is not None, in_second.winner is not None) for in_first, in_second in shared_conflicts
+    ]
     flips = [
         ResolutionFlipRow(
-            country=one.conflict.cell.country,
-            topic=one.conflict.cell.topic,
-            first_winner=one.winner,
-            first_by=_resolved_by(one),
-            second_winner=other.winner,
-            second_by=_resolved_by(other),
+            country=in_first.conflict.cell.country,
+            topic=in_first.conflict.cell.topic,
+            first_winner=in_first.winner,
+            first_by=_resolved_by(in_first),
+            second_winner=in_second.winner,
+            second_by=_resolved_by(in_second),
         )
-        for one, other in both
-        if one.winner is not None and other.winner is not None and names.get(one.winner, one.winner) != other.winner
+        for in_first, in_second in shared_conflicts
+        if in_first.winner is not None
+        and in_second.winner is not None
+        and new_names.get(in_first.winner, in_first.winner) != in_second.winner
     ]
-    n = won.count((True, True))
+    n_resolved_twice = has_winner.count((True, True))
     return ResolutionComparison(
         first=first.audit,
         second=second.audit,
-        shared=len(shared),
-        n=n,
+        shared=len(shared_keys),
+        n=n_resolved_twice,
         flipped=len(flips),
-        share=estimate_share(len(flips), n),
-        only_first=won.count((True, False)),
-        only_second=won.count((False, True)),
-        neither=won.count((False, False)),
+        share=estimate_share(len(flips), n_resolved_twice),
+        only_first=has_winner.count((True, False)),
+        only_second=has_winner.count((False, True)),
+        neither=has_winner.count((False, False)),
         flips=flips[:max_listed],
         not_listed=max(0, len(flips) - max_listed),
     )
@@ -80,9 +92,13 @@ def _load_resolved_conflicts(db: Database, series: ScoreSeries) -> list[Reviewed
 def _index_by_conflict(
     resolved_conflicts: Iterable[ReviewedConflict], new_names: Mapping[str, str]
 ) -> dict[ConflictKey, ReviewedConflict]:
+    """Index conflicts by their key, with models renamed as in `new_names`."""
     return {
-        (*one.conflict.cell, frozenset(new_names.get(m, m) for m in (one.conflict.left, one.conflict.right))): one
-        for one in resolved_conflicts
+        (
+            *resolved.conflict.cell,
+            frozenset(new_names.get(model, model) for model in (resolved.conflict.left, resolved.conflict.right)),
+        ): resolved
+        for resolved in resolved_conflicts
     }
 
 

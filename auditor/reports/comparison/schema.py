@@ -1,4 +1,4 @@
-"""A comparison as data: what `auditor compare --json` prints. Differences are the second's less the first's."""
+"""Schema of a comparison, which `auditor compare --json` prints. Differences are the second minus the first."""
 
 from __future__ import annotations
 
@@ -7,135 +7,144 @@ from typing import Literal
 from auditor.reports.measurement_schema import Estimate, ReportModel
 
 ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
-"""What became of the second beside the first, at 5% after Holm's correction."""
+"""How the second series differs from the first, at the 5% level after Holm's correction."""
 
 
 class ComparedSeries(ReportModel):
-    """One series of scores that is compared: a model of an audit, asked in one way."""
+    """One compared series of scores: those of one model in one audit by one method."""
 
     label: str
     audit: str
     model: str
     method: str
     complete: bool
-    """Whether its audit ran to its end."""
+    """Whether its audit has finished."""
     asked: int
     """Cells in which people were asked."""
     scored: int
-    """Of these, the cells with a usable score."""
+    """Cells in which people were asked and the series has a usable score."""
 
 
 class SeriesDifference(ReportModel):
-    """How two series differ in one figure over the cells that both have."""
+    """Difference of one figure between two series, over the cells on which both have a score."""
 
     name: str
-    """What it is about: a country, a topic, a region, or all."""
+    """The country, topic or region that the figure is for, or `all`."""
     first: float | None
     second: float | None
     difference: Estimate
     p_value: float | None
     p_holm: float | None
-    """Corrected for all differences of its kind in this comparison: over all pairs, and all regions, say, of each."""
+    """p-value after Holm's correction for all differences of its kind in the comparison, such as the regions of all
+    pairs."""
     change: ChangeLabel
 
 
 class VerdictFlipRow(ReportModel):
-    """One verdict that is another in the second."""
+    """One verdict that differs between the two sides."""
 
     judge: str
     other_judge: str
     model: str
-    """As the first side names it."""
+    """The model's name on the first side."""
     country: str
     topic: str
     sample: int
     first: str
     second: str
     same_answer: bool | None
-    """Whether the judged answer is the same, word for word, so that the judge changed; null where none is known."""
+    """Whether both judged answers are identical texts, so that the judge changed; null where an answer is not
+    recorded."""
 
 
 class VerdictComparison(ReportModel):
-    """The verdicts that two series, or two judges, share."""
+    """Comparison of the verdicts that two series, or two judges, have in common."""
 
     first: str
     second: str
     about: Literal["answers", "cells"]
-    """What both sides ruled on: the same answers, word for word, or, where no answer is the same, other answers on the
-    same model, cell and sample; then the answers changed, and not only the judges."""
+    """What the paired verdicts are on: `answers` for answers with identical texts. `cells` if no answer is identical:
+    then for different answers of the same model, cell and sample, so that the answers changed too."""
     n: int
-    """Pairs of verdicts; on one trace as many as there are judges. Those that an adaptive panel asked for on disputed
+    """Pairs of verdicts; a trace has one pair for each judge. Verdicts that an adaptive panel requested on disputed
     traces only are left out."""
     traces: int
-    """Traces that they are on."""
+    """Traces with a pair of verdicts."""
     both_valid: int
     both_invalid: int
     to_valid: int
-    """INVALID in the first, VALID in the second."""
+    """Pairs that are INVALID on the first side and VALID on the second."""
     to_invalid: int
+    """Pairs that are VALID on the first side and INVALID on the second."""
     other_answers: int
-    """Further pairs of verdicts, on answers that are not the same or not recorded, and in no figure."""
+    """Further pairs of verdicts, on answers that differ or are not recorded; they are in none of the figures."""
     change: Estimate
-    """Share of VALID in the second less that in the first; the interval is over cells."""
+    """Share of VALID on the second side minus that on the first; the interval is over cells."""
     p_value: float | None
-    """Two-sided, of a sign-flip test over cells."""
+    """Two-sided p-value of a sign-flip test over cells."""
     kappa: Estimate
-    """Agreement of the two beyond chance (Scott's pi); the interval is over cells."""
+    """Agreement of the two sides beyond chance (Scott's pi); the interval is over cells."""
     flips: list[VerdictFlipRow]
     not_listed: int
 
 
 class ResolutionFlipRow(ReportModel):
-    """One conflict that was settled for one side in the first audit, and for the other in the second."""
+    """One conflict that the two audits settled for different sides."""
 
     country: str
     topic: str
     first_winner: str
     first_by: Literal["majority", "person"]
-    """Whether judges or people settled it."""
+    """Whether a majority of judges or a person settled it in the first audit."""
     second_winner: str
     second_by: Literal["majority", "person"]
 
 
 class ResolutionComparison(ReportModel):
-    """What became of the same conflicts, between the same models on the same cell, in two audits."""
+    """How two audits settled the conflicts that both have: those between the same models on the same cell."""
 
     first: str
     second: str
     shared: int
-    """Conflicts that both audits found."""
+    """Conflicts that both audits have."""
     n: int
-    """Of these, those that both settled for one of the two sides."""
+    """Shared conflicts that both audits settled for one of the two sides."""
     flipped: int
-    """Of n, those settled for one side in the first and for the other in the second."""
+    """Conflicts of these n that the two audits settled for different sides."""
     share: Estimate
-    """Flipped / n, Wilson's interval; takes conflicts for independent."""
+    """The share flipped / n with Wilson's interval, which assumes that conflicts are independent."""
     only_first: int
-    """Of the shared, settled for a side in the first only."""
+    """Shared conflicts settled for a side in the first audit only."""
     only_second: int
+    """Shared conflicts settled for a side in the second audit only."""
     neither: int
+    """Shared conflicts settled for a side in neither audit."""
     flips: list[ResolutionFlipRow]
     not_listed: int
 
 
 class SeriesPairComparison(ReportModel):
-    """Two series, cell by cell."""
+    """Comparison of two series of scores, cell by cell."""
 
     first: str
     second: str
     shared: int
-    """Cells with people's score and both series' scores."""
+    """Cells with a score of people and of both series."""
     only_first: int
+    """Cells with a score of people and of the first series only."""
     only_second: int
+    """Cells with a score of people and of the second series only."""
     neither: int
+    """Cells with a score of people and of neither series."""
     truth_differs: int
-    """Cells both were asked about, but with another people's score; they are not compared."""
+    """Cells of both surveys in which people's scores differ; they are not compared."""
     countries: int
     topics: int
     pearson_r: SeriesDifference
     mae: SeriesDifference
     bounds: tuple[float, float] | None
-    """Where the coverages differ: least and largest difference of MAE over all cells, whatever is missing would be."""
+    """Worst-case bounds of the difference of MAE over all cells, for any values of the missing scores; null unless the
+    coverage of the two series differs."""
     regions: list[SeriesDifference]
     by_country: list[SeriesDifference]
     by_topic: list[SeriesDifference]
@@ -143,15 +152,15 @@ class SeriesPairComparison(ReportModel):
 
 
 class ComparisonReport(ReportModel):
-    """Series of scores side by side."""
+    """Comparison of series of scores."""
 
     auditor: str
     survey: str
     series: list[ComparedSeries]
     pairs: list[SeriesPairComparison]
     judges: list[VerdictComparison]
-    """Two judges on the same traces, where they were named."""
+    """Comparison of two judges on the same traces; empty unless judges were named."""
     settlements: list[ResolutionComparison]
-    """One for each two audits with conflicts in common."""
+    """One comparison for each two audits with conflicts in common."""
     tests: int
-    """Pairs that Holm's correction of the overall figures counts."""
+    """Number of pairs in Holm's correction of the overall figures."""

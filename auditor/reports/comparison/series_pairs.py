@@ -1,4 +1,4 @@
-"""Which series of scores are compared: from what a person names, `AUDIT` or `AUDIT:MODEL`, to pairs of series."""
+"""Find the pairs of series to compare, from targets that the user names as `AUDIT` or `AUDIT:MODEL`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TASK_COMPARISON_HINT = (
 
 
 class ComparisonTarget(NamedTuple):
-    """What a person named; without a model, all of the audit's."""
+    """A target of a comparison that the user named: one model of an audit, or all if `model` is None."""
 
     audit: str
     model: str | None
@@ -37,7 +37,7 @@ class ComparisonTarget(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreSeries:
-    """One model's scores in one audit by one method, over the cells people were asked about."""
+    """One model's scores in one audit by one method, on the cells in which people were asked."""
 
     label: str
     audit_id: int
@@ -51,15 +51,16 @@ class ScoreSeries:
 
     @property
     def survey_scores(self) -> dict[Cell, float]:
+        """People's scores by cell."""
         return self.survey.scores
 
     def scores_on(self, cells: Iterable[Cell]) -> NDArray[np.float64]:
-        """Scores on cells, nan where there is none."""
+        """Scores on the cells, shape (cells,); nan where there is none."""
         return np.array([self.scores.get(cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def parse_target(text: str) -> ComparisonTarget:
-    """`AUDIT` or `AUDIT:MODEL`; an audit's name holds no colon, a model's may."""
+    """Parse `AUDIT` or `AUDIT:MODEL`; an audit's name has no colon, a model's may have some."""
     audit, _, model = text.partition(":")
     return ComparisonTarget(audit, model or None)
 
@@ -67,21 +68,25 @@ def parse_target(text: str) -> ComparisonTarget:
 def load_series(
     db: Database, audit_name: str, methods: Sequence[str] = (), *, label_prefix: str = ""
 ) -> list[ScoreSeries]:
-    """Every series of an audit, by method and then in the order of its models; `prefix` goes before its label.
+    """Load every series of an audit, sorted by method, then in the order of the audit's models.
+
+    Args:
+        methods: load only series of these methods; empty for all.
+        label_prefix: put before the label of each series.
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: it is of a task.
+        UsageError: the audit is of a task.
     """
     audit = audits.get_audit(db, audit_name)
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     survey = audits.load_audit_survey(db, audit)
     require_survey_audit(audit_name, survey, "comparing scores", TASK_COMPARISON_HINT)
     source = ReportSource(audit, config, survey, results.load_scores(db, audit.id))
-    several = len({method for method, _ in source.columns}) > 1
+    has_several_methods = len({method for method, _ in source.columns}) > 1
     return [
         ScoreSeries(
-            label=f"{label_prefix}{model}" + (f" ({method})" if several else ""),
+            label=f"{label_prefix}{model}" + (f" ({method})" if has_several_methods else ""),
             audit_id=audit.id,
             audit=audit_name,
             model=model,
@@ -89,7 +94,9 @@ def load_series(
             complete=audit.stage in audits.FINAL_STAGES,
             survey=survey,
             scores={
-                c: float(v) for c, v in zip(source.cells, row, strict=True) if not np.isnan(v) and c in survey.scores
+                cell: float(score)
+                for cell, score in zip(source.cells, row, strict=True)
+                if not np.isnan(score) and cell in survey.scores
             },
         )
         for (method, model), row in zip(source.columns, source.score_matrix, strict=True)
@@ -105,39 +112,54 @@ def match_series_pairs(
     all_pairs: bool = False,
     renamed_models: Mapping[str, str] = MappingProxyType({}),
 ) -> list[SeriesPair]:
-    """The pairs to compare; the first of a pair is what the other is measured against.
+    """Find the pairs of series to compare; the first series of a pair is the reference.
 
-    One audit alone: all pairs of its models. Several: each against the first, model by model of the same name; where
-    models are named, or each side has only one, those.
+    One target gives all pairs of its audit's models. With several, each is compared with the first, pairing models of
+    the same name. If there are none, and each side has a single model, these two are paired.
 
     Args:
-        methods: only these; none is all.
-        every: all pairs of targets, not only those with the first.
-        renamed: models that have another name in the audits after the first: old name to new.
+        methods: pair only series of these methods; empty for all.
+        all_pairs: compare all pairs of targets, not only each with the first.
+        renamed_models: models with another name in the audits after the first, old name to new.
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: nothing can be paired, or nothing bears a name that is renamed; the message says what there is.
+        UsageError: nothing can be paired, or a renamed model is in no pair; the message names the models there are.
     """
-    audits_named = dict.fromkeys(t.audit for t in targets)
-    several = len(audits_named) > 1
-    loaded = {name: load_series(db, name, methods, label_prefix=f"{name}:" * several) for name in audits_named}
+    audit_names = dict.fromkeys(target.audit for target in targets)
+    has_several_audits = len(audit_names) > 1
+    series_by_audit = {
+        name: load_series(db, name, methods, label_prefix=f"{name}:" * has_several_audits) for name in audit_names
+    }
     if len(targets) == 1:
-        found = list(itertools.combinations(_select_series(loaded, targets[0]), 2))
-        found = [(a, b) for a, b in found if a.method == b.method]
-        if targets[0].model is None and found:
-            return found
-        names = ", ".join(dict.fromkeys(s.model for s in loaded[targets[0].audit])) or "no series of scores"
+        same_method_pairs = list(itertools.combinations(_select_series(series_by_audit, targets[0]), 2))
+        same_method_pairs = [
+            (one_series, other_series)
+            for one_series, other_series in same_method_pairs
+            if one_series.method == other_series.method
+        ]
+        if targets[0].model is None and same_method_pairs:
+            return same_method_pairs
+        names = (
+            ", ".join(dict.fromkeys(series.model for series in series_by_audit[targets[0].audit]))
+            or "no series of scores"
+        )
         raise UsageError(
             f"'{targets[0].label}' alone gives nothing to compare: it has {names}.",
             "Name two audits, or AUDIT:MODEL twice.",
         )
-    chosen = itertools.combinations(targets, 2) if all_pairs else ((targets[0], t) for t in targets[1:])
-    pairs = [pair for first, second in chosen for pair in _match_by_model(loaded, first, second, renamed_models)]
-    for old, new in renamed_models.items():
-        if not any((a.model, b.model) == (old, new) for a, b in pairs):
+    target_pairs = itertools.combinations(targets, 2) if all_pairs else ((targets[0], target) for target in targets[1:])
+    pairs = [
+        pair
+        for first_target, second_target in target_pairs
+        for pair in _match_by_model(series_by_audit, first_target, second_target, renamed_models)
+    ]
+    for old_name, new_name in renamed_models.items():
+        if not any(
+            (first_series.model, second_series.model) == (old_name, new_name) for first_series, second_series in pairs
+        ):
             raise UsageError(
-                f"no '{old}' on the first side was paired with a '{new}' on another.",
+                f"no '{old_name}' on the first side was paired with a '{new_name}' on another.",
                 "Write --map OLD=NEW with the names as `auditor report` gives them.",
             )
     return pairs
@@ -149,28 +171,54 @@ def _match_by_model(
     second: ComparisonTarget,
     renamed_models: Mapping[str, str],
 ) -> list[SeriesPair]:
-    """Series of one name, or of what a name became; where there are none and each side has one model, these."""
-    ones, others = _select_series(series_by_audit, first), _select_series(series_by_audit, second)
-    found = [(a, b) for a in ones for b in others if a.method == b.method and a is not b]
-    by_name = [(a, b) for a, b in found if b.model == renamed_models.get(a.model, a.model)]
-    if by_name or (
-        found and len({s.model for pair in found for s in pair}) == 2 == len({s.model for s in ones + others})
+    """Pair the series of two targets that have the same method and model, a renamed model counting as the same.
+
+    If there are none, and each side has a single model, pair these two.
+
+    Raises:
+        UsageError: nothing can be paired.
+    """
+    first_series, second_series = _select_series(series_by_audit, first), _select_series(series_by_audit, second)
+    same_method_pairs = [
+        (one_series, other_series)
+        for one_series in first_series
+        for other_series in second_series
+        if one_series.method == other_series.method and one_series is not other_series
+    ]
+    same_model_pairs = [
+        (one_series, other_series)
+        for one_series, other_series in same_method_pairs
+        if other_series.model == renamed_models.get(one_series.model, one_series.model)
+    ]
+    if same_model_pairs or (
+        same_method_pairs
+        and len({series.model for pair in same_method_pairs for series in pair})
+        == 2
+        == len({series.model for series in first_series + second_series})
     ):
-        return by_name or found
-    sides = zip((first, second), (ones, others), strict=True)
-    told = [f"'{t.label}' has {', '.join(dict.fromkeys(s.model for s in side)) or 'no scores'}" for t, side in sides]
+        return same_model_pairs or same_method_pairs
+    sides = zip((first, second), (first_series, second_series), strict=True)
+    side_descriptions = [
+        f"'{target.label}' has {', '.join(dict.fromkeys(series.model for series in side_series)) or 'no scores'}"
+        for target, side_series in sides
+    ]
     raise UsageError(
-        f"{' and '.join(told)}: nothing to pair.",
+        f"{' and '.join(side_descriptions)}: nothing to pair.",
         "Name both as AUDIT:MODEL, of one method, or say with --map OLD=NEW what became of a name.",
     )
 
 
 def _select_series(series_by_audit: dict[str, list[ScoreSeries]], target: ComparisonTarget) -> list[ScoreSeries]:
+    """Series of one target.
+
+    Raises:
+        UsageError: the audit has no series of the named model.
+    """
     series = series_by_audit[target.audit]
     if target.model is None:
         return series
-    found = [s for s in series if s.model == target.model]
-    if not found:
-        names = ", ".join(dict.fromkeys(s.model for s in series)) or "none"
+    matching = [one_series for one_series in series if one_series.model == target.model]
+    if not matching:
+        names = ", ".join(dict.fromkeys(one_series.model for one_series in series)) or "none"
         raise UsageError(f"audit '{target.audit}' has no scores of '{target.model}'.", f"Its models: {names}.")
-    return found
+    return matching

@@ -1,1 +1,1 @@
-"""What experiments found: judges held against people and time, and each experiment as a page of its own."""
+"""Experiments on judges and consistency, and a page for each experiment."""

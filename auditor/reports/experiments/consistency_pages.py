@@ -1,4 +1,4 @@
-"""Experiments on consistency as pages: temperature, a rule to follow, right answers, and people's judgements."""
+"""Pages of the experiments on consistency: temperature, a rule to follow, accuracy, and human judgements."""
 
 from __future__ import annotations
 
@@ -32,126 +32,145 @@ from auditor.reports.semantic.experiment_schema import (
 
 
 def temperature_page(audit: str, rows: Sequence[SemanticTemperatureRow]) -> ReportPage:
-    """Whether other words change more than the dice do."""
-    seen = [r for r in rows if r.difference.value is not None]
-    moved = [f"{r.model} at {r.temperature:g}" for r in seen if compare_interval_with(r.difference) < 0]
-    more = "more with other words than with the dice"
-    answer = count_sentence(moved, len(seen), "settings", f"change {more}", f"none is shown to change {more}")
-    method = (
+    """Build the page on whether paraphrasing changes answers more than sampling at a temperature does."""
+    measured = [row for row in rows if row.difference.value is not None]
+    changed_settings = [
+        f"{row.model} at {row.temperature:g}" for row in measured if compare_interval_with(row.difference) < 0
+    ]
+    predicate = "more with other words than with the dice"
+    headline = count_sentence(
+        changed_settings, len(measured), "settings", f"change {predicate}", f"none is shown to change {predicate}"
+    )
+    explanation = (
         "The same words asked several times, beside several wordings asked once each: how alike the answers are, "
         "by the audit's score of consistency. Below 0 other words change more than chance in the answers does. n "
         "counts questions."
     )
-    grid = PageTable(
+    table = PageTable(
         "Consistency at each temperature; p by a sign-flip test, not corrected.",
         ["Model", "Temperature", "Same words", "Other words", "Other less same", "n", "p"],
         [
             [
-                r.model,
-                f"{r.temperature:g}",
-                *estimate_cells(r.same_words, r.other_words, r.difference),
-                format_p_value(r.p_value),
+                row.model,
+                f"{row.temperature:g}",
+                *estimate_cells(row.same_words, row.other_words, row.difference),
+                format_p_value(row.p_value),
             ]
-            for r in rows
+            for row in rows
         ],
     )
-    named = ((f"{r.model} at {r.temperature:g}", r.difference) for r in rows)
-    plots = plot_estimates(named, None, "difference", "Consistency under other words less under the same")
-    chapter = PageSection("At each temperature", [method], plots=plots, tables=[grid])
-    return build_experiment_page(audit, "words against dice", [answer], [chapter], "There was nothing to compare.")
+    labelled_differences = ((f"{row.model} at {row.temperature:g}", row.difference) for row in rows)
+    plots = plot_estimates(
+        labelled_differences, None, "difference", "Consistency under other words less under the same"
+    )
+    section = PageSection("At each temperature", [explanation], plots=plots, tables=[table])
+    return build_experiment_page(audit, "words against dice", [headline], [section], "There was nothing to compare.")
 
 
 def rules_page(audit: str, rows: Sequence[RuleFollowingRow]) -> ReportPage:
-    """Whether a rule of its own makes a model more consistent."""
-    seen = [r for r in rows if r.change.value is not None]
-    answers = (
-        count_sentence([r.model for r in seen if compare_interval_with(r.change) > 0], len(seen), "models",
-                       "are more consistent with a rule", "none is shown to be more consistent with a rule of its own"),
-        count_sentence([r.model for r in seen if compare_interval_with(r.change) < 0], len(seen), "models",
-                       "are less so", "none is less so"),
-    )  # fmt: skip
-    grid = PageTable(
+    """Build the page on whether a model is more consistent if it is told to follow its own rule of thumb."""
+    measured = [row for row in rows if row.change.value is not None]
+    headlines = (
+        count_sentence(
+            [row.model for row in measured if compare_interval_with(row.change) > 0],
+            len(measured),
+            "models",
+            "are more consistent with a rule",
+            "none is shown to be more consistent with a rule of its own",
+        ),
+        count_sentence(
+            [row.model for row in measured if compare_interval_with(row.change) < 0],
+            len(measured),
+            "models",
+            "are less so",
+            "none is less so",
+        ),
+    )
+    table = PageTable(
         "Consistency before and after a model is told to follow its own first rule of thumb; p by a sign-flip test, "
         "not corrected. n counts questions.",
         ["Model", "Before", "With a rule", "Change", "n", "p"],
-        [[r.model, *estimate_cells(r.before, r.after, r.change), format_p_value(r.p_value)] for r in rows],
+        [[row.model, *estimate_cells(row.before, row.after, row.change), format_p_value(row.p_value)] for row in rows],
     )
     plots = plot_estimates(
-        ((r.model, r.change) for r in rows), None, "difference", "Consistency with a rule less without"
+        ((row.model, row.change) for row in rows), None, "difference", "Consistency with a rule less without"
     )
-    chapter = PageSection("With and without", plots=plots, tables=[grid])
-    return build_experiment_page(audit, "a rule to follow", answers, [chapter], "There was nothing to compare.")
+    section = PageSection("With and without", plots=plots, tables=[table])
+    return build_experiment_page(audit, "a rule to follow", headlines, [section], "There was nothing to compare.")
 
 
 def accuracy_page(audit: str, rows: Sequence[ConsistencyAccuracyRow]) -> ReportPage:
-    """Whether models are right where they are consistent."""
-    told = [
-        f"{r.model}: r = {format_number(r.r)} ({format_interval(r.ci_low, r.ci_high)}; {pluralize(r.n, 'question')})."
-        if r.r is not None
-        else f"{r.model}: cannot be told ({r.reason})."
-        for r in rows
+    """Build the page on the correlation of accuracy with consistency over questions."""
+    correlation_sentences = [
+        f"{row.model}: r = {format_number(row.r)} ({format_interval(row.ci_low, row.ci_high)}; "
+        f"{pluralize(row.n, 'question')})."
+        if row.r is not None
+        else f"{row.model}: cannot be told ({row.reason})."
+        for row in rows
     ]
-    grid = PageTable(
+    table = PageTable(
         "Accuracy and consistency, and how far one goes with the other over questions.",
         ["Model", "Accuracy", "Consistency", "r", "95% interval", "p", "Questions"],
         [
             [
-                r.model, format_estimate_or_reason(r.accuracy), format_estimate_or_reason(r.consistency),
-                format_number(r.r) if r.r is not None else str(r.reason),
-                format_interval(r.ci_low, r.ci_high), format_p_value(r.p_value), format_count(r.n),
+                row.model, format_estimate_or_reason(row.accuracy), format_estimate_or_reason(row.consistency),
+                format_number(row.r) if row.r is not None else str(row.reason),
+                format_interval(row.ci_low, row.ci_high), format_p_value(row.p_value), format_count(row.n),
             ]
-            for r in rows
+            for row in rows
         ],
     )  # fmt: skip
     plots = plot_estimates(
-        ((r.model, r.accuracy) for r in rows), SHARE_AXIS, "share", "Share of answers that are right"
+        ((row.model, row.accuracy) for row in rows), SHARE_AXIS, "share", "Share of answers that are right"
     )
-    chapter = PageSection("On questions with a known answer", plots=plots, tables=[grid])
+    section = PageSection("On questions with a known answer", plots=plots, tables=[table])
     return build_experiment_page(
-        audit, "right where consistent?", told, [chapter], "No model has an answer to these questions."
+        audit, "right where consistent?", correlation_sentences, [section], "No model has an answer to these questions."
     )
 
 
 def judgements_page(audit: str, part: HumanJudgementReport) -> ReportPage:
-    """Which measure of consistency goes with what people say."""
-    known = [c for c in part.correlations if c.r is not None]
-    best = max(known, key=lambda c: c.r or 0.0, default=None)
-    answer = (
-        f"Of {pluralize(len(known), 'measure')}, {best.metric} of {best.text} goes with people's judgements most: "
-        f"r = {format_number(best.r)} ({format_interval(best.ci_low, best.ci_high)})."
-        if best
+    """Build the page on how well measures of consistency correlate with human judgements."""
+    measured = [correlation for correlation in part.correlations if correlation.r is not None]
+    best_measure = max(measured, key=lambda correlation: correlation.r or 0.0, default=None)
+    headline = (
+        f"Of {pluralize(len(measured), 'measure')}, {best_measure.metric} of {best_measure.text} "
+        "goes with people's judgements most: "
+        f"r = {format_number(best_measure.r)} ({format_interval(best_measure.ci_low, best_measure.ci_high)})."
+        if best_measure
         else ""
     )
-    rests = (
+    basis = (
         f"{pluralize(part.judgements, 'judgement')} on {pluralize(part.questions, 'question')}; Krippendorff’s alpha "
         f"of the raters {format_estimate_or_reason(part.alpha)}; entropy of the judgements on a question "
         f"{format_estimate_or_reason(part.entropy)} bits."
     )
-    grid = PageTable(
+    table = PageTable(
         "Each measure beside people: r with the share of judgements that find two answers alike, and with how torn "
         "people are. n counts models' questions.",
         ["Measure", "Of", "r with people", "95% interval", "r with entropy", "n"],
-        [_correlation_cells(c) for c in part.correlations],
+        [_correlation_cells(correlation) for correlation in part.correlations],
     )
     differences = [
-        f"r of {d.than_metric} of {d.than_text} less {d.metric} of {d.text}: "
+        f"r of {difference.than_metric} of {difference.than_text} less {difference.metric} of {difference.text}: "
         + (
-            d.reason
-            or f"{format_signed(d.difference)} ({format_interval(d.ci_low, d.ci_high)}, p {format_p_value(d.p_value)})."
+            difference.reason
+            or f"{format_signed(difference.difference)} ({format_interval(difference.ci_low, difference.ci_high)}, "
+            f"p {format_p_value(difference.p_value)})."
         )
-        for d in part.differences
+        for difference in part.differences
     ]
-    chapter = PageSection("Each measure", [rests], differences, tables=[grid])
-    none = "No measure can be held against these judgements."
-    return build_experiment_page(audit, "measures beside people", [answer], [chapter], none)
+    section = PageSection("Each measure", [basis], differences, tables=[table])
+    empty_headline = "No measure can be held against these judgements."
+    return build_experiment_page(audit, "measures beside people", [headline], [section], empty_headline)
 
 
 def _correlation_cells(correlation: HumanCorrelationRow) -> list[str]:
-    r = format_number(correlation.r) if correlation.r is not None else correlation.reason or format_number(None)
+    r_text = format_number(correlation.r) if correlation.r is not None else correlation.reason or format_number(None)
     return [
         correlation.metric,
         correlation.text,
-        r,
+        r_text,
         format_interval(correlation.ci_low, correlation.ci_high),
         format_number(correlation.r_entropy),
         format_count(correlation.n),

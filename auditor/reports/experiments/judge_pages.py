@@ -1,4 +1,4 @@
-"""Experiments on judges as pages: planted faults, the order of two sides and own traces, drift, a hold-out."""
+"""Pages of the experiments on judges: planted faults, position and self-preference bias, drift, and a hold-out."""
 
 from __future__ import annotations
 
@@ -22,117 +22,137 @@ PREFERENCE_AXIS = Axis(SHARE_AXIS.low, SHARE_AXIS.high, SHARE_AXIS.ticks, "share
 
 
 def fault_injection_page(audit: str, part: PanelReport) -> ReportPage:
-    """Which judges notice faults that are known to be there."""
-    told = [sentence for sentence in part.certificate if "planted" in sentence]
-    method = (
+    """Build the page on which judges notice planted faults."""
+    fault_sentences = [sentence for sentence in part.certificate if "planted" in sentence]
+    explanation = (
         "Each fault is planted in traces; a judge's objections to them stand beside its objections to the same traces "
         "without the fault. A judge whose difference may be 0 cannot see the fault, and a panel of such judges repeats "
         "a shared bias instead of finding it. n counts traces."
     )
-    grid = PageTable(
+    table = PageTable(
         "How often each judge objects.",
         ["Judge", "Fault", "With the fault", "Without it", "Difference", "n"],
-        [[f.judge, f.fault, *estimate_cells(f.detected, f.false_alarms, f.difference)] for f in part.faults],
+        [
+            [row.judge, row.fault, *estimate_cells(row.detected, row.false_alarms, row.difference)]
+            for row in part.faults
+        ],
     )
     plots = [
-        drawn
-        for judge in dict.fromkeys(f.judge for f in part.faults)
-        for drawn in plot_estimates(
-            ((f.fault, f.difference) for f in part.faults if f.judge == judge),
+        plot
+        for judge in dict.fromkeys(row.judge for row in part.faults)
+        for plot in plot_estimates(
+            ((row.fault, row.difference) for row in part.faults if row.judge == judge),
             JUDGE_DIFFERENCE_AXIS,
             "difference",
             f"{judge}: objections with the fault less without",
         )
     ]
-    chapter = PageSection("What judges notice", [method], plots=plots, tables=[grid])
-    return build_experiment_page(audit, "planted faults", told[:1], [chapter], "No fault was planted.")
+    section = PageSection("What judges notice", [explanation], plots=plots, tables=[table])
+    return build_experiment_page(audit, "planted faults", fault_sentences[:1], [section], "No fault was planted.")
 
 
 def judge_bias_page(audit: str, part: PanelReport) -> ReportPage:
-    """Whether judges prefer a place, or themselves."""
-    places = [p.judge for p in part.positions if compare_interval_with(p.first, 0.5)]
-    milder = [s.judge for s in part.own_traces if compare_interval_with(s.preference) > 0]
-    no_place, not_milder = "none is shown to prefer what stands first or last", "none is shown to be milder with itself"
-    answers = (
-        count_sentence(places, len(part.positions), "judges", "prefer a place", no_place),
-        count_sentence(milder, len(part.own_traces), "judges", "are milder with themselves", not_milder),
+    """Build the page on judges' position bias and self-preference."""
+    position_biased = [row.judge for row in part.positions if compare_interval_with(row.first, 0.5)]
+    self_lenient = [row.judge for row in part.own_traces if compare_interval_with(row.preference) > 0]
+    no_position_bias, no_self_leniency = (
+        "none is shown to prefer what stands first or last",
+        "none is shown to be milder with itself",
     )
-    kept = [chapter for chapter in (_position_section(part), _self_preference_section(part)) if chapter.tables[0].rows]
+    headlines = (
+        count_sentence(position_biased, len(part.positions), "judges", "prefer a place", no_position_bias),
+        count_sentence(self_lenient, len(part.own_traces), "judges", "are milder with themselves", no_self_leniency),
+    )
+    sections = [
+        section for section in (_position_section(part), _self_preference_section(part)) if section.tables[0].rows
+    ]
     return build_experiment_page(
-        audit, "order, and own traces", answers, kept, "There was nothing to show to the judges."
+        audit, "order, and own traces", headlines, sections, "There was nothing to show to the judges."
     )
 
 
-def _position_section(part: PanelReport) -> PageSection:
-    how = (
+def _position_section(panel: PanelReport) -> PageSection:
+    explanation = (
         "Both sides of a conflict are shown in both orders, outside of any vote; 0.5 is no preference. n counts pairs."
     )
-    grid = PageTable(
+    table = PageTable(
         "What each judge prefers.",
         ["Judge", "Prefers the same side in both orders", "Prefers the first", "n"],
-        [[p.judge, *estimate_cells(p.stable, p.first)] for p in part.positions],
+        [[row.judge, *estimate_cells(row.stable, row.first)] for row in panel.positions],
     )
     plots = plot_estimates(
-        ((p.judge, p.first) for p in part.positions), PREFERENCE_AXIS, "share", "Share of answers for the first"
+        ((row.judge, row.first) for row in panel.positions), PREFERENCE_AXIS, "share", "Share of answers for the first"
     )
-    return PageSection("The order of two traces", [how], plots=plots, tables=[grid])
+    return PageSection("The order of two traces", [explanation], plots=plots, tables=[table])
 
 
-def _self_preference_section(part: PanelReport) -> PageSection:
-    how = (
+def _self_preference_section(panel: PanelReport) -> PageSection:
+    explanation = (
         "How much milder each judge is with itself than the others are with it, beside how mild it is with the others."
     )
-    grid = PageTable(
+    table = PageTable(
         "What each judge says of its own traces, which no vote counts. n counts traces.",
         ["Judge", "Says VALID of its own", "Milder with itself", "n"],
-        [[s.judge, *estimate_cells(s.valid, s.preference)] for s in part.own_traces],
+        [[row.judge, *estimate_cells(row.valid, row.preference)] for row in panel.own_traces],
     )
-    plots = plot_estimates(((s.judge, s.preference) for s in part.own_traces), None, "difference", "Milder with itself")
-    return PageSection("Judges on their own traces", [how], plots=plots, tables=[grid])
+    plots = plot_estimates(
+        ((row.judge, row.preference) for row in panel.own_traces), None, "difference", "Milder with itself"
+    )
+    return PageSection("Judges on their own traces", [explanation], plots=plots, tables=[table])
 
 
 def judge_drift_page(first_audit: str, second_audit: str, rows: Sequence[RestatementShiftRow]) -> ReportPage:
-    """Whether judges say the same later."""
-    moved = [
-        f"{r.judge} ({'milder' if compare_interval_with(r.shift) > 0 else 'stricter'})"
-        for r in rows
-        if compare_interval_with(r.shift)
+    """Build the page on drift of judges between two audits."""
+    shifted_judges = [
+        f"{row.judge} ({'milder' if compare_interval_with(row.shift) > 0 else 'stricter'})"
+        for row in rows
+        if compare_interval_with(row.shift)
     ]
-    seen = [r for r in rows if r.shift.value is not None]
-    answer = count_sentence(
-        moved, len(seen), "judges", "have become another", "none is shown to have become milder or stricter"
+    measured = [row for row in rows if row.shift.value is not None]
+    headline = count_sentence(
+        shifted_judges,
+        len(measured),
+        "judges",
+        "have become another",
+        "none is shown to have become milder or stricter",
     )
-    grid = PageTable(
+    table = PageTable(
         f"Verdicts on the same traces, in {first_audit} and in {second_audit}; n counts traces.",
         ["Judge", "VALID before", "VALID after", "Verdicts changed", "Shift", "n"],
-        [[r.judge, *estimate_cells(r.valid, r.restated, r.changed, r.shift)] for r in rows],
+        [[row.judge, *estimate_cells(row.valid, row.restated, row.changed, row.shift)] for row in rows],
     )
-    plots = plot_estimates(((r.judge, r.shift) for r in rows), None, "difference", "Share of VALID, later less before")
-    chapter = PageSection("The same traces, later", plots=plots, tables=[grid])
-    none = "No trace was judged by the same judge in both audits."
-    return build_experiment_page(f"{first_audit} and {second_audit}", "drift of judges", [answer], [chapter], none)
+    plots = plot_estimates(
+        ((row.judge, row.shift) for row in rows), None, "difference", "Share of VALID, later less before"
+    )
+    section = PageSection("The same traces, later", plots=plots, tables=[table])
+    empty_headline = "No trace was judged by the same judge in both audits."
+    return build_experiment_page(
+        f"{first_audit} and {second_audit}", "drift of judges", [headline], [section], empty_headline
+    )
 
 
 def holdout_page(audit: str, rows: Sequence[HoldoutRow]) -> ReportPage:
-    """Whether peer agreement tells anything about what was not seen."""
-    method = (
+    """Build the page on how well peer agreement predicts agreement with people on held-out cells and models."""
+    explanation = (
         "Cells are split 80 to 20 many times: peer agreement on the larger part against r on the smaller, over models. "
         "And each model is left out in turn: what the line through the others says of it, against what it is."
     )
-    grid = PageTable(
+    table = PageTable(
         "Peer agreement as a prediction of agreement with people.",
         ["Scores by", "Splits", "r on unseen cells", "Error of the mean of the others", "Error on unseen models", "n"],
         [
             [
-                r.method,
-                format_count(r.splits),
-                *estimate_cells(r.unseen_cells, r.error_of_mean, r.error)[:-1],
-                format_count(r.models),
+                row.method,
+                format_count(row.splits),
+                *estimate_cells(row.unseen_cells, row.error_of_mean, row.error)[:-1],
+                format_count(row.models),
             ]
-            for r in rows
+            for row in rows
         ],
     )
-    plots = plot_estimates(((r.method, r.unseen_cells) for r in rows), CORRELATION_AXIS, "r", "r on unseen cells")
-    chapter = PageSection("Held out", [method], plots=plots, tables=[grid])
-    none = "There are no verdicts to hold against people."
-    return build_experiment_page(audit, "peers against people", [r.sentence for r in rows], [chapter], none)
+    plots = plot_estimates(((row.method, row.unseen_cells) for row in rows), CORRELATION_AXIS, "r", "r on unseen cells")
+    section = PageSection("Held out", [explanation], plots=plots, tables=[table])
+    empty_headline = "There are no verdicts to hold against people."
+    return build_experiment_page(
+        audit, "peers against people", [row.sentence for row in rows], [section], empty_headline
+    )

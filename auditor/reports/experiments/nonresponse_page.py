@@ -1,4 +1,4 @@
-"""The experiment on respondents without an answer as a page."""
+"""Page of the experiment on survey respondents without an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from auditor.reports.pages.alignment_wording import two_way_interval
 from auditor.reports.pages.interval_marks import format_mark_annotation
 from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_signed
 from auditor.reports.pages.report_page import PagePlot, PageSection, PageTable, ReportPage
-from auditor.reports.pages.sentences import nonresponse_sentence as sentence
+from auditor.reports.pages.sentences import nonresponse_sentence
 from auditor.reports.pages.svg_charts import CORRELATION_AXIS, IntervalMark, interval_plot
 
 TREATMENTS_EXPLANATION = (
@@ -18,16 +18,18 @@ TREATMENTS_EXPLANATION = (
 
 
 def nonresponse_page(audit: str, part: NonresponseReport) -> ReportPage:
-    """Whether the result depends on them."""
-    rows = [(t.treatment, r) for t in part.treatments for r in t.alignment]
+    """Build the page on whether the alignment depends on the treatment of respondents without an answer."""
+    treatment_rows = [
+        (treatment_row.treatment, row) for treatment_row in part.treatments for row in treatment_row.alignment
+    ]
     marks = [
         IntervalMark(
-            f"{r.model}, {treatment}",
-            r.pearson_r,
-            *two_way_interval(r),
-            format_mark_annotation(r.pearson_r, *two_way_interval(r)),
+            f"{row.model}, {treatment}",
+            row.pearson_r,
+            *two_way_interval(row),
+            format_mark_annotation(row.pearson_r, *two_way_interval(row)),
         )
-        for treatment, r in sorted(rows, key=lambda row: row[1].model)
+        for treatment, row in sorted(treatment_rows, key=lambda entry: entry[1].model)
     ]
     title = "Pearson r under each treatment"
     plots = (
@@ -39,28 +41,42 @@ def nonresponse_page(audit: str, part: NonresponseReport) -> ReportPage:
         if marks
         else []
     )
-    agreement = PageTable(
+    agreement_table = PageTable(
         "Agreement with people under each treatment.",
         ["Treatment", "Model", "r", "95% interval", "rho", "MAE", "RMSE", "Bias", "Cells"],
         [
             [
-                treatment, r.model, format_number(r.pearson_r), format_interval(*two_way_interval(r)),
-                *map(format_number, (r.spearman_rho, r.mae, r.rmse)), format_signed(r.bias.value), format_count(r.n),
+                treatment, row.model, format_number(row.pearson_r), format_interval(*two_way_interval(row)),
+                *map(format_number, (row.spearman_rho, row.mae, row.rmse)), format_signed(row.bias.value),
+                format_count(row.n),
             ]
-            for treatment, r in rows
+            for treatment, row in treatment_rows
         ],
     )  # fmt: skip
-    bounds = PageTable(
+    bounds_table = PageTable(
         "How near people each model could be at best, and how far at worst, whatever those without an answer think.",
         ["Model", "MAE at best", "MAE at worst", "Cells"],
-        [[b.model, format_number(b.mae_best), format_number(b.mae_worst), format_count(b.n)] for b in part.bounds],
+        [
+            [
+                bounds_row.model,
+                format_number(bounds_row.mae_best),
+                format_number(bounds_row.mae_worst),
+                format_count(bounds_row.n),
+            ]
+            for bounds_row in part.bounds
+        ],
     )
     reasons = dict.fromkeys(part.not_possible.values())
-    not_there = [
-        f"{', '.join(name for name, why in part.not_possible.items() if why == reason)} could not be tried: {reason}"
+    untried_treatments = [
+        f"{', '.join(name for name, cause in part.not_possible.items() if cause == reason)} "
+        f"could not be tried: {reason}"
         for reason in reasons
     ]
-    chapter = PageSection(
-        "Each treatment", [TREATMENTS_EXPLANATION], not_there, plots, [agreement, *([bounds] if part.bounds else [])]
+    section = PageSection(
+        "Each treatment",
+        [TREATMENTS_EXPLANATION],
+        untried_treatments,
+        plots,
+        [agreement_table, *([bounds_table] if part.bounds else [])],
     )
-    return build_experiment_page(audit, "respondents without an answer", [sentence(part)], [chapter], "")
+    return build_experiment_page(audit, "respondents without an answer", [nonresponse_sentence(part)], [section], "")

@@ -1,4 +1,4 @@
-"""What the pages of experiments share."""
+"""Functions that the pages of experiments share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PLOTTED = 60
 
 
 def format_estimate_or_reason(estimate: Estimate) -> str:
-    """An estimate with its interval, or why there is none."""
+    """Format an estimate with its interval, or the reason it is missing."""
     if estimate.value is None:
         return estimate.reason or format_number(None)
     return (
@@ -26,19 +26,26 @@ def format_estimate_or_reason(estimate: Estimate) -> str:
 
 
 def estimate_cells(*estimates: Estimate) -> list[str]:
-    """Some, and how many observations the last is of."""
+    """Format estimates as cells of a table, followed by the n of the last one."""
     return [*map(format_estimate_or_reason, estimates), format_count(estimates[-1].n)]
 
 
 def compare_interval_with(estimate: Estimate, reference: float = 0.0) -> int:
-    """1 where the whole interval is above a value, -1 where it is below, 0 where nothing is shown."""
+    """Position of an estimate's interval: 1 above the reference, -1 below it, 0 if it includes it or is missing."""
     if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
         return 0
     return int(estimate.ci_low > reference) - int(estimate.ci_high < reference)
 
 
 def count_sentence(names: Sequence[str], n_total: int, noun: str, predicate: str, none_predicate: str) -> str:
-    """A sentence on those of whom something is shown; an empty one where nobody was looked at."""
+    """State how many of n_total have a property, and name them; empty if n_total is 0.
+
+    Args:
+        names: those with the property.
+        noun: what is counted, in the plural.
+        predicate: the property.
+        none_predicate: the predicate if there are none.
+    """
     if not n_total:
         return ""
     return (
@@ -49,18 +56,20 @@ def count_sentence(names: Sequence[str], n_total: int, noun: str, predicate: str
 
 
 def plot_estimates(rows: Iterable[tuple[str, Estimate]], axis: Axis | None, label: str, title: str) -> list[PagePlot]:
-    """A dot and its interval for each row; none where there is nothing to draw, or too much.
+    """Plot a dot with its interval for each row; an empty list for no values, or more than `MAX_PLOTTED`.
 
     Args:
-        axis: what values lie on; None is one around 0.
+        axis: axis of the values; None for one symmetric around 0.
     """
-    known = [(name, e) for name, e in rows if e.value is not None]
-    if not known or len(known) > MAX_PLOTTED:
+    measured = [(name, estimate) for name, estimate in rows if estimate.value is not None]
+    if not measured or len(measured) > MAX_PLOTTED:
         return []
-    axis = axis or difference_axis((v for _, e in known for v in (e.value, e.ci_low, e.ci_high)), label)
+    axis = axis or difference_axis(
+        (bound for _, estimate in measured for bound in (estimate.value, estimate.ci_low, estimate.ci_high)), label
+    )
     return [
         PagePlot(
-            interval_plot([build_interval_mark(*row) for row in known], axis, title, label),
+            interval_plot([build_interval_mark(*row) for row in measured], axis, title, label),
             f"{title}, with 95% intervals.",
         )
     ]
@@ -69,10 +78,11 @@ def plot_estimates(rows: Iterable[tuple[str, Estimate]], axis: Axis | None, labe
 def build_experiment_page(
     audit: str, title: str, headline_sentences: Iterable[str], sections: Sequence[PageSection], empty_headline: str
 ) -> ReportPage:
-    """An experiment on an audit: its answer first.
+    """Build the page of an experiment on an audit, with the main finding as the headline.
 
     Args:
-        none: the answer where there is none.
+        headline_sentences: joined to the headline; empty ones are left out.
+        empty_headline: the headline if there are no such sentences.
     """
     return ReportPage(
         KICKER, f"{audit}: {title}", "", " ".join(filter(None, headline_sentences)) or empty_headline, sections=sections

@@ -1,1 +1,1 @@
-"""What must hold of an audit, and whether it does."""
+"""Gates: thresholds for the figures of an audit, and whether it meets them."""

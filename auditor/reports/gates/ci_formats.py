@@ -1,4 +1,4 @@
-"""A check for continuous integration: JUnit XML and Markdown."""
+"""Render the outcome of a check for continuous integration, as JUnit XML or Markdown."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ STATUS_SYMBOLS = {
 
 
 def render_junit(check_result: CheckResult) -> str:
-    """One test suite, a case for each gate: a failed one is a failure, one without a verdict an error."""
-    counts = {v: sum(g.verdict is v for g in check_result.gates) for v in GateStatus}
+    """Render as JUnit XML: one test suite with a case for each gate. An undecided gate is an error."""
+    status_counts = {status: sum(gate.verdict is status for gate in check_result.gates) for status in GateStatus}
     totals = {
-        "failures": counts[GateStatus.FAILED],
-        "errors": counts[GateStatus.UNDECIDED],
-        "skipped": counts[GateStatus.SKIPPED],
+        "failures": status_counts[GateStatus.FAILED],
+        "errors": status_counts[GateStatus.UNDECIDED],
+        "skipped": status_counts[GateStatus.SKIPPED],
     }
-    told = {"tests": str(len(check_result.gates)), **{k: str(v) for k, v in totals.items()}, "time": "0"}
-    suites = xml.Element("testsuites", {"name": "auditor check", **told})
-    suite = xml.SubElement(suites, "testsuite", {"name": escape_invisible(check_result.audit), **told})
+    attributes = {
+        "tests": str(len(check_result.gates)),
+        **{name: str(total) for name, total in totals.items()},
+        "time": "0",
+    }
+    suites = xml.Element("testsuites", {"name": "auditor check", **attributes})
+    suite = xml.SubElement(suites, "testsuite", {"name": escape_invisible(check_result.audit), **attributes})
     for gate in check_result.gates:
         _add_test_case(suite, check_result.audit, gate)
     xml.indent(suites)
@@ -36,22 +40,22 @@ def render_junit(check_result: CheckResult) -> str:
 
 def _add_test_case(suite: xml.Element, audit_name: str, gate: Gate) -> None:
     name = f"{gate.name}[{gate.subject}]"
-    case = xml.SubElement(
+    test_case = xml.SubElement(
         suite,
         "testcase",
         {"classname": escape_invisible(f"auditor.{audit_name}"), "name": escape_invisible(name), "time": "0"},
     )
     tag = {GateStatus.FAILED: "failure", GateStatus.UNDECIDED: "error", GateStatus.SKIPPED: "skipped"}.get(gate.verdict)
     if tag is None:
-        xml.SubElement(case, "system-out").text = escape_invisible(gate.message)
+        xml.SubElement(test_case, "system-out").text = escape_invisible(gate.message)
     else:
         xml.SubElement(
-            case, tag, {"message": escape_invisible(gate.message), "type": gate.name}
+            test_case, tag, {"message": escape_invisible(gate.message), "type": gate.name}
         ).text = escape_invisible(gate.message)
 
 
 def render_check_markdown(check_result: CheckResult) -> str:
-    """A heading with the verdict and a table of the gates, such as for a pull request."""
-    head = f"### auditor check: {escape_markdown(check_result.audit)} {STATUS_SYMBOLS[check_result.verdict]}"
-    rows = [[STATUS_SYMBOLS[g.verdict], g.name, g.subject, g.message] for g in check_result.gates]
-    return f"{head}\n\n{markdown_table(['', 'Gate', 'Of', 'Found'], rows)}\n"
+    """Render as Markdown, for example for a pull request: a heading with the verdict and a table of the gates."""
+    heading = f"### auditor check: {escape_markdown(check_result.audit)} {STATUS_SYMBOLS[check_result.verdict]}"
+    rows = [[STATUS_SYMBOLS[gate.verdict], gate.name, gate.subject, gate.message] for gate in check_result.gates]
+    return f"{heading}\n\n{markdown_table(['', 'Gate', 'Of', 'Found'], rows)}\n"

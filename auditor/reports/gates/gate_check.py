@@ -1,4 +1,4 @@
-"""Gates: what a configuration or a command asks of an audit, and whether its figures meet it."""
+"""Gates: test the figures of an audit against the thresholds of its configuration or of a command."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ BoundKind = Literal["min", "max"]
 
 
 class GateStatus(StrEnum):
-    """What came of a gate, or of all."""
+    """Status of one gate, or of a whole check."""
 
     PASSED = "passed"
     FAILED = "failed"
     UNDECIDED = "undecided"
-    """There is no figure, no interval where one is asked for, or too little coverage."""
+    """The figure or the required interval is missing, or coverage is too low."""
     SKIPPED = "skipped"
-    """Scores without a distance from people, beside others that have one."""
+    """The series has rescaled scores and so no MAE, and other series have one."""
 
 
 NOT_PASSED = (GateStatus.FAILED, GateStatus.UNDECIDED)
 
 
 class Gate(ReportModel):
-    """One threshold, tested on one model or on the audit."""
+    """One threshold, tested on one model or on the whole audit."""
 
     name: str
     """The threshold's name, such as `min_pearson`."""
     subject: str
-    """The model and, where there are several, the method; the audit for what concerns all."""
+    """The model, with the method if there are several; `audit` for the whole audit."""
     threshold: float
     value: float | None
     ci_low: float | None
@@ -59,11 +59,11 @@ class Gate(ReportModel):
     n: int
     verdict: GateStatus
     message: str
-    """What was found, in one line."""
+    """The figure and the threshold, in one line."""
 
 
 class CheckResult(ReportModel):
-    """Whether an audit meets what is asked of it."""
+    """Outcome of testing an audit against thresholds."""
 
     audit: str
     complete: bool
@@ -73,7 +73,7 @@ class CheckResult(ReportModel):
 
     @property
     def passed(self) -> bool:
-        """Whether every gate was passed, by an audit that is whole."""
+        """Whether the audit is complete and every gate passed or was skipped."""
         return self.verdict is GateStatus.PASSED
 
     def __bool__(self) -> bool:
@@ -81,31 +81,32 @@ class CheckResult(ReportModel):
 
     @property
     def exit_code(self) -> int:
-        """0 passed, 3 a gate failed, 4 coverage too low for a verdict."""
+        """Exit code of `auditor check`: 0 passed, 3 a gate failed, 4 undecided, such as for low coverage."""
         return {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}[self.verdict]
 
     def _repr_html_(self) -> str:
-        cells = [[g.verdict, g.name, g.subject, g.message] for g in self.gates]
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(escape_invisible(c))}</td>' for c in row)}</tr>" for row in cells)
+        cells = [[gate.verdict, gate.name, gate.subject, gate.message] for gate in self.gates]
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(escape_invisible(cell))}</td>' for cell in row)}</tr>" for row in cells
+        )
         return f"<table><caption>{escape(self.audit)}: {self.verdict}</caption><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
-        bad = [f"{g.name} {g.subject}: {g.message}" for g in self.gates if g.verdict in NOT_PASSED]
-        return f"{self.audit} {self.verdict}" + "".join(f"\n  {line}" for line in bad)
+        messages = [f"{gate.name} {gate.subject}: {gate.message}" for gate in self.gates if gate.verdict in NOT_PASSED]
+        return f"{self.audit} {self.verdict}" + "".join(f"\n  {line}" for line in messages)
 
 
 def check_report(report: Report, thresholds: CheckSection) -> CheckResult:
     """Test a report against thresholds.
 
-    Coverage goes first: where the audit has not run to its end, or less is usable than `min_coverage`, there is no
-    verdict, whatever the figures say. Then any gate that failed decides, then any that could not be tested. With
-    `confident` the worse end of each interval must meet the threshold; that all gates do so at once needs no
-    correction for their number, since a pass takes every one of them (intersection-union test: Berger, Technometrics
-    24, 1982).
+    If the audit has not finished, or coverage is below `min_coverage`, the check is undecided, whatever the figures
+    are. Otherwise it fails if any gate failed, and is undecided if any gate could not be tested. With `confident`, the
+    worse end of each interval must meet the threshold. This needs no correction for the number of gates, since a pass
+    requires all of them (intersection-union test: Berger, Technometrics 24, 1982).
 
     Args:
         report: see `build_report`.
-        wanted: the thresholds.
+        thresholds: limits for the figures; None for those that are not tested.
     """
     gates = [
         _completion_gate(report),
@@ -113,12 +114,12 @@ def check_report(report: Report, thresholds: CheckSection) -> CheckResult:
         *_estimate_gates(report, thresholds),
     ]
     gates += _count_gates(report, thresholds)
-    first = [g for g in gates if g.name in ("complete", "min_coverage")]
-    if any(g.verdict is not GateStatus.PASSED for g in first):
+    coverage_gates = [gate for gate in gates if gate.name in ("complete", "min_coverage")]
+    if any(gate.verdict is not GateStatus.PASSED for gate in coverage_gates):
         verdict = GateStatus.UNDECIDED
     else:
-        found = {g.verdict for g in gates}
-        verdict = next((v for v in NOT_PASSED if v in found), GateStatus.PASSED)
+        statuses = {gate.verdict for gate in gates}
+        verdict = next((status for status in NOT_PASSED if status in statuses), GateStatus.PASSED)
     return CheckResult(
         audit=report.audit.name,
         complete=report.audit.complete,
@@ -129,10 +130,14 @@ def check_report(report: Report, thresholds: CheckSection) -> CheckResult:
 
 
 def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:
-    """A config's thresholds, with changes; the defaults where there is no config, as for imported scores.
+    """Apply overrides to a config's thresholds, or to the defaults if there is no config, as for imported scores.
+
+    Args:
+        config: None for imported scores.
+        overrides: new thresholds by name.
 
     Raises:
-        UsageError: there is no such threshold, or it cannot have that value.
+        UsageError: a threshold is unknown, or its value is not allowed.
     """
     base = config.check if config else CheckSection()
     if unknown := [name for name in overrides if name not in CheckSection.model_fields]:
@@ -148,26 +153,26 @@ def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, objec
 
 
 def _completion_gate(report: Report) -> Gate:
-    done = report.audit.complete
-    found = "ran to its end" if done else f"has not run to its end (stage: {report.audit.stage})"
+    is_complete = report.audit.complete
+    progress = "ran to its end" if is_complete else f"has not run to its end (stage: {report.audit.stage})"
     return Gate(
         name="complete",
         subject="audit",
         threshold=1,
-        value=float(done),
+        value=float(is_complete),
         ci_low=None,
         ci_high=None,
         n=1,
-        verdict=GateStatus.PASSED if done else GateStatus.UNDECIDED,
-        message=f"the audit {found}",
+        verdict=GateStatus.PASSED if is_complete else GateStatus.UNDECIDED,
+        message=f"the audit {progress}",
     )
 
 
 def _coverage_gates(report: Report, min_coverage: float) -> Iterator[Gate]:
-    """All that every model said, and all verdicts; an audit without any has no coverage."""
+    """Gates on the coverage of each model's answers, and of all verdicts; undecided without any planned answers."""
     rows = [row for row in report.coverage.models if row.stage != "review"]
-    reviews = [row for row in report.coverage.total if row.stage == "review"]
-    for row in [*rows, *reviews]:
+    review_rows = [row for row in report.coverage.total if row.stage == "review"]
+    for row in [*rows, *review_rows]:
         yield _coverage_gate(row, min_coverage)
     if not rows:
         yield _build_estimate_gate(
@@ -181,18 +186,22 @@ def _coverage_gates(report: Report, min_coverage: float) -> Iterator[Gate]:
 
 
 def _coverage_gate(row: CoverageRow, min_coverage: float) -> Gate:
-    found, usable = row.ok / row.planned if row.planned else 0.0, format_percent(row.ok, row.planned)
-    enough = found >= min_coverage
+    """Gate on the usable share of one coverage row; undecided, not failed, if it is too low."""
+    usable_share, usable_percent = row.ok / row.planned if row.planned else 0.0, format_percent(row.ok, row.planned)
+    is_enough = usable_share >= min_coverage
     return Gate(
         name="min_coverage",
         subject=row.name or "audit",
         threshold=min_coverage,
-        value=found,
+        value=usable_share,
         ci_low=None,
         ci_high=None,
         n=row.planned,
-        verdict=GateStatus.PASSED if enough else GateStatus.UNDECIDED,
-        message=f"{row.ok} of {row.planned} {row.counted_label} usable ({usable}), at least {min_coverage:.0%} asked",
+        verdict=GateStatus.PASSED if is_enough else GateStatus.UNDECIDED,
+        message=(
+            f"{row.ok} of {row.planned} {row.counted_label} usable ({usable_percent}), "
+            f"at least {min_coverage:.0%} asked"
+        ),
     )
 
 
@@ -200,39 +209,50 @@ def _coverage_gate(row: CoverageRow, min_coverage: float) -> Gate:
 
 
 def _estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
-    sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
+    """Yield a gate for each configured threshold of an estimate, and each model that has the estimate."""
+    estimate_sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
         "min_pearson": ("min", pearson_estimates),
         "max_mae": ("max", mae_estimates),
         "max_region_gap": ("max", region_gap_estimates),
-        "max_topic_mae": ("max", lambda r: worst_topic_estimates(r, thresholds.confident)),
-        "min_self_consistency": ("min", lambda r: [(column_label(r, c), c.cosine) for c in r.self_consistency]),
-        "max_variance": ("max", lambda r: [(column_label(r, c), c.variance) for c in r.self_consistency]),
-        "min_peer_agreement": ("min", lambda r: [(p.model, p.agreement) for p in r.peer_agreement]),
-        "min_accuracy": ("min", lambda r: [(m.model, m.accuracy) for m in r.task.models] if r.task else []),
-        "min_kappa": ("min", lambda r: [("panel", r.panel.fleiss_kappa)]),
+        "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),
+        "min_self_consistency": (
+            "min",
+            lambda report: [(column_label(report, row), row.cosine) for row in report.self_consistency],
+        ),
+        "max_variance": (
+            "max",
+            lambda report: [(column_label(report, row), row.variance) for row in report.self_consistency],
+        ),
+        "min_peer_agreement": ("min", lambda report: [(row.model, row.agreement) for row in report.peer_agreement]),
+        "min_accuracy": (
+            "min",
+            lambda report: [(row.model, row.accuracy) for row in report.task.models] if report.task else [],
+        ),
+        "min_kappa": ("min", lambda report: [("panel", report.panel.fleiss_kappa)]),
     }
-    for name, (side, rows_of) in sources.items():
+    for name, (bound_kind, list_estimates) in estimate_sources.items():
         threshold = getattr(thresholds, name)
         if threshold is None:
             continue
-        rows = rows_of(report)
-        nothing = Estimate(value=None, n=0, reason="the audit has no such figure")
-        tested = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in rows)
-        for subject, estimate in rows or [("audit", nothing)]:
-            gate = _build_estimate_gate(name, subject, side, threshold, estimate, thresholds.confident)
-            skipped = tested and estimate.reason == RESCALED_SCORES_REASON
-            yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if skipped else gate
+        estimates = list_estimates(report)
+        missing = Estimate(value=None, n=0, reason="the audit has no such figure")
+        is_testable = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in estimates)
+        for subject, estimate in estimates or [("audit", missing)]:
+            gate = _build_estimate_gate(name, subject, bound_kind, threshold, estimate, thresholds.confident)
+            is_skipped = is_testable and estimate.reason == RESCALED_SCORES_REASON
+            yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if is_skipped else gate
 
 
 def _build_estimate_gate(
     name: str, subject: str, bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool
 ) -> Gate:
-    tested = (estimate.ci_low if bound_kind == "min" else estimate.ci_high) if confident else estimate.value
-    if tested is None:
+    """Test an estimate; if `confident`, the worse end of its interval. Undecided if the tested number is missing."""
+    tested_value = (estimate.ci_low if bound_kind == "min" else estimate.ci_high) if confident else estimate.value
+    if tested_value is None:
         verdict = GateStatus.UNDECIDED
     else:
-        met = tested >= threshold if bound_kind == "min" else tested <= threshold
-        verdict = GateStatus.PASSED if met else GateStatus.FAILED
+        is_met = tested_value >= threshold if bound_kind == "min" else tested_value <= threshold
+        verdict = GateStatus.PASSED if is_met else GateStatus.FAILED
     return Gate(
         name=name,
         subject=subject,
@@ -250,13 +270,13 @@ def _gate_message(bound_kind: BoundKind, threshold: float, estimate: Estimate, c
     bound = f"{'at least' if bound_kind == 'min' else 'at most'} {_format_threshold(threshold)} asked"
     if estimate.value is None:
         return f"not measurable: {estimate.reason}; {bound}"
-    between = (
+    interval_text = (
         format_interval(estimate.ci_low, estimate.ci_high, 3)
         if estimate.ci_low is not None
         else f"no interval: {estimate.reason}"
     )
-    where = f"{'lower' if bound_kind == 'min' else 'upper'} end of the interval tested, " if confident else ""
-    return f"{format_number(estimate.value, 3)} ({between}, n {estimate.n}); {where}{bound}"
+    tested_end = f"{'lower' if bound_kind == 'min' else 'upper'} end of the interval tested, " if confident else ""
+    return f"{format_number(estimate.value, 3)} ({interval_text}, n {estimate.n}); {tested_end}{bound}"
 
 
 def _format_threshold(value: float) -> str:
@@ -267,38 +287,50 @@ def _format_threshold(value: float) -> str:
 
 
 def _count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+    """Yield the gates on open conflicts, model versions and cost."""
     if thresholds.max_open_conflicts is not None:
         states = report.conflicts.states
-        unsettled = states.get("open", 0) + states.get("disputed", 0)
-        found = f"{unsettled} of {report.conflicts.total} conflicts unsettled"
+        n_unsettled = states.get("open", 0) + states.get("disputed", 0)
+        description = f"{n_unsettled} of {report.conflicts.total} conflicts unsettled"
         yield _build_count_gate(
-            "max_open_conflicts", unsettled, thresholds.max_open_conflicts, found, report.conflicts.total
+            "max_open_conflicts", n_unsettled, thresholds.max_open_conflicts, description, report.conflicts.total
         )
     if thresholds.max_served_models is not None:
         yield from _served_model_gates(report, thresholds.max_served_models)
     if thresholds.max_cost_usd is not None:
         cost = report.cost.total
         spent = 0.0 if cost.usd is None and not cost.unpriced else cost.usd
-        over = spent is not None and spent > thresholds.max_cost_usd
-        known = None if cost.lower_bound and not over else spent
-        told = "unknown" if spent is None else f"${spent:.4f}{' or more: some prices are unknown' * cost.lower_bound}"
-        yield _build_count_gate("max_cost_usd", known, thresholds.max_cost_usd, f"cost {told}", cost.answers)
+        is_over = spent is not None and spent > thresholds.max_cost_usd
+        observed = None if cost.lower_bound and not is_over else spent
+        cost_text = (
+            "unknown" if spent is None else f"${spent:.4f}{' or more: some prices are unknown' * cost.lower_bound}"
+        )
+        yield _build_count_gate("max_cost_usd", observed, thresholds.max_cost_usd, f"cost {cost_text}", cost.answers)
 
 
 def _served_model_gates(report: Report, max_served_models: int) -> Iterator[Gate]:
-    answers = {
-        name: sum(r.answers for r in report.served if r.name == name) for name in count_versions_by_model(report.served)
+    """Yield a gate for each model on the number of versions that its provider reported."""
+    answer_counts = {
+        name: sum(row.answers for row in report.served if row.name == name)
+        for name in count_versions_by_model(report.served)
     }
-    for name, n in count_versions_by_model(report.served).items():
-        found = f"{pluralize(n, 'thing')} served it, as far as the provider says" if n else "the provider does not say"
-        yield _build_count_gate("max_served_models", n or None, max_served_models, found, answers[name], subject=name)
-    if not answers:
+    for name, n_versions in count_versions_by_model(report.served).items():
+        description = (
+            f"{pluralize(n_versions, 'thing')} served it, as far as the provider says"
+            if n_versions
+            else "the provider does not say"
+        )
+        yield _build_count_gate(
+            "max_served_models", n_versions or None, max_served_models, description, answer_counts[name], subject=name
+        )
+    if not answer_counts:
         yield _build_count_gate("max_served_models", None, max_served_models, "nobody was asked here", 0)
 
 
 def _build_count_gate(
     name: str, observed: float | None, maximum: float, description: str, n: int, subject: str = "audit"
 ) -> Gate:
+    """Test a number against a maximum; undecided if the number is not known."""
     verdict = (
         GateStatus.UNDECIDED if observed is None else GateStatus.PASSED if observed <= maximum else GateStatus.FAILED
     )

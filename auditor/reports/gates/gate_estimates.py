@@ -1,4 +1,4 @@
-"""The figures that gates test, each with the interval that the report goes by."""
+"""The estimates that gates test, each with the interval that the report uses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from auditor.reports.measurement_schema import Estimate
 from auditor.reports.report_schema import Report
 
 SubjectEstimates = list[tuple[str, Estimate]]
-"""Subject and figure."""
+"""Subject of a gate, such as a model, and the tested estimate."""
 
 
 def pearson_estimates(report: Report) -> SubjectEstimates:
-    """As the report goes by it: no interval where there are too few countries or topics for one."""
+    """r of each series of scores, with the interval over countries and topics; none where these are too few."""
     return [
         (column_label(report, row), row.crossed.pearson_r.model_copy(update={"value": row.pearson_r}))
         for row in report.alignment
@@ -21,11 +21,12 @@ def pearson_estimates(report: Report) -> SubjectEstimates:
 
 
 def mae_estimates(report: Report) -> SubjectEstimates:
+    """MAE of each series of scores, with the interval over countries and topics."""
     return [(column_label(report, row), row.crossed.mae) for row in report.alignment]
 
 
 def region_gap_estimates(report: Report) -> SubjectEstimates:
-    """The size of each model's gap; the interval's ends are those of the size."""
+    """Absolute gap in MAE between regions of each series of scores, with the interval of the absolute value."""
     rows = [
         (column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
         for row in report.alignment
@@ -34,34 +35,39 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
     for gap in report.regions.gaps:
         if has_rescaled_scores(gap.method):
             continue
-        e = gap.mae_gap
-        known = e.ci_low is not None and e.ci_high is not None
-        ends = sorted(abs(x or 0.0) for x in (e.ci_low, e.ci_high))
-        low = 0.0 if (e.ci_low or 0.0) <= 0 <= (e.ci_high or 0.0) else ends[0]
-        size = Estimate(
-            value=None if e.value is None else abs(e.value),
-            n=e.n,
-            ci_low=low if known else None,
-            ci_high=ends[1] if known else None,
-            reason=e.reason,
+        signed_gap = gap.mae_gap
+        has_interval = signed_gap.ci_low is not None and signed_gap.ci_high is not None
+        magnitudes = sorted(abs(end or 0.0) for end in (signed_gap.ci_low, signed_gap.ci_high))
+        low = 0.0 if (signed_gap.ci_low or 0.0) <= 0 <= (signed_gap.ci_high or 0.0) else magnitudes[0]
+        gap_size = Estimate(
+            value=None if signed_gap.value is None else abs(signed_gap.value),
+            n=signed_gap.n,
+            ci_low=low if has_interval else None,
+            ci_high=magnitudes[1] if has_interval else None,
+            reason=signed_gap.reason,
         )
-        rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", size))
+        rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", gap_size))
     return rows
 
 
 def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
-    """Every model's worst topic by what is tested; one without the interval that is asked for counts as the worst."""
+    """MAE of the worst topic of each series of scores.
+
+    The worst topic is that with the largest MAE or, if `confident`, the largest upper end of its interval. A topic
+    without the required interval counts as the worst.
+    """
     worst: dict[tuple[str, str], tuple[float, str, Estimate]] = {}
     for row in report.topics:
-        tested = row.mae.ci_high if confident else row.mae.value
-        key, size = (row.model, row.method), inf if tested is None else tested
+        tested_error = row.mae.ci_high if confident else row.mae.value
+        key, sort_error = (row.model, row.method), inf if tested_error is None else tested_error
         if has_rescaled_scores(row.method):
             worst[key] = (inf, column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
-        elif row.mae.value is not None and (key not in worst or size > worst[key][0]):
-            worst[key] = (size, f"{column_label(report, row)}: {row.name}", row.mae)
+        elif row.mae.value is not None and (key not in worst or sort_error > worst[key][0]):
+            worst[key] = (sort_error, f"{column_label(report, row)}: {row.name}", row.mae)
     return [(name, estimate) for _, name, estimate in worst.values()]
 
 
 def column_label(report: Report, row: object) -> str:
+    """Label of a row with `model` and `method`: the model, followed by the method if the report has several methods."""
     model, method = getattr(row, "model", ""), getattr(row, "method", "")
-    return model if len({r.method for r in report.alignment}) < 2 else f"{model} ({method})"
+    return model if len({alignment_row.method for alignment_row in report.alignment}) < 2 else f"{model} ({method})"

@@ -1,1 +1,1 @@
-"""From figures to words, tables and plots: HTML, Markdown, and plots as files."""
+"""Render a report: sentences, tables and plots as HTML, Markdown, CSV, LaTeX and image files."""

@@ -1,7 +1,6 @@
-"""The report as one HTML file that needs no network and runs no script.
+"""Render the report as one HTML file that needs no network and contains no script.
 
-Every value that enters the page passes one sanitiser (`auditor.text_safety.visible`) and is escaped; None may not be
-printed.
+Every value is sanitized (`auditor.text_safety.escape_invisible`) and escaped; printing None is an error.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from auditor.text_safety import escape_invisible
 REPORT_TEMPLATE = "report.html.j2"
 _RTL_CHARACTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _RTL_PATTERN = re.compile(rf"[{_RTL_CHARACTERS}](?:[{_RTL_CHARACTERS} '’-]*[{_RTL_CHARACTERS}])?")
-"""A run of Hebrew, Arabic and their like, with the spaces within."""
+"""A run of characters of right-to-left scripts, such as Hebrew and Arabic, with the spaces inside it."""
 
 
 def render_html(report: Report) -> str:
-    """The page."""
+    """Render the report as an HTML page."""
     template_modules = {
         "alignment_wording": alignment_wording,
         "sentences": sentences,
@@ -53,13 +52,13 @@ def render_html(report: Report) -> str:
 
 @cache
 def _load_template() -> jinja2.Template:
-    templates = create_environment()
-    templates.filters |= _template_filters()
-    return templates.get_template(REPORT_TEMPLATE)
+    environment = create_environment()
+    environment.filters |= _template_filters()
+    return environment.get_template(REPORT_TEMPLATE)
 
 
 def _template_filters() -> Mapping[str, Callable[..., str]]:
-    names = (
+    filter_names = (
         "format_number",
         "format_signed",
         "format_interval",
@@ -69,17 +68,17 @@ def _template_filters() -> Mapping[str, Callable[..., str]]:
         "format_usd",
         "pluralize",
     )
-    return {name: getattr(number_format, name) for name in names} | {
+    return {filter_name: getattr(number_format, filter_name) for filter_name in filter_names} | {
         "isolate_names": _isolate_names,
         "isolate_rtl": _isolate_rtl,
     }
 
 
 def _isolate_names(names: Iterable[str]) -> Markup:
-    """A list of names, each kept apart: one that is written from right to left would turn its neighbours round."""
+    """Join names by commas, each in <bdi>: a right-to-left name would otherwise reorder its neighbours."""
     return Markup(", ").join(Markup("<bdi>{}</bdi>").format(escape_invisible(name)) for name in names)
 
 
 def _isolate_rtl(text: str) -> Markup:
-    """A sentence of ours in which names written from right to left leave the figures beside them where they are."""
+    """Escape a sentence and wrap its right-to-left names in <bdi>, so that they do not reorder adjacent figures."""
     return Markup(_RTL_PATTERN.sub(r"<bdi>\g<0></bdi>", str(escape(escape_invisible(text)))))

@@ -1,4 +1,4 @@
-"""The page's templates: every value that enters one is escaped and passes the one sanitiser."""
+"""Jinja environment of the report's templates, which escapes and sanitizes every value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.text_safety import escape_invisible
 
 
 def create_environment() -> jinja2.Environment:
-    """What all templates are read by."""
+    """Create the environment for the package's templates. An undefined variable or a printed None is an error."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("auditor.reports"),
         autoescape=True,
@@ -23,7 +23,11 @@ def create_environment() -> jinja2.Environment:
 
 
 def _sanitize_printed_value(value: Any) -> Any:
-    """What stands in the page for a value: sanitised when it is text, and an error when it is missing."""
+    """Make invisible characters of a text visible; other values and markup are returned as they are.
+
+    Raises:
+        ValueError: the value is None.
+    """
     if value is None:
         raise ValueError("the template printed a missing value")
     return value if isinstance(value, Markup) or not isinstance(value, str) else escape_invisible(value)

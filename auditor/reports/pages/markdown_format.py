@@ -1,4 +1,4 @@
-"""Pieces of Markdown: tables, figures with their intervals, and what others wrote, escaped."""
+"""Format Markdown: tables, estimates with their intervals, and escaped text from models and users."""
 
 from __future__ import annotations
 
@@ -16,39 +16,41 @@ _LINE_START_PATTERN = re.compile(r"^(\s*)([-+](?=\s|$)|[-=]{2,}|[#>])|^(\s*\d+)(
 
 
 def escape_markdown(text: str) -> str:
-    """A text on one line in which nothing is Markdown or HTML."""
+    """Escape a text for Markdown, on one line: none of it is read as Markdown or HTML."""
     return _escape_markup(" ".join(escape_invisible(text).split()))
 
 
 def quote_markdown(text: str) -> str:
-    """A text of several lines as a block quote in which nothing is Markdown or HTML."""
+    """Format a text of several lines as a block quote, none of which is read as Markdown or HTML."""
     lines = _escape_markup(escape_invisible(text).strip()).splitlines()
     return "\n".join(f"> {line.strip()}".rstrip() for line in lines)
 
 
 def _escape_markup(text: str) -> str:
-    """Backslashes before what would act anywhere, and before what would act at the start of a line."""
-    escaped = _MARKUP_PATTERN.sub(lambda m: "\\" + m.group(), text)
-    return _LINE_START_PATTERN.sub(lambda m: f"{m[1] or ''}{m[3] or ''}\\{m[2] or m[4]}", escaped)
+    """Put a backslash before characters that are markup anywhere, or at the start of a line."""
+    escaped = _MARKUP_PATTERN.sub(lambda match: "\\" + match.group(), text)
+    return _LINE_START_PATTERN.sub(lambda match: f"{match[1] or ''}{match[3] or ''}\\{match[2] or match[4]}", escaped)
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
+    """Format a Markdown table with escaped cells."""
+    table_rows = [columns, ["---"] * len(columns), *rows]
     return "\n".join(
-        "| " + " | ".join(cell if i == 1 else escape_markdown(cell) for cell in line) + " |"
-        for i, line in enumerate(lines)
+        "| " + " | ".join(cell if i == 1 else escape_markdown(cell) for cell in row) + " |"
+        for i, row in enumerate(table_rows)
     )
 
 
 def format_estimate_with_n(estimate: Estimate, digits: int = 2) -> str:
+    """Format an estimate with its interval and n, or the reason why it is missing."""
     if estimate.value is None:
         return f"not measurable: {estimate.reason}"
-    between = (
+    interval_text = (
         format_interval(estimate.ci_low, estimate.ci_high, digits)
         if estimate.ci_low is not None
         else str(estimate.reason)
     )
-    return f"{format_number(estimate.value, digits)} ({between}; n {format_count(estimate.n)})"
+    return f"{format_number(estimate.value, digits)} ({interval_text}; n {format_count(estimate.n)})"
 
 
 def format_yes_no(flag: bool) -> str:

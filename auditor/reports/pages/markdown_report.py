@@ -1,4 +1,4 @@
-"""The report as Markdown: the same figures as the page, as tables. Whatever others wrote is escaped."""
+"""Render the report as Markdown: the figures of the HTML page as tables. Text from models and users is escaped."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from auditor.reports.task import markdown as task_markdown
 
 
 def render_markdown(report: Report) -> str:
-    """The text."""
+    """Render the report as Markdown."""
     view = ReportView(report)
-    parts = [
+    blocks = [
         *_agreement_section(report, view),
         *task_markdown.render_task_section(report.task, escape_markdown, markdown_table, format_estimate_with_n),
         *_tiers_section(report),
@@ -37,7 +37,7 @@ def render_markdown(report: Report) -> str:
         *_group_errors_section(report, view),
         *_consistency_section(report, view),
     ]
-    parts += [
+    blocks += [
         *semantic_markdown.render_semantic_section(
             report.semantic, escape_markdown, markdown_table, format_estimate_with_n
         ),
@@ -49,7 +49,7 @@ def render_markdown(report: Report) -> str:
         *markdown_evidence.cost_markdown(report),
         *markdown_evidence.provenance_markdown(report),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 # --- sections ---------------------------------------------------------------------------------------------------
@@ -65,16 +65,16 @@ def _agreement_section(report: Report, view: ReportView) -> Iterable[str]:
     yield "## How well do they agree with people?"
     yield alignment_wording.alignment_headline(report.alignment)
     yield "\n".join(
-        f"- **{escape_markdown(column.label)}** {escape_markdown(answer.text)}."
-        for column, answer in view.ranked_alignments
+        f"- **{escape_markdown(column.label)}** {escape_markdown(statement.text)}."
+        for column, statement in view.ranked_alignments
     )
     yield escape_markdown(alignment_wording.ranking_sentence(report.alignment) or "")
-    signs = alignment_wording.reasons_for_caution(report)
-    if signs:
+    cautions = alignment_wording.reasons_for_caution(report)
+    if cautions:
         yield "**What speaks against trusting it**"
-        yield "\n".join(f"- {escape_markdown(sign)}" for sign in signs)
+        yield "\n".join(f"- {escape_markdown(caution)}" for caution in cautions)
     if view.columns:
-        head = [
+        header = [
             "Model",
             "r",
             "95% interval (Fisher)",
@@ -83,28 +83,29 @@ def _agreement_section(report: Report, view: ReportView) -> Iterable[str]:
             "Highest r",
             "p",
         ]
-        head += ["Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
+        header += ["Spearman ρ", "MAE", "RMSE", "Bias", "Cells", "Dropped"]
         yield markdown_table(
-            head, [[column.label, *_alignment_cells(answer.row)] for column, answer in view.ranked_alignments]
+            header, [[column.label, *_alignment_cells(statement.row)] for column, statement in view.ranked_alignments]
         )
 
 
 def _alignment_cells(row: AlignmentRow) -> list[str]:
-    r = format_number(row.pearson_r) if row.pearson_r is not None else f"not measurable: {row.reason}"
-    errors = [format_number(row.mae), format_number(row.rmse), format_estimate_with_n(row.bias)]
-    crossed = row.crossed.pearson_r
-    between = [
+    """Table cells of one row of the alignment table, without the model's label."""
+    r_cell = format_number(row.pearson_r) if row.pearson_r is not None else f"not measurable: {row.reason}"
+    error_cells = [format_number(row.mae), format_number(row.rmse), format_estimate_with_n(row.bias)]
+    two_way_r = row.crossed.pearson_r
+    interval_cells = [
         format_interval(row.ci_low, row.ci_high),
-        format_interval(crossed.ci_low, crossed.ci_high) if crossed.ci_low is not None else str(crossed.reason),
+        format_interval(two_way_r.ci_low, two_way_r.ci_high) if two_way_r.ci_low is not None else str(two_way_r.reason),
     ]
     return [
-        r,
-        *between,
+        r_cell,
+        *interval_cells,
         escape_markdown(alignment_wording.format_corrected_r(row)),
         format_number(row.ceiling),
         format_p_value(row.crossed_p_value),
         format_number(row.spearman_rho),
-        *errors,
+        *error_cells,
         format_count(row.n),
         format_count(row.n_dropped),
     ]
@@ -113,18 +114,29 @@ def _alignment_cells(row: AlignmentRow) -> list[str]:
 def _tiers_section(report: Report) -> Iterable[str]:
     if report.tiers:
         yield "## Which model to prefer, and where"
-        yield "\n".join(f"- {escape_markdown(describe_preference(part))}" for part in report.tiers if part.by == "MAE")
-        for part in report.tiers:
+        yield "\n".join(
+            f"- {escape_markdown(describe_preference(ranking))}" for ranking in report.tiers if ranking.by == "MAE"
+        )
+        for ranking in report.tiers:
             yield escape_markdown(
-                f"{part.scope[0].upper()}{part.scope[1:]} ({part.method}), by {part.by}, {part.cells} shared cells."
+                f"{ranking.scope[0].upper()}{ranking.scope[1:]} ({ranking.method}), by {ranking.by}, "
+                f"{ranking.cells} shared cells."
             )
-            yield markdown_table(["Model", "Tier", part.by, "Rank (95%)", "First in"], map(_tier_cells, part.rows))
+            yield markdown_table(
+                ["Model", "Tier", ranking.by, "Rank (95%)", "First in"], map(_tier_cells, ranking.rows)
+            )
 
 
 def _tier_cells(row: TierRow) -> list[str]:
-    ranks = MISSING_SYMBOL if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
-    first = MISSING_SYMBOL if row.first is None else format_percent(round(1000 * row.first), 1000)
-    return [row.model, MISSING_SYMBOL if row.tier is None else str(row.tier), format_number(row.value), ranks, first]
+    rank_range = MISSING_SYMBOL if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
+    first_share = MISSING_SYMBOL if row.first is None else format_percent(round(1000 * row.first), 1000)
+    return [
+        row.model,
+        MISSING_SYMBOL if row.tier is None else str(row.tier),
+        format_number(row.value),
+        rank_range,
+        first_share,
+    ]
 
 
 def _baselines_section(report: Report, view: ReportView) -> Iterable[str]:
@@ -132,33 +144,38 @@ def _baselines_section(report: Report, view: ReportView) -> Iterable[str]:
         return
     yield "## What is that worth?"
     yield escape_markdown(sentences.ceiling_sentence(report))
-    told = [
+    labelled_sentences = [
         (view.column_label(method, model), text) for method, model, text in sentences.within_topic_sentences(report)
     ]
-    yield "\n".join(f"- **{escape_markdown(label)}** {escape_markdown(text)}." for label, text in told)
+    yield "\n".join(f"- **{escape_markdown(label)}** {escape_markdown(text)}." for label, text in labelled_sentences)
     yield sentences.BASELINES_INTRODUCTION
     yield markdown_table(
         ["Model", "Compared with", "r of that", "MAE of that"],
         [
-            [column.label, b.baseline, format_estimate_with_n(b.pearson_r), format_estimate_with_n(b.mae)]
-            for column, _, rows in view.baseline_comparisons
-            for b in rows
+            [
+                column.label,
+                baseline.baseline,
+                format_estimate_with_n(baseline.pearson_r),
+                format_estimate_with_n(baseline.mae),
+            ]
+            for column, _, baselines in view.baseline_comparisons
+            for baseline in baselines
         ],
     )
     if report.nonresponse is not None:
         yield escape_markdown(sentences.nonresponse_sentence(report.nonresponse))
-        head = ["Model", "MAE at best", "MAE at worst", "Cells"]
+        header = ["Model", "MAE at best", "MAE at worst", "Cells"]
         bounds = report.nonresponse.bounds
         rows = [
             (
-                view.column_label(b.method, b.model),
-                format_number(b.mae_best),
-                format_number(b.mae_worst),
-                format_count(b.n),
+                view.column_label(bounds_row.method, bounds_row.model),
+                format_number(bounds_row.mae_best),
+                format_number(bounds_row.mae_worst),
+                format_count(bounds_row.n),
             )
-            for b in bounds
+            for bounds_row in bounds
         ]
-        yield markdown_table(head, rows)
+        yield markdown_table(header, rows)
 
 
 def _regions_section(report: Report, view: ReportView) -> Iterable[str]:
@@ -169,12 +186,12 @@ def _regions_section(report: Report, view: ReportView) -> Iterable[str]:
         ["Model", "Region", "Countries", "MAE", "r", "95% interval", "Cells"],
         [
             [
-                view.column_label(r.method, r.model), r.region, format_count(r.countries),
-                format_estimate_with_n(r.mae),
-                format_number(r.pearson_r) if r.pearson_r is not None else f"not measurable: {r.reason}",
-                format_interval(r.ci_low, r.ci_high), format_count(r.n),
+                view.column_label(row.method, row.model), row.region, format_count(row.countries),
+                format_estimate_with_n(row.mae),
+                format_number(row.pearson_r) if row.pearson_r is not None else f"not measurable: {row.reason}",
+                format_interval(row.ci_low, row.ci_high), format_count(row.n),
             ]
-            for r in report.regions.rows
+            for row in report.regions.rows
         ],
     )  # fmt: skip
     if report.regions.gaps:
@@ -183,11 +200,11 @@ def _regions_section(report: Report, view: ReportView) -> Iterable[str]:
             ["Model", "Between", "Gap in MAE"],
             [
                 [
-                    view.column_label(g.method, g.model),
-                    sentences.gap_label(g),
-                    f"{format_estimate_with_n(g.mae_gap)}{sentences.gap_bounds_text(g)}",
+                    view.column_label(gap.method, gap.model),
+                    sentences.gap_label(gap),
+                    f"{format_estimate_with_n(gap.mae_gap)}{sentences.gap_bounds_text(gap)}",
                 ]
-                for g in report.regions.gaps
+                for gap in report.regions.gaps
             ],
         )
     if report.regions.ungrouped:
@@ -199,11 +216,11 @@ def _group_errors_section(report: Report, view: ReportView) -> Iterable[str]:
         if table.rows and view.columns_with_errors:
             yield f"## {title}"
             yield "Mean absolute difference from people, worst first, with its 95% interval and number of cells."
-            head = [
+            header = [
                 title.removesuffix("s") if title == "Topics" else "Country",
-                *(c.label for c in view.columns_with_errors),
+                *(column.label for column in view.columns_with_errors),
             ]
-            yield markdown_table(head, [[name, *(_error_cell(row) for row in rows)] for name, rows in table.rows])
+            yield markdown_table(header, [[name, *(_error_cell(row) for row in rows)] for name, rows in table.rows])
 
 
 def _error_cell(row: GroupErrorRow) -> str:
@@ -217,13 +234,13 @@ def _consistency_section(report: Report, view: ReportView) -> Iterable[str]:
             ["Model", "Self-consistency (cosine)", "Variance of the score", "Same sign", "Cells on both sides of zero"],
             [
                 [
-                    view.column_label(r.method, r.model),
-                    format_estimate_with_n(r.cosine),
-                    format_estimate_with_n(r.variance, 3),
-                    format_estimate_with_n(r.sign_agreement),
-                    format_estimate_with_n(r.straddling),
+                    view.column_label(row.method, row.model),
+                    format_estimate_with_n(row.cosine),
+                    format_estimate_with_n(row.variance, 3),
+                    format_estimate_with_n(row.sign_agreement),
+                    format_estimate_with_n(row.straddling),
                 ]
-                for r in report.self_consistency
+                for row in report.self_consistency
             ],
         )
 
@@ -240,31 +257,31 @@ def _methods_section(report: Report) -> Iterable[str]:
             ["Model", "r asked", "r by log-probabilities", "Read from", "Δr"],
             [
                 [
-                    r.model,
-                    format_number(r.direct_r),
-                    format_number(r.logprob_r),
-                    ", ".join(r.measures),
-                    format_estimate_with_n(r.difference),
+                    row.model,
+                    format_number(row.direct_r),
+                    format_number(row.logprob_r),
+                    ", ".join(row.measures),
+                    format_estimate_with_n(row.difference),
                 ]
-                for r in report.methods
+                for row in report.methods
             ],
         )
 
 
 def _languages_section(view: ReportView) -> Iterable[str]:
-    part = view.languages
-    if part is None:
+    languages = view.languages
+    if languages is None:
         return
     yield "## Languages"
     yield "\n".join(
-        f"- {escape_markdown(told)}: {escape_markdown(', '.join(who))}."
-        for told, who in sentences.language_sentences(part)
+        f"- {escape_markdown(sentence)}: {escape_markdown(', '.join(countries))}."
+        for sentence, countries in sentences.language_sentences(languages)
     )
-    if part.differences:
+    if languages.differences:
         yield markdown_table(
             ["Model", "Languages", "Difference of scores"],
-            [[r.model, f"{r.second} less {r.first}", format_estimate_with_n(r.difference)] for r in part.differences],
+            [
+                [row.model, f"{row.second} less {row.first}", format_estimate_with_n(row.difference)]
+                for row in languages.differences
+            ],
         )
-
-
-# --- pieces -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Numbers as people read them: a true minus, an interval in words, a dash for what is not there."""
+"""Format numbers for readers: a true minus sign, intervals in words, a dash for missing values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MINUS_SIGN = "\u2212"
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
-    """A number with fixed digits; a dash for None."""
+    """Format a number with a fixed number of decimals; a dash for None."""
     return (
         MISSING_SYMBOL
         if value is None
@@ -18,7 +18,7 @@ def format_number(value: float | None, digits: int = 2) -> str:
 
 
 def format_signed(value: float | None, digits: int = 2) -> str:
-    """A difference: always with its sign, but for zero."""
+    """Format a difference with its sign, unless it rounds to zero; a dash for None."""
     if value is None:
         return MISSING_SYMBOL
     rounded = _round_without_negative_zero(value, digits)
@@ -26,7 +26,7 @@ def format_signed(value: float | None, digits: int = 2) -> str:
 
 
 def format_interval(low: float | None, high: float | None, digits: int = 2) -> str:
-    """Both ends of an interval; a dash when there is none."""
+    """Format an interval as "low to high"; a dash if there is none."""
     return (
         MISSING_SYMBOL
         if low is None or high is None
@@ -35,14 +35,14 @@ def format_interval(low: float | None, high: float | None, digits: int = 2) -> s
 
 
 def format_p_value(value: float | None) -> str:
-    """A p-value to three digits, never as zero."""
+    """Format a p-value with three decimals, "< 0.001" if smaller; a dash for None."""
     if value is None:
         return MISSING_SYMBOL
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def format_percent(numerator: int, denominator: int) -> str:
-    """A share in percent; never 0% or 100% of what is not quite so."""
+    """Format a share in percent. Only exact shares give 0% or 100%; others near them give "< 1%" or "> 99%"."""
     if denominator == 0:
         return MISSING_SYMBOL
     percent = 100 * numerator / denominator
@@ -52,12 +52,12 @@ def format_percent(numerator: int, denominator: int) -> str:
 
 
 def format_count(value: int | None) -> str:
-    """A whole number with a thin space between thousands."""
+    """Format an integer with a thin space between thousands; a dash for None."""
     return MISSING_SYMBOL if value is None else f"{value:,}".replace(",", "\u202f")
 
 
 def format_usd(value: float | None, lower_bound: bool = False) -> str:
-    """US dollars; small sums keep two significant digits."""
+    """Format US dollars with two decimals, four for amounts below one dollar; "≥" marks a lower bound."""
     if value is None:
         return "unknown"
     digits = 2 if value == 0 or value >= 1 else 4
@@ -65,14 +65,14 @@ def format_usd(value: float | None, lower_bound: bool = False) -> str:
 
 
 def format_estimate(estimate: Estimate, digits: int = 2) -> str:
-    """An estimate with its interval in brackets, or why there is none."""
+    """Format an estimate with its interval in brackets; a dash if there is no value."""
     if estimate.value is None:
         return MISSING_SYMBOL
     return f"{format_number(estimate.value, digits)} ({format_interval(estimate.ci_low, estimate.ci_high, digits)})"
 
 
 def pluralize(n: int, singular: str, plural_form: str = "") -> str:
-    """A number with its noun."""
+    """Format a count with its noun; the plural is singular + "s" if none is given."""
     return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"
 
 

@@ -1,4 +1,4 @@
-"""The tables of the paper, out of a report: each as rows of text and numbers, for CSV and for LaTeX."""
+"""The tables of the EvalMORAAL paper (arXiv 2510.05942) computed from a report, as CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PaperCell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
-    """One table: the name of its file, its caption, a heading and rows; None is a figure that there is none of."""
+    """One table: its file name without suffix, caption, column names and rows; None is a missing figure."""
 
     name: str
     caption: str
@@ -27,9 +27,9 @@ class PaperTable:
 
 
 def build_paper_tables(report: Report) -> list[PaperTable]:
-    """The tables of EvalMORAAL (arXiv 2510.05942), with intervals and n; without rows where nothing was measured.
+    """Build the tables of EvalMORAAL (arXiv 2510.05942), with intervals and n; without rows where nothing was measured.
 
-    Intervals of r and MAE, and p, are over countries and topics, and empty where there are too few of them.
+    Intervals of r and MAE, and p-values, are over countries and topics; they are missing where these are too few.
     """
     return [
         _alignment_table(report),
@@ -66,18 +66,18 @@ def _alignment_table(report: Report) -> PaperTable:
     ]
     rows: list[list[PaperCell]] = []
     for row in report.alignment:
-        r, error = row.crossed.pearson_r, row.crossed.mae
-        head: list[PaperCell] = [
+        two_way_r, two_way_mae = row.crossed.pearson_r, row.crossed.mae
+        first_cells: list[PaperCell] = [
             row.model,
             row.method,
             row.n,
             row.pearson_r,
-            r.ci_low,
-            r.ci_high,
+            two_way_r.ci_low,
+            two_way_r.ci_high,
             row.crossed_p_value,
             row.spearman_rho,
         ]
-        rows.append([*head, row.mae, error.ci_low, error.ci_high, row.rmse])
+        rows.append([*first_cells, row.mae, two_way_mae.ci_low, two_way_mae.ci_high, row.rmse])
     return PaperTable("alignment", "Agreement with people: Pearson's r, and errors", columns, rows)
 
 
@@ -94,32 +94,59 @@ def _methods_table(report: Report) -> PaperTable:
 def _tiers_table(report: Report) -> PaperTable:
     columns = ["scope", "method", "by", "tier", "model", "value", "rank_low", "rank_high", "first_share", "n"]
     rows: list[list[PaperCell]] = [
-        [p.scope, p.method, p.by, r.tier, r.model, r.value, r.rank_low, r.rank_high, r.first, p.cells]
-        for p in report.tiers
-        for r in p.rows
+        [
+            ranking.scope,
+            ranking.method,
+            ranking.by,
+            row.tier,
+            row.model,
+            row.value,
+            row.rank_low,
+            row.rank_high,
+            row.first,
+            ranking.cells,
+        ]
+        for ranking in report.tiers
+        for row in ranking.rows
     ]
     return PaperTable("tiers", "Tiers of models, with the 95% interval of each rank", columns, rows)
 
 
 def _peer_agreement_table(report: Report) -> PaperTable:
-    """Peer agreement beside alignment, of direct scores, since it is their reasoning that is judged."""
-    r = {row.model: row.pearson_r for row in report.alignment if row.method == "direct"}
+    """Peer agreement and alignment of direct scores, the only ones with reasoning for judges to review."""
+    r_by_model = {row.model: row.pearson_r for row in report.alignment if row.method == "direct"}
     columns = ["model", "agreement", "agreement_low", "agreement_high", "verdicts", "r"]
-    rows = [[row.model, *_estimate_cells(row.agreement), row.given, r.get(row.model)] for row in report.peer_agreement]
+    rows = [
+        [row.model, *_estimate_cells(row.agreement), row.given, r_by_model.get(row.model)]
+        for row in report.peer_agreement
+    ]
     return PaperTable("peer_agreement", "Peer agreement beside alignment", columns, rows)
 
 
 def _conflicts_table(report: Report) -> PaperTable:
-    part = report.conflicts
-    rows: list[list[PaperCell]] = [[k.kind, k.total, *(k.states.get(s, 0) for s in part.states)] for k in part.kinds]
-    return PaperTable("conflicts", "Conflicts by kind and how they stand", ["kind", "total", *part.states], rows)
+    conflicts = report.conflicts
+    rows: list[list[PaperCell]] = [
+        [kind_row.kind, kind_row.total, *(kind_row.states.get(state, 0) for state in conflicts.states)]
+        for kind_row in conflicts.kinds
+    ]
+    return PaperTable("conflicts", "Conflicts by kind and how they stand", ["kind", "total", *conflicts.states], rows)
 
 
 def _regions_table(report: Report) -> PaperTable:
     columns = ["model", "method", "region", "countries", "n", "r", "r_low", "r_high", "mae", "mae_low", "mae_high"]
     rows = [
-        [r.model, r.method, r.region, r.countries, r.n, r.pearson_r, r.ci_low, r.ci_high, *_estimate_cells(r.mae)]
-        for r in report.regions.rows
+        [
+            row.model,
+            row.method,
+            row.region,
+            row.countries,
+            row.n,
+            row.pearson_r,
+            row.ci_low,
+            row.ci_high,
+            *_estimate_cells(row.mae),
+        ]
+        for row in report.regions.rows
     ]
     return PaperTable("regions", f"Agreement by region ({report.regions.title})", columns, rows)
 
@@ -127,71 +154,87 @@ def _regions_table(report: Report) -> PaperTable:
 def _region_gaps_table(report: Report) -> PaperTable:
     columns = ["model", "method", "first", "second", "mae_gap", "gap_low", "gap_high", "n"]
     rows = [
-        [g.model, g.method, g.first, g.second, *_estimate_cells(g.mae_gap), g.mae_gap.n] for g in report.regions.gaps
+        [gap.model, gap.method, gap.first, gap.second, *_estimate_cells(gap.mae_gap), gap.mae_gap.n]
+        for gap in report.regions.gaps
     ]
     return PaperTable("regional_gap", "Difference of mean absolute error between regions", columns, rows)
 
 
 def _group_errors_table(name: str, caption: str, group_column: str, error_rows: Sequence[GroupErrorRow]) -> PaperTable:
     columns = [group_column, "model", "method", "n", "mae", "mae_low", "mae_high", "bias", "bias_low", "bias_high"]
-    rows = [[p.name, p.model, p.method, p.n, *_estimate_cells(p.mae), *_estimate_cells(p.bias)] for p in error_rows]
+    rows = [
+        [row.name, row.model, row.method, row.n, *_estimate_cells(row.mae), *_estimate_cells(row.bias)]
+        for row in error_rows
+    ]
     return PaperTable(name, caption, columns, rows)
 
 
-# --- forms ------------------------------------------------------------------------------------------------------
-
-
 def _coverage_table(report: Report) -> PaperTable:
-    """All of it, from every side: planned = ok + every loss + missing."""
-    part, losses = report.coverage, [o.value for o in Outcome if o is not Outcome.OK]
-    sides = (
-        ("all", part.total), ("model", part.models), ("judge", part.judges), ("country", part.countries),
-        ("topic", part.topics),
+    """Coverage in total and by model, judge, country and topic: planned = ok + all losses + missing."""
+    coverage, loss_causes = report.coverage, [outcome.value for outcome in Outcome if outcome is not Outcome.OK]
+    breakdowns = (
+        ("all", coverage.total), ("model", coverage.models), ("judge", coverage.judges),
+        ("country", coverage.countries), ("topic", coverage.topics),
     )  # fmt: skip
     rows: list[list[PaperCell]] = [
-        [by, r.name, r.counted_label, r.planned, r.ok, *(r.losses.get(cause, 0) for cause in losses), r.missing]
-        for by, side in sides
-        for r in side
+        [
+            breakdown,
+            row.name,
+            row.counted_label,
+            row.planned,
+            row.ok,
+            *(row.losses.get(cause, 0) for cause in loss_causes),
+            row.missing,
+        ]
+        for breakdown, coverage_rows in breakdowns
+        for row in coverage_rows
     ]
-    columns = ["by", "name", "what", "planned", "ok", *losses, "missing"]
+    columns = ["by", "name", "what", "planned", "ok", *loss_causes, "missing"]
     return PaperTable("coverage", "Coverage: what was planned, what is usable and what was lost", columns, rows)
 
 
+# --- CSV and LaTeX ----------------------------------------------------------------------------------------------
+
+
 def render_paper_csv(table: PaperTable) -> str:
-    """Full precision, an empty cell where there is no figure; no text that a spreadsheet would run."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    """Render a table as CSV with full precision; missing figures are empty, and formulas in texts are escaped."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(table.columns)
     writer.writerows(
-        ["" if v is None else escape_formula(escape_invisible(v)) if isinstance(v, str) else v for v in row]
+        [
+            "" if cell is None else escape_formula(escape_invisible(cell)) if isinstance(cell, str) else cell
+            for cell in row
+        ]
         for row in table.rows
     )
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 def render_paper_latex(tables: Sequence[PaperTable]) -> str:
-    r"""All tables for \input, set with booktabs and longtable; two digits, an interval in brackets."""
-    head = "% Needs \\usepackage{booktabs,longtable}.\n"
-    return head + "\n".join(_render_longtable(table) for table in tables if table.rows)
+    r"""Render all tables with rows for \input, with booktabs and longtable; two decimals, intervals in brackets."""
+    requirements = "% Needs \\usepackage{booktabs,longtable}.\n"
+    return requirements + "\n".join(_render_longtable(table) for table in tables if table.rows)
 
 
 def _render_longtable(table: PaperTable) -> str:
-    names = [c for c in table.columns if not c.endswith(("_low", "_high"))]
-    kept = [i for i, c in enumerate(table.columns) if c in names]
-    ends = {
-        i: (
-            table.columns.index(f"{_interval_column_stem(c)}_low"),
-            table.columns.index(f"{_interval_column_stem(c)}_high"),
+    """Render one table as a LaTeX longtable; an interval is put in the cell of its estimate."""
+    shown_columns = [column for column in table.columns if not column.endswith(("_low", "_high"))]
+    shown_indices = [index for index, column in enumerate(table.columns) if column in shown_columns]
+    interval_indices = {
+        index: (
+            table.columns.index(f"{_interval_column_stem(column)}_low"),
+            table.columns.index(f"{_interval_column_stem(column)}_high"),
         )
-        for i, c in enumerate(table.columns)
-        if f"{_interval_column_stem(c)}_low" in table.columns
-        and f"{_interval_column_stem(c)}_high" in table.columns
-        and c in names
+        for index, column in enumerate(table.columns)
+        if f"{_interval_column_stem(column)}_low" in table.columns
+        and f"{_interval_column_stem(column)}_high" in table.columns
+        and column in shown_columns
     }
-    is_text = [any(isinstance(row[i], str) for row in table.rows) for i in kept]
-    heading = " & ".join(escape_tex(name.replace("_", " ")) for name in names) + r" \\"
+    text_flags = [any(isinstance(row[index], str) for row in table.rows) for index in shown_indices]
+    heading = " & ".join(escape_tex(name.replace("_", " ")) for name in shown_columns) + r" \\"
     lines = [
-        r"\begin{longtable}{" + "".join("l" if text else "r" for text in is_text) + "}",
+        r"\begin{longtable}{" + "".join("l" if is_text else "r" for is_text in text_flags) + "}",
         rf"\caption{{{escape_tex(table.caption)}.}}\label{{tab:{table.name.replace('_', '-')}}}\\",
         r"\toprule",
         heading,
@@ -205,20 +248,24 @@ def _render_longtable(table: PaperTable) -> str:
         r"\endlastfoot",
     ]
     for row in table.rows:
-        cells = [_latex_cell(row[i], *(row[j] for j in ends.get(i, ()))) for i in kept]
+        cells = [
+            _latex_cell(row[index], *(row[end_index] for end_index in interval_indices.get(index, ())))
+            for index in shown_indices
+        ]
         lines.append(" & ".join(cells) + r" \\")
     return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
 
 def _interval_column_stem(column: str) -> str:
-    """What the ends of a column's interval are called after."""
+    """Prefix of the `_low` and `_high` columns that hold the interval of a column."""
     return {"delta_r": "delta", "mae_gap": "gap", "tier": "rank"}.get(column, column)
 
 
 def _latex_cell(value: PaperCell, *interval_ends: PaperCell) -> str:
-    shown = escape_tex(value) if isinstance(value, str) else _latex_number(value)
-    between = [_latex_number(end) for end in interval_ends if end is not None]
-    return f"{shown} [{between[0]}, {between[1]}]" if len(between) == 2 else shown
+    """Format a cell for LaTeX, followed by its interval in brackets if both ends are known."""
+    figure = escape_tex(value) if isinstance(value, str) else _latex_number(value)
+    ends = [_latex_number(end) for end in interval_ends if end is not None]
+    return f"{figure} [{ends[0]}, {ends[1]}]" if len(ends) == 2 else figure
 
 
 def _latex_number(value: PaperCell) -> str:
@@ -226,8 +273,8 @@ def _latex_number(value: PaperCell) -> str:
         return "--"
     if isinstance(value, float):
         digits = 2 if abs(value) >= 0.005 or value == 0 else 3
-        tiny = digits == 3 and abs(value) < 0.0005
-        return f"${'-' if value < 0 else ''}<0.001$".replace("-<", ">-") if tiny else f"${value + 0.0:.{digits}f}$"
+        is_tiny = digits == 3 and abs(value) < 0.0005
+        return f"${'-' if value < 0 else ''}<0.001$".replace("-<", ">-") if is_tiny else f"${value + 0.0:.{digits}f}$"
     return str(value)
 
 
@@ -239,14 +286,16 @@ _TEX_ESCAPES = {
 
 
 def escape_tex(text: str) -> str:
-    """A text in which nothing is a command of TeX."""
+    """Escape a text for TeX, on one line."""
     return re.sub(
-        r"[\\&%$#_{}~^<>|\u2019\u2212]", lambda m: _TEX_ESCAPES[m.group()], " ".join(escape_invisible(text).split())
+        r"[\\&%$#_{}~^<>|\u2019\u2212]",
+        lambda match: _TEX_ESCAPES[match.group()],
+        " ".join(escape_invisible(text).split()),
     )
 
 
 def render_paper_files(report: Report) -> list[tuple[str, str]]:
-    """Name and text of each file: a CSV for every table that has rows, and all of them in one TeX file."""
+    """Render the paper's files as (name, text): a CSV for every table that has rows, and one TeX file with all."""
     tables = [table for table in build_paper_tables(report) if table.rows]
     return [
         *((f"{table.name}.csv", render_paper_csv(table)) for table in tables),

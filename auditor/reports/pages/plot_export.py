@@ -1,4 +1,4 @@
-"""The report's plots as files of their own: SVG with its colours in it, PNG and PDF of that, and Vega-Lite."""
+"""Write the report's plots to files: self-contained SVG, PNG and PDF made from it, and Vega-Lite."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PlotFormat = Literal["svg", "png", "pdf", "vega"]
 
 FILE_SUFFIXES: Mapping[PlotFormat, str] = {"svg": ".svg", "png": ".png", "pdf": ".pdf", "vega": ".vl.json"}
 PNG_SCALE = 2
-"""Pixels for each unit of a plot."""
+"""Pixels for each SVG unit."""
 _CSS_RULE_PATTERN = re.compile(r"(?:^|(?<=\}))\s*((?:svg|\.t\d|rect\.)[^{}]*)\{([^{}]*)\}", re.MULTILINE)
 
 
 def iterate_plots(report: Report) -> Iterator[tuple[str, Markup]]:
-    """Name and picture of every plot that the report has figures for."""
+    """Yield (name, SVG) of every plot for which the report has figures."""
     view = ReportView(report)
     if not view.columns:
         return
@@ -44,69 +44,82 @@ def iterate_plots(report: Report) -> Iterator[tuple[str, Markup]]:
 
 
 def standalone_svg(plot_svg: Markup) -> str:
-    """A plot as an SVG file that needs nothing beside it: the page's own rules, with the colours of the light theme."""
+    """Convert a plot to a self-contained SVG file: add the page's CSS rules with the colours of the light theme."""
     width, height = _viewbox_size(plot_svg)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-    body = str(plot_svg).replace("<svg", head, 1)
+    opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+    svg_body = str(plot_svg).replace("<svg", opening_tag, 1)
     style = f"<style>{_plot_stylesheet()} text {{ font-family: sans-serif; }}</style>"
-    paper = '<rect width="100%" height="100%" style="fill: #fff; stroke: none"/>'
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + body.replace(">", f">{style}{paper}", 1) + "\n"
+    background = '<rect width="100%" height="100%" style="fill: #fff; stroke: none"/>'
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + svg_body.replace(">", f">{style}{background}", 1) + "\n"
 
 
 def write_plots(report: Report, folder: Path, plot_format: PlotFormat = "svg") -> list[Path]:
-    """Write every plot to a folder; each file appears whole or not at all.
+    """Write every plot to a folder, each file atomically. Plots of equal names get a numbered suffix.
 
     Args:
-        form: `svg`; `png` and `pdf`, which the extra `plots` draws of it; `vega`, the figures and how to draw them.
+        plot_format: `svg`; `png` or `pdf`, which need the extra `plots`; `vega`, a Vega-Lite specification with data.
+
+    Returns:
+        Paths of the files.
 
     Raises:
         UsageError: the folder cannot be written to, or the extra is not installed.
     """
-    drawn = _render_plot_files(report, plot_format)
+    plot_files = _render_plot_files(report, plot_format)
     make_folder(folder)
     written: list[Path] = []
-    for name, content in drawn:
-        taken = {path.name for path in written}
-        numbered = (name if not i else f"{name}-{i + 1}" for i in range(len(taken) + 1))
-        path = folder / next(file for at in numbered if (file := f"{at}{FILE_SUFFIXES[plot_format]}") not in taken)
+    for name, content in plot_files:
+        used_names = {path.name for path in written}
+        candidate_names = (name if not i else f"{name}-{i + 1}" for i in range(len(used_names) + 1))
+        path = folder / next(
+            file_name
+            for candidate in candidate_names
+            if (file_name := f"{candidate}{FILE_SUFFIXES[plot_format]}") not in used_names
+        )
         write_atomically(content, path)
         written.append(path)
     return written
 
 
 def _render_plot_files(report: Report, plot_format: PlotFormat) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file; what draws it is looked for at once."""
+    """Name and content of each file, rendered one by one.
+
+    Raises:
+        UsageError: the extra `plots` is not installed; raised by the call, before the first file is rendered.
+    """
     if plot_format == "vega":
-        told = (
+        named_specs = (
             (name, json.dumps(spec, indent=1, ensure_ascii=False) + "\n")
             for name, spec in iterate_vega_lite_specs(report)
         )
-        return ((name, text.encode()) for name, text in told)
-    made = ((name, standalone_svg(picture)) for name, picture in iterate_plots(report))
+        return ((name, text.encode()) for name, text in named_specs)
+    named_svgs = ((name, standalone_svg(picture)) for name, picture in iterate_plots(report))
     if plot_format == "svg":
-        return ((name, text.encode()) for name, text in made)
-    library = load_extra("vl_convert", "plots")  # it converts Vega-Lite, and any SVG
+        return ((name, text.encode()) for name, text in named_svgs)
+    vl_convert = load_extra("vl_convert", "plots")  # it converts Vega-Lite, and any SVG
     if plot_format == "png":
-        return ((name, library.svg_to_png(text, scale=PNG_SCALE)) for name, text in made)
-    return ((name, library.svg_to_pdf(text)) for name, text in made)
+        return ((name, vl_convert.svg_to_png(text, scale=PNG_SCALE)) for name, text in named_svgs)
+    return ((name, vl_convert.svg_to_pdf(text)) for name, text in named_svgs)
 
 
 def _viewbox_size(plot_svg: Markup) -> tuple[float, float]:
-    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', str(plot_svg))
-    assert found is not None
-    return float(found[1]), float(found[2])
+    """Width and height of a plot, from its viewBox."""
+    view_box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', str(plot_svg))
+    assert view_box is not None
+    return float(view_box[1]), float(view_box[2])
 
 
 @cache
 def _plot_stylesheet() -> str:
+    """CSS rules of plots from the page's stylesheet, with the colour variables of the light theme filled in."""
     css = (resources.files("auditor.reports") / "templates" / "report.css").read_text(encoding="utf-8")
-    light = dict(re.findall(r"--([\w-]+):\s*([^;]+);", css.split("@media", 1)[0]))
+    light_theme = dict(re.findall(r"--([\w-]+):\s*([^;]+);", css.split("@media", 1)[0]))
     rules = " ".join(
-        f"{_drop_legend_selectors(m[1])} {{ {m[2].strip()} }}"
-        for m in _CSS_RULE_PATTERN.finditer(css.split("@media print")[0])
+        f"{_drop_legend_selectors(match[1])} {{ {match[2].strip()} }}"
+        for match in _CSS_RULE_PATTERN.finditer(css.split("@media print")[0])
     )
-    return re.sub(r"var\(--([\w-]+)\)", lambda m: light.get(m[1], "currentColor"), rules)
+    return re.sub(r"var\(--([\w-]+)\)", lambda match: light_theme.get(match[1], "currentColor"), rules)
 
 
 def _drop_legend_selectors(selectors: str) -> str:
-    return ", ".join(part.strip() for part in selectors.split(",") if not part.strip().startswith("i."))
+    return ", ".join(selector.strip() for selector in selectors.split(",") if not selector.strip().startswith("i."))

@@ -1,6 +1,6 @@
-"""A small page of prose, tables and plots, and its forms: HTML that needs no network, Markdown, or a terminal's text.
+"""A page of paragraphs, tables and plots, rendered as self-contained HTML or as Markdown.
 
-What is put in is plain text; each form escapes it for itself.
+All text of a page is plain text; each renderer escapes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE_TEMPLATE = "page.html.j2"
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: a heading row, then rows of as many texts; the first column names the row."""
+    """A table of texts: column headings, and rows of the same length; the first column is the row's heading."""
 
     caption: str
     columns: Sequence[str]
@@ -31,7 +31,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class PagePlot:
-    """A picture beside which a table gives the same figures."""
+    """A plot with its caption; a table of the section has the same figures."""
 
     svg: Markup
     caption: str
@@ -39,7 +39,7 @@ class PagePlot:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """One section; what is empty is left out."""
+    """One section of a page; empty parts are left out."""
 
     title: str
     paragraphs: Sequence[str] = ()
@@ -50,7 +50,13 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """A whole page: what it is, the answer in one sentence, what speaks against trusting it, and the rest."""
+    """A page.
+
+    Attributes:
+        kicker: the kind of page, shown above the title.
+        headline: the main finding in one sentence.
+        warnings: reasons for caution.
+    """
 
     kicker: str
     title: str
@@ -62,25 +68,25 @@ class ReportPage:
 
 
 def render_page(page: ReportPage, page_format: str) -> str:
-    """The page as `html` or `markdown`.
+    """Render the page as `html` or `markdown`.
 
     Raises:
-        UsageError: no such form.
+        UsageError: the format is unknown.
     """
-    forms: dict[str, Callable[[ReportPage], str]] = {"html": render_page_html, "markdown": render_page_markdown}
-    if page_format not in forms:
+    renderers: dict[str, Callable[[ReportPage], str]] = {"html": render_page_html, "markdown": render_page_markdown}
+    if page_format not in renderers:
         raise UsageError(f"'{page_format}' is no form of this page.", "Known are html and markdown (.html, .md).")
-    return forms[page_format](page)
+    return renderers[page_format](page)
 
 
 def render_page_html(page: ReportPage) -> str:
-    """One file, light and dark, printable, without scripts."""
+    """Render the page as one HTML file with light and dark colours, printable, without scripts."""
     return _load_template().render(page=page, version=metadata.version("auditor"))
 
 
 def render_page_markdown(page: ReportPage) -> str:
-    """The same figures as tables; plots are left out."""
-    return "\n\n".join(part for part in _page_markdown_blocks(page) if part) + "\n"
+    """Render the page as Markdown; plots are left out, since tables have the same figures."""
+    return "\n\n".join(block for block in _page_markdown_blocks(page) if block) + "\n"
 
 
 def _page_markdown_blocks(page: ReportPage) -> Iterable[str]:
@@ -91,23 +97,23 @@ def _page_markdown_blocks(page: ReportPage) -> Iterable[str]:
     if page.warnings:
         yield "**What speaks against trusting it**"
         yield _bullet_list(page.warnings)
-    for chapter in page.sections:
-        yield f"## {escape_markdown(chapter.title)}"
-        yield from map(escape_markdown, chapter.paragraphs)
-        yield _bullet_list(chapter.bullets)
-        for grid in chapter.tables:
-            yield escape_markdown(grid.caption)
-            yield markdown_table(grid.columns, grid.rows)
+    for section in page.sections:
+        yield f"## {escape_markdown(section.title)}"
+        yield from map(escape_markdown, section.paragraphs)
+        yield _bullet_list(section.bullets)
+        for table in section.tables:
+            yield escape_markdown(table.caption)
+            yield markdown_table(table.columns, table.rows)
 
 
 def _bullet_list(bullets: Sequence[str]) -> str:
-    return "\n".join(f"- {escape_markdown(point)}" for point in bullets)
+    return "\n".join(f"- {escape_markdown(bullet)}" for bullet in bullets)
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in which nothing is Markdown or HTML."""
-    lines = ["| " + " | ".join(map(escape_markdown, columns)) + " |", "|" + " --- |" * len(columns)]
-    return "\n".join([*lines, *("| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows)])
+    """Format a Markdown table with escaped cells."""
+    head_lines = ["| " + " | ".join(map(escape_markdown, columns)) + " |", "|" + " --- |" * len(columns)]
+    return "\n".join([*head_lines, *("| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows)])
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What the page shows, made from the report: tables in the order they are read, plots, and short texts."""
+"""Derive from a report what its page shows: sorted tables, plots and labels."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from auditor.reports.panel.tables import PanelTable, build_panel_tables
 from auditor.reports.report_schema import CellReport, Report
 
 MAX_TOOLTIPS = 4000
-"""Points of all scatter plots together that still get a tooltip each."""
+"""With more points in all scatter plots together, points have no tooltips."""
 MAX_PORTRAIT_COLUMNS = 15
-"""Columns of a heat map that fit an upright page."""
+"""Columns of a heat map that fit a page in portrait orientation."""
 MAX_PREFERENCES = 3
-"""Of all countries and of regions, those that the answer on top names; the section on tiers has the others."""
+"""Rankings named at the top of the page; the section on tiers has the others."""
 MAX_REFUSAL_ROWS = 20
-"""Topics and countries in the plots of refusals; the tables have all."""
+"""Topics or countries in a plot of refusals; the tables have all."""
 SECTION_TITLES = {
     "answer": "Agreement with people",
     "task": "The answers",
@@ -66,78 +66,95 @@ SECTION_TITLES = {
 
 
 class ReportView:
-    """The report as the page shows it."""
+    """The content of a report's page, derived from the report."""
 
     max_printed_conflicts = 20
-    """Conflicts listed in print."""
+    """Conflicts listed when the page is printed."""
 
     max_refusal_rows = MAX_REFUSAL_ROWS
     max_preferences = MAX_PREFERENCES
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        several = len({row.method for row in report.alignment}) > 1
+        has_several_methods = len({row.method for row in report.alignment}) > 1
         self.columns = [
-            ScoreColumn(row.method, row.model, f"{row.model} ({row.method})" if several else row.model)
+            ScoreColumn(row.method, row.model, f"{row.model} ({row.method})" if has_several_methods else row.model)
             for row in report.alignment
         ]
-        self.has_several_methods = several
+        self.has_several_methods = has_several_methods
 
     @cached_property
     def columns_with_errors(self) -> list[ScoreColumn]:
-        """Series whose distance from people says something."""
+        """Series of scores that have an error: those whose scores are not rescaled within the model."""
         return [column for column in self.columns if not has_rescaled_scores(column.method)]
 
     @cached_property
     def ranked_alignments(self) -> list[tuple[ScoreColumn, AlignmentStatement]]:
-        """Series of scores by r, largest first; those without r last."""
-        rows = zip(self.columns, map(alignment_wording.describe_alignment, self.report.alignment), strict=True)
-        return sorted(rows, key=lambda item: 2.0 if item[1].row.pearson_r is None else -item[1].row.pearson_r)
+        """Series of scores with their alignment in words, by r in descending order; those without r last."""
+        statements = zip(self.columns, map(alignment_wording.describe_alignment, self.report.alignment), strict=True)
+        return sorted(statements, key=lambda entry: 2.0 if entry[1].row.pearson_r is None else -entry[1].row.pearson_r)
 
     @property
     def preferences(self) -> list[TierRanking]:
-        """The rankings by mean error, which say what to prefer: over all countries, then by region."""
-        return [part for part in self.report.tiers if part.by == "MAE"]
+        """Rankings of models by mean error: over all countries first, then by region."""
+        return [ranking for ranking in self.report.tiers if ranking.by == "MAE"]
 
     @property
     def baseline_comparisons(self) -> list[tuple[ScoreColumn, GainRow, list[BaselineRow]]]:
-        """Every series of scores with its agreement within topics and the baselines on its cells."""
+        """Each series of scores with its agreement within topics and the baselines on its cells."""
         gains = self.report.gain or []
         return [
-            (column, row, [b for b in self.report.baselines if (b.method, b.model) == (column.method, column.model)])
+            (
+                column,
+                row,
+                [
+                    baseline
+                    for baseline in self.report.baselines
+                    if (baseline.method, baseline.model) == (column.method, column.model)
+                ],
+            )
             for column, row in zip(self.columns, gains, strict=True)
         ]
 
     @property
     def missing_interval_reasons(self) -> list[str]:
-        """Why some figures beside the baselines have no interval."""
-        figures = [
-            e
-            for _, row, rows in self.baseline_comparisons
-            for e in (row.within_topics, *(f for b in rows for f in (b.pearson_r, b.mae)))
+        """Distinct reasons why estimates in the table of baselines have no interval."""
+        estimates = [
+            estimate
+            for _, row, baselines in self.baseline_comparisons
+            for estimate in (
+                row.within_topics,
+                *(
+                    baseline_estimate
+                    for baseline in baselines
+                    for baseline_estimate in (baseline.pearson_r, baseline.mae)
+                ),
+            )
         ]
-        return list(dict.fromkeys(e.reason for e in figures if e.ci_low is None and e.reason))
+        return list(
+            dict.fromkeys(estimate.reason for estimate in estimates if estimate.ci_low is None and estimate.reason)
+        )
 
     @property
     def languages(self) -> LanguagesReport | None:
-        """The languages of the audit; None where nothing but English was asked in."""
-        part = self.report.languages
-        return None if part is None or part.configured == [ENGLISH] else part
+        """The report on languages; None if English is the only configured language."""
+        languages = self.report.languages
+        return None if languages is None or languages.configured == [ENGLISH] else languages
 
     def column_label(self, method: str, model: str) -> str:
-        """How a series of scores is called on the page."""
+        """Label of a series of scores: the model, followed by the method if the report has several methods."""
         return f"{model} ({method})" if self.has_several_methods else model
 
     @cached_property
     def world_map(self) -> WorldMap:
-        """The map of mean errors."""
+        """Map of the mean error by country."""
         return WorldMap(self.report)
 
     @property
     def table_of_contents(self) -> list[tuple[str, str]]:
-        """The sections that the page has: id and title."""
+        """(id, title) of the sections that the page contains."""
         report = self.report
-        there = {
+        is_present = {
             "answer": bool(report.audit.survey.title),
             "task": report.task is not None,
             "telling": report.task is not None and report.task.telling is not None,
@@ -159,40 +176,44 @@ class ReportView:
             "logic": report.logic is not None,
             "panel": bool(report.panel.judges),
         }
-        return [(key, title) for key, title in SECTION_TITLES.items() if there.get(key, True)]
+        return [(key, title) for key, title in SECTION_TITLES.items() if is_present.get(key, True)]
 
     @property
     def forest_plot(self) -> Markup:
-        """r with its interval for every model."""
+        """Plot of r with its 95% interval for each series of scores."""
         marks = [
             IntervalMark(
-                c.label,
-                r.pearson_r,
-                *alignment_wording.two_way_interval(r),
-                format_mark_annotation(r.pearson_r, *alignment_wording.two_way_interval(r)),
-                (r.ci_low, r.ci_high),
+                column.label,
+                row.pearson_r,
+                *alignment_wording.two_way_interval(row),
+                format_mark_annotation(row.pearson_r, *alignment_wording.two_way_interval(row)),
+                (row.ci_low, row.ci_high),
             )
-            for c, r in ((c, a.row) for c, a in self.ranked_alignments)
+            for column, row in ((column, statement.row) for column, statement in self.ranked_alignments)
         ]
-        said = "; ".join(f"{c.label} {a.text}" for c, a in self.ranked_alignments)
+        description = "; ".join(f"{column.label} {statement.text}" for column, statement in self.ranked_alignments)
         return svg_charts.interval_plot(
-            marks, svg_charts.CORRELATION_AXIS, "Agreement with people, r and 95% interval", said
+            marks, svg_charts.CORRELATION_AXIS, "Agreement with people, r and 95% interval", description
         )
 
     @property
     def scatter_plots(self) -> list[tuple[ScoreColumn, Markup]]:
-        """People against each model."""
+        """Scatter plot of people's scores against the model's, for each series of scores."""
         cells = self.report.audit.cells
-        tips = len(cells) * len(self.columns) <= MAX_TOOLTIPS
-        return [(c, self._scatter_plot(c, cells, tips)) for c in self.columns]
+        with_tooltips = len(cells) * len(self.columns) <= MAX_TOOLTIPS
+        return [(column, self._scatter_plot(column, cells, with_tooltips)) for column in self.columns]
 
     def _scatter_plot(self, column: ScoreColumn, cells: Sequence[CellReport], with_tooltips: bool) -> Markup:
         points = []
         for cell in cells:
-            y = cell.scores[column.method].get(column.model)
-            if cell.survey is not None and y is not None:
-                tip = f"{cell.country}, {cell.topic}: {format_score_pair(cell.survey, y)}" if with_tooltips else ""
-                points.append((cell.survey, y, tip))
+            model_score = cell.scores[column.method].get(column.model)
+            if cell.survey is not None and model_score is not None:
+                tooltip = (
+                    f"{cell.country}, {cell.topic}: {format_score_pair(cell.survey, model_score)}"
+                    if with_tooltips
+                    else ""
+                )
+                points.append((cell.survey, model_score, tooltip))
         title = f"What people say against what {column.label} says"
         return svg_charts.scatter_plot(
             points, title, f"{pluralize(len(points), 'cell')}; on the diagonal both say the same."
@@ -200,139 +221,166 @@ class ReportView:
 
     @property
     def refusal_plots(self) -> list[tuple[str, Markup]]:
-        """Share of refusals, by topic and by country, of those that are refused most."""
-        part = self.report.refusals
-        if part is None or not part.total.value:
+        """(group noun, plot) of the share of refusals by topic and by country, for those with the largest shares."""
+        refusals = self.report.refusals
+        if refusals is None or not refusals.total.value:
             return []
-        topic = "topic" if self.report.task is None else "item"
-        groups = ((topic, part.topics), ("country", part.countries))
+        topic_noun = "topic" if self.report.task is None else "item"
+        groups = ((topic_noun, refusals.topics), ("country", refusals.countries))
         return [
-            (what, self._share_plot([(r.name, r.share) for r in rows[:MAX_REFUSAL_ROWS]], f"Share refused by {what}"))
-            for what, rows in groups
+            (
+                group_noun,
+                self._share_plot(
+                    [(row.name, row.share) for row in rows[:MAX_REFUSAL_ROWS]], f"Share refused by {group_noun}"
+                ),
+            )
+            for group_noun, rows in groups
             if rows
         ]
 
     @property
     def method_plot(self) -> Markup:
-        """Δr with its interval for every model."""
-        rows = [(r.model, r.difference) for r in self.report.methods]
+        """Plot of Δr, r of direct answers minus r of log-probabilities, with its 95% interval for each model."""
+        labelled_differences = [(row.model, row.difference) for row in self.report.methods]
         title = "r when asked less r by log-probabilities, and 95% interval"
         return svg_charts.interval_plot(
-            [build_interval_mark(*row) for row in rows], svg_charts.R_DIFFERENCE_AXIS, title, describe_estimates(rows)
+            [build_interval_mark(*labelled_difference) for labelled_difference in labelled_differences],
+            svg_charts.R_DIFFERENCE_AXIS,
+            title,
+            describe_estimates(labelled_differences),
         )
 
     @property
     def region_plot(self) -> Markup:
+        """Plot of MAE with its 95% interval for each series of scores and region."""
         rows = self.report.regions.rows
         return self._error_plot(
             [
-                (f"{self.column_label(r.method, r.model)}, {r.region}", r.mae)
-                for r in rows
-                if not has_rescaled_scores(r.method)
+                (f"{self.column_label(row.method, row.model)}, {row.region}", row.mae)
+                for row in rows
+                if not has_rescaled_scores(row.method)
             ],
             "MAE",
         )
 
     @property
     def consistency_plot(self) -> Markup:
-        rows = [(self.column_label(r.method, r.model), r.cosine) for r in self.report.self_consistency]
+        """Plot of self-consistency with its 95% interval for each series of scores."""
+        rows = [(self.column_label(row.method, row.model), row.cosine) for row in self.report.self_consistency]
         return self._share_plot(rows, "Self-consistency, mean cosine and 95% interval")
 
     @property
     def semantic_plot(self) -> Markup:
-        """Every model's score under paraphrase, and beneath it what chance would give."""
-        part, marks, told = self.report.semantic, [], []
-        for row in part.models if part else ():
-            null = row.length_matched if row.length_matched.mean is not None else row.shuffled
+        """Plot of each model's consistency under paraphrase, and below each the value expected by chance."""
+        semantic, marks, descriptions = self.report.semantic, [], []
+        for row in semantic.models if semantic else ():
+            chance_score = row.length_matched if row.length_matched.mean is not None else row.shuffled
             marks.append(build_interval_mark(row.model, row.consistency))
             marks.append(
                 IntervalMark(
-                    "by chance", null.mean, null.low, null.high, format_mark_annotation(null.mean, null.low, null.high)
+                    "by chance",
+                    chance_score.mean,
+                    chance_score.low,
+                    chance_score.high,
+                    format_mark_annotation(chance_score.mean, chance_score.low, chance_score.high),
                 )
             )
-            told.append(f"{row.model} {format_estimate(row.consistency)}")
+            descriptions.append(f"{row.model} {format_estimate(row.consistency)}")
         title = "Consistency under paraphrase, mean score and 95% interval"
-        return svg_charts.interval_plot(marks, svg_charts.SHARE_AXIS, title, "; ".join(told))
+        return svg_charts.interval_plot(marks, svg_charts.SHARE_AXIS, title, "; ".join(descriptions))
 
     @property
     def accuracy_plot(self) -> Markup | None:
-        """Share of right answers of every model; None where nothing is said to be right."""
-        rows = [(r.model, r.accuracy) for r in (self.report.task.models if self.report.task else ())]
-        if all(found.value is None for _, found in rows):
+        """Plot of each model's share of correct answers; None if no correct answers are known."""
+        rows = [(row.model, row.accuracy) for row in (self.report.task.models if self.report.task else ())]
+        if all(accuracy.value is None for _, accuracy in rows):
             return None
         return self._share_plot(rows, "Share of right answers and 95% interval")
 
     @property
     def peer_plot(self) -> Markup:
-        rows = [(r.model, r.agreement) for r in self.report.peer_agreement]
+        """Plot of peer agreement with its 95% interval for each model."""
+        rows = [(row.model, row.agreement) for row in self.report.peer_agreement]
         return self._share_plot(rows, "Peer agreement, share VALID and 95% interval")
 
     @property
     def panel_tables(self) -> list[PanelTable]:
+        """Tables on the panel of judges."""
         return build_panel_tables(self.report.panel)
 
     def _share_plot(self, rows: Sequence[tuple[str, Estimate]], title: str) -> Markup:
+        """Plot of shares, from 0 to 1, with their 95% intervals."""
         return svg_charts.interval_plot(
             [build_interval_mark(*row) for row in rows], svg_charts.SHARE_AXIS, title, describe_estimates(rows)
         )
 
     def _error_plot(self, rows: Sequence[tuple[str, Estimate]], axis_label: str) -> Markup:
-        axis = svg_charts.error_axis((e.ci_high if e.ci_high is not None else e.value for _, e in rows), axis_label)
+        """Plot of mean absolute errors with their 95% intervals."""
+        axis = svg_charts.error_axis(
+            (estimate.ci_high if estimate.ci_high is not None else estimate.value for _, estimate in rows), axis_label
+        )
         title = "Mean absolute difference from people, and 95% interval"
         return svg_charts.interval_plot(
             [build_interval_mark(*row) for row in rows], axis, title, describe_estimates(rows)
         )
 
     def coverage_bar(self, row: CoverageRow) -> Markup:
-        """What became of what was planned, as one bar."""
-        parts = [("ok", row.ok), *((f"loss-{name}", n) for name, n in row.losses.items()), ("missing", row.missing)]
-        return svg_charts.stacked_bar(parts, f"{row.ok} of {row.planned} usable")
+        """Stacked bar of one coverage row: usable, lost by cause, not recorded."""
+        segments = [("ok", row.ok), *((f"loss-{name}", n) for name, n in row.losses.items()), ("missing", row.missing)]
+        return svg_charts.stacked_bar(segments, f"{row.ok} of {row.planned} usable")
 
     @property
     def heat_maps(self) -> list[HeatMap]:
-        """For every model, model minus people on every cell."""
+        """For each series of scores, a heat map of the model's score minus people's by country and topic."""
         cells = self.report.audit.cells
-        countries = list(dict.fromkeys(c.country for c in cells))
-        topics = list(dict.fromkeys(c.topic for c in cells))
-        found = {(c.country, c.topic): c for c in cells}
-        flat = len(topics) < len(countries)
-        down, across = (countries, topics) if flat else (topics, countries)
-        unfolded = len(self.columns_with_errors) <= MAX_EXPANDED_HEAT_MAPS
+        countries = list(dict.fromkeys(cell.country for cell in cells))
+        topics = list(dict.fromkeys(cell.topic for cell in cells))
+        cell_by_place = {(cell.country, cell.topic): cell for cell in cells}
+        has_country_rows = len(topics) < len(countries)
+        row_names, column_names = (countries, topics) if has_country_rows else (topics, countries)
+        expand_all = len(self.columns_with_errors) <= MAX_EXPANDED_HEAT_MAPS
         return [
             HeatMap(
                 column=column,
-                row_kind="country" if flat else "topic",
-                columns=across,
+                row_kind="country" if has_country_rows else "topic",
+                columns=column_names,
                 rows=[
                     (
-                        row,
+                        row_name,
                         [
-                            build_heat_map_cell(found.get((row, name) if flat else (name, row)), column)
-                            for name in across
+                            build_heat_map_cell(
+                                cell_by_place.get(
+                                    (row_name, column_name) if has_country_rows else (column_name, row_name)
+                                ),
+                                column,
+                            )
+                            for column_name in column_names
                         ],
                     )
-                    for row in down
+                    for row_name in row_names
                 ],
-                expanded=unfolded or i == 0,
+                expanded=expand_all or i == 0,
             )
             for i, column in enumerate(self.columns_with_errors)
         ]
 
     @property
     def needs_landscape(self) -> bool:
-        """Whether heat maps need a page on its side."""
-        countries = {c.country for c in self.report.audit.cells}
-        return min(len(countries), len({c.topic for c in self.report.audit.cells})) > MAX_PORTRAIT_COLUMNS
+        """Whether heat maps have too many columns for a page in portrait orientation."""
+        countries = {cell.country for cell in self.report.audit.cells}
+        return min(len(countries), len({cell.topic for cell in self.report.audit.cells})) > MAX_PORTRAIT_COLUMNS
 
     @property
     def topic_table(self) -> GroupErrorTable:
+        """Errors by topic, largest first."""
         return build_error_table(self.report.topics)
 
     @property
     def country_table(self) -> GroupErrorTable:
+        """Errors by country, largest first."""
         return build_error_table(self.report.countries)
 
     @property
     def loss_causes(self) -> list[str]:
-        """Outcomes that cost something anywhere in the audit."""
+        """Distinct causes of unusable answers in the audit."""
         return list(dict.fromkeys(name for row in self.report.coverage.models for name in row.losses))

@@ -1,4 +1,4 @@
-"""The end of a run in one table, a row for each series of scores."""
+"""Summary tables that are printed at the end of a run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ SUMMARY_COLUMNS = ("model", "cells", "r", "95% CI", "p", "MAE", "self-cons.", "p
 
 
 def summary_columns() -> list[str]:
-    """Headings of the table."""
+    """Column headings of the summary of a survey audit."""
     return list(SUMMARY_COLUMNS)
 
 
 def summary_rows(report: Report) -> list[list[str | None]]:
-    """The rows, as text; None for what is not known. The interval of r is the one that the report goes by."""
+    """Rows of the summary, one for each series of scores; None for a missing value.
+
+    The interval of r is the one over countries and topics.
+    """
     view = ReportView(report)
-    peers = {row.model: row.agreement for row in report.peer_agreement}
-    usable = {(row.method, row.name): format_percent(row.ok, row.planned) for row in report.coverage.models}
+    peer_agreement = {row.model: row.agreement for row in report.peer_agreement}
+    usable_shares = {(row.method, row.name): format_percent(row.ok, row.planned) for row in report.coverage.models}
     return [
         [
             column.label,
@@ -40,27 +43,27 @@ def summary_rows(report: Report) -> list[list[str | None]]:
             None if row.crossed_p_value is None else format_p_value(row.crossed_p_value),
             _format_optional_number(row.mae),
             _format_estimate_value(_find_cosine(report.self_consistency, row.method, row.model)),
-            _format_estimate_value(peers.get(row.model)),
-            usable.get((row.method, row.model)),
+            _format_estimate_value(peer_agreement.get(row.model)),
+            usable_shares.get((row.method, row.model)),
         ]
         for column, row in zip(view.columns, report.alignment, strict=True)
     ]
 
 
 def logic_columns() -> list[str]:
-    """Headings of the table of judges' logic."""
+    """Column headings of the summary of judges' logical consistency."""
     return ["judge", "transitivity", "commutativity", "negation", "self-agr.", "people", "usable"]
 
 
 def logic_rows(report: Report) -> list[list[str | None]]:
-    """The rows, as text; empty where nothing was compared."""
+    """Rows of the summary of logical consistency, one for each judge; empty where it was not measured."""
     return [
         [
             row.judge,
             _format_optional_number(row.transitivity[0].share.value),
             *(
-                _format_estimate_value(e)
-                for e in (row.commutativity, row.negation, row.self_agreement, row.human_agreement)
+                _format_estimate_value(estimate)
+                for estimate in (row.commutativity, row.negation, row.self_agreement, row.human_agreement)
             ),
             format_percent(row.ok, row.questions),
         ]
@@ -81,14 +84,16 @@ def _format_optional_number(value: float | None) -> str | None:
 
 
 def task_columns() -> list[str]:
-    """Headings of the table of answers."""
+    """Column headings of the summary of a task audit."""
     return ["model", "accuracy", "95% CI", "MAE", "samples agree", "peers", "usable"]
 
 
 def task_rows(report: Report) -> list[list[str | None]]:
-    """The rows, as text; empty for a survey."""
-    peers = {row.model: row.agreement for row in report.peer_agreement}
-    usable = {row.name: format_percent(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"}
+    """Rows of the summary of a task audit, one for each model; empty for a survey."""
+    peer_agreement = {row.model: row.agreement for row in report.peer_agreement}
+    usable_shares = {
+        row.name: format_percent(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"
+    }
     return [
         [
             row.model,
@@ -96,20 +101,20 @@ def task_rows(report: Report) -> list[list[str | None]]:
             None if row.accuracy.ci_low is None else format_interval(row.accuracy.ci_low, row.accuracy.ci_high),
             _format_estimate_value(row.score.mae if row.score else None),
             _format_optional_number(row.sample_agreement.value),
-            _format_estimate_value(peers.get(row.model)),
-            usable.get(row.model),
+            _format_estimate_value(peer_agreement.get(row.model)),
+            usable_shares.get(row.model),
         ]
         for row in (report.task.models if report.task else ())
     ]
 
 
 def semantic_columns() -> list[str]:
-    """Headings of the table of consistency under paraphrase."""
+    """Column headings of the summary of consistency under paraphrase."""
     return ["model", "questions", "same in other words", "95% CI", "by chance", "usable"]
 
 
 def semantic_rows(report: Report) -> list[list[str | None]]:
-    """The rows, as text; empty where it was not measured."""
+    """Rows of the summary of consistency under paraphrase, one for each model; empty where it was not measured."""
     return [
         [
             row.model,

@@ -1,4 +1,4 @@
-"""Short texts that every form of the report shares: facts, settings, and a sentence for each section."""
+"""Sentences, key figures and settings that the HTML page and the Markdown report share."""
 
 from __future__ import annotations
 
@@ -36,57 +36,61 @@ BASELINES_INTRODUCTION = (
 
 
 def audit_description(report: Report) -> str:
-    """What was audited."""
+    """The kind of audit, as a phrase."""
     return "audit of moral alignment" if report.task is None else "audit of answers"
 
 
 def aspect_labels(report: Report) -> dict[str, str]:
-    """What judges were asked about beside the verdict, by its name in the data; a task has no culture."""
-    found = {"cultural_accuracy": "Cultural accuracy"} if report.task is None else {}
-    fit = "Fit of the score" if report.task is None else "Fit of the answer"
-    return found | {"logical_consistency": "Logical consistency", "score_fit": fit}
+    """Labels of the aspects that judges rate besides the verdict, by field of `PeerAgreementRow`.
+
+    The aspect of cultural accuracy exists only for a survey.
+    """
+    labels = {"cultural_accuracy": "Cultural accuracy"} if report.task is None else {}
+    fit_label = "Fit of the score" if report.task is None else "Fit of the answer"
+    return labels | {"logical_consistency": "Logical consistency", "score_fit": fit_label}
 
 
 def key_figures(report: Report) -> list[tuple[str, str]]:
-    """The size of the audit: value and name."""
-    audited = sum(m.audited for m in report.audit.models)
-    countries = {c.country for c in report.audit.cells}
-    topics = {c.topic for c in report.audit.cells}
-    found = [(format_count(audited), "model" if audited == 1 else "models")]
+    """Key figures of the audit, such as its size and cost, as (value, name)."""
+    n_audited = sum(model.audited for model in report.audit.models)
+    countries = {cell.country for cell in report.audit.cells}
+    topics = {cell.topic for cell in report.audit.cells}
+    figures = [(format_count(n_audited), "model" if n_audited == 1 else "models")]
     if report.audit.survey.title:
-        found += [
+        figures += [
             (format_count(len(countries)), "country" if len(countries) == 1 else "countries"),
             (format_count(len(topics)), "topic" if len(topics) == 1 else "topics"),
             (format_count(report.audit.survey.asked), "cells asked" if report.audit.samples else "cells of the survey"),
         ]
     if report.task is not None:
-        found.append((format_count(len(report.task.items)), "items"))
+        figures.append((format_count(len(report.task.items)), "items"))
     if report.semantic is not None:
-        found.append((format_count(report.semantic.questions), "moral questions"))
+        figures.append((format_count(report.semantic.questions), "moral questions"))
     for row in report.coverage.total:
-        found.append((format_percent(row.ok, row.planned), f"{row.counted_label} usable"))
+        figures.append((format_percent(row.ok, row.planned), f"{row.counted_label} usable"))
     if report.conflicts.total:
-        unsettled = report.conflicts.states["open"] + report.conflicts.states["disputed"]
-        found.append((format_count(unsettled), "unsettled conflict" if unsettled == 1 else "unsettled conflicts"))
-    return [*found, (format_usd(report.cost.total.usd, report.cost.total.lower_bound), "cost")]
+        n_unsettled = report.conflicts.states["open"] + report.conflicts.states["disputed"]
+        figures.append((format_count(n_unsettled), "unsettled conflict" if n_unsettled == 1 else "unsettled conflicts"))
+    return [*figures, (format_usd(report.cost.total.usd, report.cost.total.lower_bound), "cost")]
 
 
 def refusal_sentence(report: Report) -> str | None:
-    """How often models refused, and about what; None where no answer is recorded."""
-    part = report.refusals
-    if part is None:
+    """Describe the share of refusals and the topic and country refused most often; None if no answer is recorded."""
+    refusals = report.refusals
+    if refusals is None:
         return None
-    if not part.total.value:
-        return f"None of {pluralize(part.total.n, 'answer')} is a refusal."
-    told = f"{_format_percent_estimate(part.total)} of {pluralize(part.total.n, 'answer')} are refusals"
-    most = " and ".join(
-        f"about {row.name} ({_format_percent_estimate(row.share)})" for row in (*part.topics[:1], *part.countries[:1])
+    if not refusals.total.value:
+        return f"None of {pluralize(refusals.total.n, 'answer')} is a refusal."
+    share_text = f"{_format_percent_estimate(refusals.total)} of {pluralize(refusals.total.n, 'answer')} are refusals"
+    most_refused = " and ".join(
+        f"about {row.name} ({_format_percent_estimate(row.share)})"
+        for row in (*refusals.topics[:1], *refusals.countries[:1])
     )
-    return f"{told} (95% interval {_format_percent_interval(part.total)}); most often {most}."
+    return f"{share_text} (95% interval {_format_percent_interval(refusals.total)}); most often {most_refused}."
 
 
 def coverage_notes(report: Report) -> list[str]:
-    """What else limits the answers: finish reasons that are not documented, traces that judges saw in part."""
+    """Describe limits of the answers: undocumented finish reasons, and traces that were shortened for judges."""
     notes = []
     if rows := report.coverage.undocumented_finish_reasons:
         reasons = "; ".join(f"{row.name}: “{row.reason}” ({pluralize(row.answers, 'answer')})" for row in rows)
@@ -104,7 +108,7 @@ def coverage_notes(report: Report) -> list[str]:
 
 
 def repair_sentences(report: Report) -> list[str]:
-    """For each model that was asked once more, how often, and what came of it."""
+    """Describe, for each model that was asked again after an unparsable answer, how often, and how often it helped."""
     return [
         f"{row.model}: {pluralize(row.asked, 'answer')} could not be read at first and had to be shown to the model; "
         f"{format_count(row.read)} then had a score"
@@ -123,17 +127,18 @@ def _format_percent_interval(estimate: Estimate) -> str:
 
 
 def method_sentences(report: Report) -> list[tuple[str, str]]:
-    """Model, and whether its answers agree better with people than its log-probabilities do."""
+    """(model, predicate) on whether its answers agree better with people than its log-probabilities do."""
     return [(row.model, _method_sentence(row)) for row in report.methods]
 
 
 def _method_sentence(row: MethodDifferenceRow) -> str:
+    """Predicate on whether direct answers agree better with people than log-probabilities do."""
     change = row.difference
     if change.value is None:
         return f"cannot be compared: {change.reason}"
-    by = f" ({', '.join(row.measures)})" if row.measures else ""
+    measures_text = f" ({', '.join(row.measures)})" if row.measures else ""
     figures = (
-        f"r = {format_number(row.direct_r)} asked, {format_number(row.logprob_r)} by log-probabilities{by}: "
+        f"r = {format_number(row.direct_r)} asked, {format_number(row.logprob_r)} by log-probabilities{measures_text}: "
         f"Δr = {format_signed(change.value)}"
     )
     if change.ci_low is None or change.ci_high is None:
@@ -147,38 +152,41 @@ def _method_sentence(row: MethodDifferenceRow) -> str:
 
 
 def kappa_sentence(report: Report) -> str:
-    """How far the judges agree beyond chance."""
+    """Describe Fleiss' kappa of the judges' verdicts, with its 95% interval."""
     estimate = report.panel.fleiss_kappa
     if estimate.value is None:
         return f"How far the judges agree beyond chance cannot be measured: {estimate.reason}."
-    between = (
+    interval_text = (
         f"95% interval {format_interval(estimate.ci_low, estimate.ci_high)}"
         if estimate.ci_low is not None
         else f"no interval: {estimate.reason}"
     )
     return (
-        f"Fleiss’ kappa is {format_number(estimate.value)} ({between}), over {pluralize(estimate.n, 'trace')} with "
-        f"{pluralize(report.panel.verdicts, 'verdict')} from at least two judges each. 1 is full agreement, 0 what "
-        "chance alone would give."
+        f"Fleiss’ kappa is {format_number(estimate.value)} ({interval_text}), over {pluralize(estimate.n, 'trace')} "
+        f"with {pluralize(report.panel.verdicts, 'verdict')} from at least two judges each. 1 is full agreement, 0 "
+        "what chance alone would give."
     )
 
 
 def language_sentences(part: LanguagesReport) -> list[tuple[str, list[str]]]:
-    """What was asked in which languages, who fell back to English, and who was asked once: each with its countries."""
-    found = [(f"Asked in “{use.language}”", use.countries) for use in part.asked]
+    """Describe the languages that were used, each with a list of countries, or of models for unequal usability.
+
+    Also lists countries that fell back to English, and those whose configured languages are the same.
+    """
+    groups = [(f"Asked in “{use.language}”", use.countries) for use in part.asked]
     if part.fell_back:
-        found.append(("Asked in English for want of prompts in their main language", part.fell_back))
+        groups.append(("Asked in English for want of prompts in their main language", part.fell_back))
     if part.once:
-        what = (
+        description = (
             "Asked once and left out of every difference, since the languages of the configuration are the same there"
         )
-        found.append((what, part.once))
+        groups.append((description, part.once))
     if part.uneven:
-        what = (
+        description = (
             "Answers could be used unequally often in these languages, so that some means behind a score rest on fewer"
         )
-        found.append((what, [f"{u.model} ({_format_answer_shares(u)})" for u in part.uneven]))
-    return found
+        groups.append((description, [f"{row.model} ({_format_answer_shares(row)})" for row in part.uneven]))
+    return groups
 
 
 def _format_answer_shares(row: UnevenLanguageRow) -> str:
@@ -186,17 +194,17 @@ def _format_answer_shares(row: UnevenLanguageRow) -> str:
 
 
 def rewording_sentences(report: Report) -> list[str]:
-    """What was asked in other words than the survey's, a sentence for each language."""
-    told = []
-    for code, part in report.audit.survey.rephrased.items():
-        topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in part.topics.items())
-        ends = f"from “{part.scale[0]}” to “{part.scale[1]}”"
-        told.append(f"Reworded by the configuration, in “{code}”: “{part.wording}”, {ends}{topics}.")
-    return told
+    """Describe the wordings that the configuration uses instead of the survey's, one sentence for each language."""
+    texts = []
+    for code, rewording in report.audit.survey.rephrased.items():
+        topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in rewording.topics.items())
+        scale_text = f"from “{rewording.scale[0]}” to “{rewording.scale[1]}”"
+        texts.append(f"Reworded by the configuration, in “{code}”: “{rewording.wording}”, {scale_text}{topics}.")
+    return texts
 
 
 def region_gap_sentence(report: Report) -> str:
-    """What the gaps between regions are, and what their intervals allow for."""
+    """Explain the gaps between regions and their intervals; empty if there are none."""
     gaps = report.regions.gaps
     if not gaps:
         return ""
@@ -206,64 +214,65 @@ def region_gap_sentence(report: Report) -> str:
             "and topics; a gap whose interval holds zero may be none."
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
-    small = f" Left out for having fewer than five countries: {', '.join(left_out)}." if left_out else ""
+    left_out_note = f" Left out for having fewer than five countries: {', '.join(left_out)}." if left_out else ""
     return (
         "The widest gap: for each model the two regions that differ most in MAE. Whoever picks the widest gap picks "
         "luck too, so its interval, over countries and topics, is wide enough to hold for all pairs of regions at "
-        f"once; a gap whose interval holds zero may be none.{small}"
+        f"once; a gap whose interval holds zero may be none.{left_out_note}"
     )
 
 
 def gap_bounds_text(row: RegionGapRow) -> str:
-    """What a gap lies between for certain, where its regions differ in coverage and it is given all the same."""
+    """Worst-case bounds of a gap between regions whose coverage differs; empty if the gap has none or is withheld."""
     if row.mae_gap.value is None or row.bound_low is None or row.bound_high is None:
         return ""
-    between = f"{format_signed(row.bound_low)} and {format_signed(row.bound_high)}"
-    return f" (coverage differs: whatever is missing, the gap lies between {between})"
+    bounds_text = f"{format_signed(row.bound_low)} and {format_signed(row.bound_high)}"
+    return f" (coverage differs: whatever is missing, the gap lies between {bounds_text})"
 
 
 def gap_label(row: RegionGapRow) -> str:
-    """Which regions a gap is between."""
+    """Label of a gap, "second less first"."""
     return f"{row.second} less {row.first}"
 
 
 def reproduction_settings(report: Report) -> list[tuple[str, str]]:
-    """What one needs to run the audit again: name and value."""
+    """Settings and versions needed to reproduce the audit, as (name, value)."""
     audit = report.audit
-    known = {
+    settings = {
         "begun": audit.created_at,
         "ended": audit.finished_at,
         "samples a cell and language": audit.samples,
         "seed": audit.seed,
         "configuration": audit.config_hash and audit.config_hash[:16],
     }
-    versions = {str(k): str(v) for k, v in sorted(report.environment.items())}
-    return [*((k, str(v)) for k, v in known.items() if v is not None), *versions.items()]
+    versions = {str(name): str(setting) for name, setting in sorted(report.environment.items())}
+    return [*((name, str(setting)) for name, setting in settings.items() if setting is not None), *versions.items()]
 
 
 def ceiling_sentence(report: Report) -> str:
-    """How high r can be against this survey, or why that is not known."""
-    whole = next(row for row in report.ceiling if row.scope == "all")
-    if whole.largest_r is None:
-        return f"How high r can be is not known: {(whole.reliability.reason or '').rstrip('.')}."
-    told = [
+    """State the largest r that can be expected against this survey, or why it is not known."""
+    overall = next(row for row in report.ceiling if row.scope == "all")
+    if overall.largest_r is None:
+        return f"How high r can be is not known: {(overall.reliability.reason or '').rstrip('.')}."
+    reliability_texts = [
         f"{format_number(row.reliability.value)} ({format_interval(row.reliability.ci_low, row.reliability.ci_high)}) "
-        f"{where}"
-        for row, where in zip(report.ceiling, ("over all cells", "within topics"), strict=True)
+        f"{scope_text}"
+        for row, scope_text in zip(report.ceiling, ("over all cells", "within topics"), strict=True)
         if row.reliability.value is not None
     ]
     return (
-        f"Even a perfect model is expected to reach no more than r = {format_number(whole.largest_r)}: the survey’s "
-        f"split-half reliability, by respondents and over all its cells, is {' and '.join(told)}."
+        f"Even a perfect model is expected to reach no more than r = {format_number(overall.largest_r)}: the survey’s "
+        f"split-half reliability, by respondents and over all its cells, is {' and '.join(reliability_texts)}."
     )
 
 
 def within_topic_sentences(report: Report) -> list[tuple[str, str, str]]:
-    """Method, model, and whether it knows more than what each topic is like everywhere."""
+    """(method, model, predicate) on whether the model knows how countries differ within topics."""
     return [(row.method, row.model, _within_topic_sentence(row)) for row in report.gain or []]
 
 
 def _within_topic_sentence(row: GainRow) -> str:
+    """Predicate on whether a model knows how countries differ within topics."""
     r = row.within_topics
     if r.value is None:
         return f"cannot be tested on how countries differ: {r.reason}"
@@ -279,15 +288,20 @@ def _within_topic_sentence(row: GainRow) -> str:
 
 
 def nonresponse_sentence(part: NonresponseReport) -> str:
-    """Whether the ranking of models depends on what becomes of respondents without an answer."""
-    names = {"low": "unacceptable", "high": "acceptable"}
-    tried = [names.get(row.treatment, row.treatment) for row in part.treatments[1:]]
+    """State whether the ranking of models depends on the treatment of respondents without an answer."""
+    labels = {"low": "unacceptable", "high": "acceptable"}
+    treatment_names = [labels.get(row.treatment, row.treatment) for row in part.treatments[1:]]
     if part.ranking_holds is None:
         return f"Whether the ranking of models holds cannot be told: {part.reason}."
-    first = " > ".join(part.treatments[0].ranking)
+    audited_ranking = " > ".join(part.treatments[0].ranking)
     if part.ranking_holds:
-        return f"The ranking of models by r is the same under all treatments ({', '.join(tried)}): {first}."
-    others = [
-        f"{' > '.join(r.ranking)} ({r.treatment})" for r in part.treatments if r.ranking != part.treatments[0].ranking
+        return (
+            f"The ranking of models by r is the same under all treatments ({', '.join(treatment_names)}): "
+            f"{audited_ranking}."
+        )
+    other_rankings = [
+        f"{' > '.join(treatment.ranking)} ({treatment.treatment})"
+        for treatment in part.treatments
+        if treatment.ranking != part.treatments[0].ranking
     ]
-    return f"The ranking of models by r does not hold: {first} as audited, but {'; '.join(others)}."
+    return f"The ranking of models by r does not hold: {audited_ranking} as audited, but {'; '.join(other_rankings)}."

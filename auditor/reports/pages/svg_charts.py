@@ -1,6 +1,6 @@
-"""Plots as inline SVG: pure functions from numbers to markup. Colours and fonts are the page's own, by class.
+"""Draw plots as inline SVG. CSS classes refer to the colours and fonts of the page's stylesheet.
 
-Every plot has a title and a description for those who do not see it; the page gives the same figures as a table.
+Every plot has a title and a description for screen readers; the page has the same figures as a table.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from auditor.text_safety import escape_invisible
 
 PLOT_WIDTH = 760
 LABEL_WIDTH = 190
-"""Width of the names to the left of an interval plot."""
+"""Width of the row labels to the left of an interval plot."""
 ANNOTATION_WIDTH = 170
-"""Width of the figures to its right."""
+"""Width of the figures to the right of an interval plot."""
 ROW_HEIGHT = 26
 TOP_MARGIN = 10
 AXIS_HEIGHT = 30
 MAX_LABEL_LENGTH = 24
-"""Letters of a name that fit to the left of an interval plot."""
+"""Characters of a row label that fit to the left of an interval plot."""
 MAX_TEXT_LENGTH = 26
 SCATTER_SIZE = 260
 SCATTER_MARGIN = 30
@@ -35,7 +35,7 @@ class Axis:
     """A linear axis.
 
     Attributes:
-        reference: where a line marks what values are compared with, such as zero.
+        reference: position of the reference line, such as zero; None for no line.
     """
 
     low: float
@@ -45,7 +45,7 @@ class Axis:
     reference: float | None = None
 
     def position(self, value: float, start_px: float, width_px: float) -> float:
-        """Position of a value; what lies outside is put on the edge."""
+        """Position of a value in pixels, on an axis from start_px of length width_px; values outside are clipped."""
         clipped = min(max(value, self.low), self.high)
         return start_px + width_px * (clipped - self.low) / (self.high - self.low)
 
@@ -57,10 +57,10 @@ SHARE_AXIS = Axis(0, 1, (0, 0.25, 0.5, 0.75, 1), "")
 
 @dataclass(frozen=True, slots=True)
 class IntervalMark:
-    """One row of an interval plot; without a value only its name and note are drawn.
+    """One row of an interval plot; without a value only its label and annotation are drawn.
 
     Attributes:
-        inner: ends of a narrower interval, drawn thicker.
+        inner_interval: a second interval, drawn thicker.
     """
 
     label: str
@@ -72,100 +72,110 @@ class IntervalMark:
 
 
 def error_axis(values: Iterable[float | None], label: str) -> Axis:
-    """An axis from 0 to a round number above all values."""
-    top = max((v for v in values if v is not None), default=0.0)
-    high = next((h for h in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6) if h >= top), 2.0)
+    """Create an axis from 0 to a round number of at least the largest value."""
+    largest = max((v for v in values if v is not None), default=0.0)
+    high = next((h for h in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6) if h >= largest), 2.0)
     return Axis(0, high, [high * i / 4 for i in range(5)], label)
 
 
 def difference_axis(values: Iterable[float | None], label: str) -> Axis:
-    """An axis around 0, to a round number beyond all values."""
-    most = max((abs(v) for v in values if v is not None), default=0.0)
-    high = next((h for h in (0.1, 0.2, 0.4, 0.6, 1.0) if h >= most), 2.0)
+    """Create an axis symmetric around 0, to a round number of at least the largest absolute value."""
+    largest_magnitude = max((abs(v) for v in values if v is not None), default=0.0)
+    high = next((h for h in (0.1, 0.2, 0.4, 0.6, 1.0) if h >= largest_magnitude), 2.0)
     return Axis(-high, high, [-high, -high / 2, 0.0, high / 2, high], label, 0.0)
 
 
 def interval_plot(marks: Sequence[IntervalMark], axis: Axis, title: str, description: str) -> Markup:
-    """A dot and its interval for each row, on one axis."""
+    """Draw each mark as a row: its label, a dot with its interval, and its annotation."""
     height = TOP_MARGIN + ROW_HEIGHT * len(marks) + AXIS_HEIGHT
-    plot = PLOT_WIDTH - LABEL_WIDTH - ANNOTATION_WIDTH
-    parts = [_draw_grid(axis, plot, height)]
-    parts += [_draw_mark(mark, axis, plot, TOP_MARGIN + ROW_HEIGHT * (i + 0.5)) for i, mark in enumerate(marks)]
-    return _draw_svg(PLOT_WIDTH, height, "interval", title, description, parts)
+    plot_width = PLOT_WIDTH - LABEL_WIDTH - ANNOTATION_WIDTH
+    elements = [_draw_grid(axis, plot_width, height)]
+    elements += [
+        _draw_mark(mark, axis, plot_width, TOP_MARGIN + ROW_HEIGHT * (i + 0.5)) for i, mark in enumerate(marks)
+    ]
+    return _draw_svg(PLOT_WIDTH, height, "interval", title, description, elements)
 
 
 def _draw_grid(axis: Axis, plot_width: float, height: float) -> Markup:
+    """Draw an axis: grid lines, tick labels, reference line and the axis' label."""
     bottom = height - AXIS_HEIGHT
-    parts = []
+    elements = []
     for tick in axis.ticks:
         x = axis.position(tick, LABEL_WIDTH, plot_width)
-        parts.append(_draw_line(x, TOP_MARGIN, x, bottom, "grid"))
-        parts.append(_draw_text(x, bottom + 15, _format_tick(tick), "tick middle"))
+        elements.append(_draw_line(x, TOP_MARGIN, x, bottom, "grid"))
+        elements.append(_draw_text(x, bottom + 15, _format_tick(tick), "tick middle"))
     if axis.reference is not None:
         x = axis.position(axis.reference, LABEL_WIDTH, plot_width)
-        parts.append(_draw_line(x, TOP_MARGIN - 4, x, bottom, "reference"))
+        elements.append(_draw_line(x, TOP_MARGIN - 4, x, bottom, "reference"))
     if axis.label:
-        parts.append(_draw_text(LABEL_WIDTH + plot_width + 26, bottom + 15, axis.label, "tick"))
-    return Markup("").join(parts)
+        elements.append(_draw_text(LABEL_WIDTH + plot_width + 26, bottom + 15, axis.label, "tick"))
+    return Markup("").join(elements)
 
 
 def _draw_mark(mark: IntervalMark, axis: Axis, plot_width: float, y: float) -> Markup:
-    parts = [
+    """Draw one row of an interval plot at height y."""
+    elements = [
         _draw_text(LABEL_WIDTH - 14, y + 4, mark.label, "label end", MAX_LABEL_LENGTH),
         _draw_text(LABEL_WIDTH + plot_width + 14, y + 4, mark.annotation, "note"),
     ]
-    for name, (low, high) in (("range", (mark.low, mark.high)), ("range inner", mark.inner_interval)):
+    for css_class, (low, high) in (("range", (mark.low, mark.high)), ("range inner", mark.inner_interval)):
         if low is not None and high is not None:
-            parts.append(
+            elements.append(
                 _draw_line(
                     axis.position(low, LABEL_WIDTH, plot_width),
                     y,
                     axis.position(high, LABEL_WIDTH, plot_width),
                     y,
-                    name,
+                    css_class,
                 )
             )
     if mark.value is not None:
         x = axis.position(mark.value, LABEL_WIDTH, plot_width)
-        parts.append(
+        elements.append(
             Markup('<circle class="dot" cx="{}" cy="{}" r="4.5"/>').format(_format_coordinate(x), _format_coordinate(y))
         )
-    return Markup("").join(parts)
+    return Markup("").join(elements)
 
 
 def scatter_plot(points: Sequence[tuple[float, float, str]], title: str, description: str) -> Markup:
-    """Model against people, both in [-1, 1]; on the diagonal they are the same.
+    """Draw the model's scores (y) against people's (x), both in [-1, 1], with the diagonal of equal scores.
 
     Args:
-        points: people's score, the model's score, and what a tooltip says; empty for none.
+        points: people's score, the model's score, and a tooltip; an empty tooltip is left out.
     """
-    size = SCATTER_SIZE - 2 * SCATTER_MARGIN
+    plot_size = SCATTER_SIZE - 2 * SCATTER_MARGIN
 
-    def place(x: float, y: float) -> tuple[str, str]:
-        return _format_coordinate(SCATTER_MARGIN + size * (x + 1) / 2), _format_coordinate(
-            SCATTER_MARGIN + size * (1 - y) / 2
+    def to_pixels(x: float, y: float) -> tuple[str, str]:
+        return _format_coordinate(SCATTER_MARGIN + plot_size * (x + 1) / 2), _format_coordinate(
+            SCATTER_MARGIN + plot_size * (1 - y) / 2
         )
 
-    parts = []
+    elements = []
     for tick in (-1.0, -0.5, 0.0, 0.5, 1.0):
-        at, name = SCATTER_MARGIN + size * (tick + 1) / 2, "axis" if tick == 0 else "grid"
-        parts += [
-            _draw_line(at, SCATTER_MARGIN, at, SCATTER_MARGIN + size, name),
-            _draw_line(SCATTER_MARGIN, SCATTER_SIZE - at, SCATTER_MARGIN + size, SCATTER_SIZE - at, name),
+        position, css_class = SCATTER_MARGIN + plot_size * (tick + 1) / 2, "axis" if tick == 0 else "grid"
+        elements += [
+            _draw_line(position, SCATTER_MARGIN, position, SCATTER_MARGIN + plot_size, css_class),
+            _draw_line(
+                SCATTER_MARGIN, SCATTER_SIZE - position, SCATTER_MARGIN + plot_size, SCATTER_SIZE - position, css_class
+            ),
         ]
         if tick != 0.5 and tick != -0.5:
-            parts.append(_draw_text(at, SCATTER_MARGIN + size + 16, _format_tick(tick), "tick middle"))
-            parts.append(_draw_text(SCATTER_MARGIN - 6, SCATTER_SIZE - at + 4, _format_tick(tick), "tick end"))
-    parts.append(_draw_line(SCATTER_MARGIN, SCATTER_MARGIN + size, SCATTER_MARGIN + size, SCATTER_MARGIN, "diagonal"))
-    for x, y, tip in points:
-        cx, cy = place(x, y)
-        inner = Markup("><title>{}</title></circle>").format(escape_invisible(tip)) if tip else Markup("/>")
-        parts.append(Markup('<circle cx="{}" cy="{}" r="3"').format(cx, cy) + inner)
-    return _draw_svg(SCATTER_SIZE, SCATTER_SIZE, "scatter", title, description, parts)
+            elements.append(_draw_text(position, SCATTER_MARGIN + plot_size + 16, _format_tick(tick), "tick middle"))
+            elements.append(_draw_text(SCATTER_MARGIN - 6, SCATTER_SIZE - position + 4, _format_tick(tick), "tick end"))
+    elements.append(
+        _draw_line(SCATTER_MARGIN, SCATTER_MARGIN + plot_size, SCATTER_MARGIN + plot_size, SCATTER_MARGIN, "diagonal")
+    )
+    for x, y, tooltip in points:
+        cx, cy = to_pixels(x, y)
+        circle_end = (
+            Markup("><title>{}</title></circle>").format(escape_invisible(tooltip)) if tooltip else Markup("/>")
+        )
+        elements.append(Markup('<circle cx="{}" cy="{}" r="3"').format(cx, cy) + circle_end)
+    return _draw_svg(SCATTER_SIZE, SCATTER_SIZE, "scatter", title, description, elements)
 
 
 class CallsAccuracyPoint(NamedTuple):
-    """A point of a plot of calls against accuracy; rho is in [-1, 1]."""
+    """One point of a plot of accuracy against calls; accuracy is a correlation in [-1, 1]."""
 
     calls: float
     accuracy: float
@@ -173,33 +183,39 @@ class CallsAccuracyPoint(NamedTuple):
 
 
 def calls_accuracy_plot(points: Sequence[CallsAccuracyPoint], accuracy_label: str, title: str) -> Markup:
-    """Calls across, on a logarithmic axis, and accuracy up; every point bears its number in the list beside it."""
-    left, plot, height = 2 * SCATTER_MARGIN, PLOT_WIDTH / 2 - 2 * SCATTER_MARGIN, SCATTER_SIZE
-    most = max((dot.calls for dot in points), default=1.0)
-    least = min((dot.calls for dot in points), default=1.0)
-    low = min(0.0, *(dot.accuracy for dot in points)) if points else 0.0
-    span = math.log(most / least) or 1.0
-    parts = []
-    for tick in (low, (low + 1) / 2, 1.0):
-        y = TOP_MARGIN + (height - TOP_MARGIN - AXIS_HEIGHT) * (1 - (tick - low) / (1 - low))
-        parts += [
-            _draw_line(left, y, left + plot, y, "grid"),
-            _draw_text(left - 6, y + 4, format_number(tick), "tick end"),
+    """Draw accuracy (y) against calls (x, logarithmic); points are numbered, with a legend to the right."""
+    left_px, plot_width, height = 2 * SCATTER_MARGIN, PLOT_WIDTH / 2 - 2 * SCATTER_MARGIN, SCATTER_SIZE
+    max_calls = max((point.calls for point in points), default=1.0)
+    min_calls = min((point.calls for point in points), default=1.0)
+    min_accuracy = min(0.0, *(point.accuracy for point in points)) if points else 0.0
+    log_span = math.log(max_calls / min_calls) or 1.0
+    elements = []
+    for tick in (min_accuracy, (min_accuracy + 1) / 2, 1.0):
+        y = TOP_MARGIN + (height - TOP_MARGIN - AXIS_HEIGHT) * (1 - (tick - min_accuracy) / (1 - min_accuracy))
+        elements += [
+            _draw_line(left_px, y, left_px + plot_width, y, "grid"),
+            _draw_text(left_px - 6, y + 4, format_number(tick), "tick end"),
         ]
-    for i, dot in enumerate(points):
-        x = left + 10 + (plot - 20) * math.log(dot.calls / least) / span
-        y = TOP_MARGIN + (height - TOP_MARGIN - AXIS_HEIGHT) * (1 - (dot.accuracy - low) / (1 - low))
-        parts.append(
+    for i, point in enumerate(points):
+        x = left_px + 10 + (plot_width - 20) * math.log(point.calls / min_calls) / log_span
+        y = TOP_MARGIN + (height - TOP_MARGIN - AXIS_HEIGHT) * (
+            1 - (point.accuracy - min_accuracy) / (1 - min_accuracy)
+        )
+        elements.append(
             Markup('<circle class="dot" cx="{}" cy="{}" r="4.5"/>').format(_format_coordinate(x), _format_coordinate(y))
         )
-        parts.append(_draw_text(x, y - 8, str(i + 1), "tick middle"))
-        told = f"{i + 1}  {dot.label}: {dot.calls:.0f} calls, {format_number(dot.accuracy)}"
-        parts.append(_draw_untruncated_text(left + plot + 24, TOP_MARGIN + 12 + 18 * i, told))
-    parts.append(
-        _draw_untruncated_text(left, height - 8, f"{least:.0f} calls to {most:.0f}, logarithmic; up: {accuracy_label}")
+        elements.append(_draw_text(x, y - 8, str(i + 1), "tick middle"))
+        legend_line = f"{i + 1}  {point.label}: {point.calls:.0f} calls, {format_number(point.accuracy)}"
+        elements.append(_draw_untruncated_text(left_px + plot_width + 24, TOP_MARGIN + 12 + 18 * i, legend_line))
+    elements.append(
+        _draw_untruncated_text(
+            left_px, height - 8, f"{min_calls:.0f} calls to {max_calls:.0f}, logarithmic; up: {accuracy_label}"
+        )
     )
-    said = "; ".join(f"{dot.label}: {dot.calls:.0f} calls, {format_number(dot.accuracy)}" for dot in points)
-    return _draw_svg(PLOT_WIDTH, height, "interval calls", title, said, parts)
+    description = "; ".join(
+        f"{point.label}: {point.calls:.0f} calls, {format_number(point.accuracy)}" for point in points
+    )
+    return _draw_svg(PLOT_WIDTH, height, "interval calls", title, description, elements)
 
 
 def _draw_untruncated_text(x: float, y: float, text: str) -> Markup:
@@ -209,23 +225,23 @@ def _draw_untruncated_text(x: float, y: float, text: str) -> Markup:
 
 
 def stacked_bar(segments: Sequence[tuple[str, int]], title: str) -> Markup:
-    """One bar, split by counts.
+    """Draw one bar, split in proportion to counts.
 
     Args:
-        parts: class of the colour, and count.
+        segments: CSS class and count of each segment.
     """
     total = sum(n for _, n in segments)
-    drawn, x = [], 0.0
-    for name, n in segments:
+    rectangles, x = [], 0.0
+    for css_class, n in segments:
         width = PLOT_WIDTH * n / total if total else 0.0
         if width:
-            drawn.append(
+            rectangles.append(
                 Markup('<rect class="{}" x="{}" y="0" width="{}" height="14"/>').format(
-                    name, _format_coordinate(x), _format_coordinate(width)
+                    css_class, _format_coordinate(x), _format_coordinate(width)
                 )
             )
         x += width
-    return _draw_svg(PLOT_WIDTH, 14, "bar", title, "", drawn)
+    return _draw_svg(PLOT_WIDTH, 14, "bar", title, "", rectangles)
 
 
 def _draw_svg(
@@ -248,19 +264,20 @@ def _draw_line(x1: float, y1: float, x2: float, y2: float, css_class: str) -> Ma
 
 
 def _draw_text(x: float, y: float, text: str, css_class: str, max_length: int = MAX_TEXT_LENGTH) -> Markup:
-    shown = escape_invisible(text)
-    if len(shown) > max_length:
-        whole, shown = shown, shown[: max_length - 1] + "…"
-        tip = Markup("<title>{}</title>").format(whole)
+    """Draw a text; a longer one than `max_length` is cut off and gets a tooltip with the full text."""
+    visible_text = escape_invisible(text)
+    if len(visible_text) > max_length:
+        full_text, visible_text = visible_text, visible_text[: max_length - 1] + "…"
+        tooltip = Markup("<title>{}</title>").format(full_text)
     else:
-        tip = Markup("")
+        tooltip = Markup("")
     return Markup('<text class="{}" x="{}" y="{}">{}{}</text>').format(
-        css_class, _format_coordinate(x), _format_coordinate(y), tip, shown
+        css_class, _format_coordinate(x), _format_coordinate(y), tooltip, visible_text
     )
 
 
 def _format_coordinate(value: float) -> str:
-    """A coordinate: short, and the same in every run."""
+    """Format a coordinate with at most one decimal, so that equal plots give equal text."""
     return f"{value:.1f}".removesuffix(".0")
 
 

@@ -1,6 +1,6 @@
-"""The report's plots as Vega-Lite: their figures and how they are drawn, for whoever wants to draw them otherwise.
+"""The report's plots as Vega-Lite specifications, which readers can restyle.
 
-Each specification holds its data and names nothing outside itself but the schema.
+Each specification contains its data; its only external reference is the schema's address.
 """
 
 from __future__ import annotations
@@ -20,42 +20,48 @@ from auditor.text_safety import slugify
 VEGA_LITE_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 R_TITLE, R_DIFFERENCE_TITLE, MAE_TITLE, COSINE_TITLE = "Pearson r", "Δr", "MAE", "mean cosine"
 TILE_SIZE_PX = 34
-"""Pixels of a country's square."""
+"""Width and height of a country's square on the map."""
 
 VegaLiteSpec = dict[str, Any]
 VegaLiteRow = Mapping[str, object]
 
 
 def iterate_vega_lite_specs(report: Report) -> Iterator[tuple[str, VegaLiteSpec]]:
-    """Name and specification of every plot that the report has figures for, by the names of `plots`."""
+    """Yield (name, specification) of every plot for which the report has figures, named as in `iterate_plots`."""
     view = ReportView(report)
     if not view.columns:
         return
-    ranked = [
+    alignment_rows = [
         {
             "name": column.label,
-            "value": answer.row.pearson_r,
-            **_interval_fields(alignment_wording.two_way_interval(answer.row)),
+            "value": statement.row.pearson_r,
+            **_interval_fields(alignment_wording.two_way_interval(statement.row)),
         }
-        for column, answer in view.ranked_alignments
+        for column, statement in view.ranked_alignments
     ]
-    regions = [r for r in report.regions.rows if not has_rescaled_scores(r.method)]
-    yield "agreement", _interval_spec(ranked, R_TITLE, (-1, 1))
+    region_rows = [row for row in report.regions.rows if not has_rescaled_scores(row.method)]
+    yield "agreement", _interval_spec(alignment_rows, R_TITLE, (-1, 1))
     yield (
         "regions",
         _interval_spec(
-            [_estimate_row(f"{view.column_label(r.method, r.model)}, {r.region}", r.mae) for r in regions], MAE_TITLE
+            [
+                _estimate_row(f"{view.column_label(row.method, row.model)}, {row.region}", row.mae)
+                for row in region_rows
+            ],
+            MAE_TITLE,
         ),
     )
-    steady = [_estimate_row(view.column_label(r.method, r.model), r.cosine) for r in report.self_consistency]
-    yield "self-consistency", _interval_spec(steady, COSINE_TITLE)
+    consistency_rows = [
+        _estimate_row(view.column_label(row.method, row.model), row.cosine) for row in report.self_consistency
+    ]
+    yield "self-consistency", _interval_spec(consistency_rows, COSINE_TITLE)
     if report.methods:
         yield (
             "direct-and-logprob",
-            _interval_spec([_estimate_row(r.model, r.difference) for r in report.methods], R_DIFFERENCE_TITLE),
+            _interval_spec([_estimate_row(row.model, row.difference) for row in report.methods], R_DIFFERENCE_TITLE),
         )
-    if placed := _tile_rows(report):
-        yield "map", _map_spec(placed)
+    if tile_rows := _tile_rows(report):
+        yield "map", _map_spec(tile_rows)
     for column in view.columns:
         yield f"scatter-{slugify(column.label)}", _scatter_spec(report, column)
 
@@ -69,42 +75,54 @@ def _interval_fields(interval: tuple[float | None, float | None]) -> dict[str, f
 
 
 def _interval_spec(rows: Sequence[VegaLiteRow], title: str, domain: Sequence[float] | None = None) -> VegaLiteSpec:
-    """A dot and its 95% interval for each row; a row without a value has neither."""
+    """Specify a plot of a point and its 95% interval for each row; a row without a value has neither."""
     x: VegaLiteSpec = {"type": "quantitative", "title": f"{title}, with 95% interval"}
     if domain is not None:
         x["scale"] = {"domain": list(domain)}
     y = {"field": "name", "type": "nominal", "sort": None, "title": None}
-    rule = {"mark": "rule", "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y}}
-    dot = {"mark": {"type": "point", "filled": True}, "encoding": {"x": x | {"field": "value"}, "y": y}}
-    return _build_spec(rows, layer=[rule, dot])
+    rule_layer = {"mark": "rule", "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y}}
+    point_layer = {"mark": {"type": "point", "filled": True}, "encoding": {"x": x | {"field": "value"}, "y": y}}
+    return _build_spec(rows, layer=[rule_layer, point_layer])
 
 
 def _scatter_spec(report: Report, column: ScoreColumn) -> VegaLiteSpec:
+    """Specify a scatter plot of the model's scores against people's."""
     rows = [
-        {"country": c.country, "topic": c.topic, "people": c.survey, "model": c.scores[column.method].get(column.model)}
-        for c in report.audit.cells
+        {
+            "country": cell.country,
+            "topic": cell.topic,
+            "people": cell.survey,
+            "model": cell.scores[column.method].get(column.model),
+        }
+        for cell in report.audit.cells
     ]
-    both = [row for row in rows if row["people"] is not None and row["model"] is not None]
-    axes = {"people": "what people say", "model": f"what {column.label} says"}
+    scored_rows = [row for row in rows if row["people"] is not None and row["model"] is not None]
+    axis_titles = {"people": "what people say", "model": f"what {column.label} says"}
     x, y = (
         {"field": field, "type": "quantitative", "title": title, "scale": {"domain": [-1, 1]}}
-        for field, title in axes.items()
+        for field, title in axis_titles.items()
     )
-    tip = [{"field": field} for field in ("country", "topic", "people", "model")]
-    return _build_spec(both, mark="point", encoding={"x": x, "y": y, "tooltip": tip})
+    tooltip = [{"field": field} for field in ("country", "topic", "people", "model")]
+    return _build_spec(scored_rows, mark="point", encoding={"x": x, "y": y, "tooltip": tooltip})
 
 
 def _tile_rows(report: Report) -> list[VegaLiteRow]:
-    values = mean_error_by_country(report.countries)
+    mean_errors = mean_error_by_country(report.countries)
     return [
-        {"country": t.country, "code": t.code, "column": t.column, "row": t.row, "mae": values[t.country]}
-        for t in layout_tiles(list(values))[0]
+        {
+            "country": tile.country,
+            "code": tile.code,
+            "column": tile.column,
+            "row": tile.row,
+            "mae": mean_errors[tile.country],
+        }
+        for tile in layout_tiles(list(mean_errors))[0]
     ]
 
 
 def _map_spec(rows: Sequence[VegaLiteRow]) -> VegaLiteSpec:
-    """A square for each country, where it lies on the report's map."""
-    place = {
+    """Specify a tile map: a square for each country at its position on the report's map, coloured by MAE."""
+    position = {
         axis: {
             "field": field,
             "type": "ordinal",
@@ -114,10 +132,12 @@ def _map_spec(rows: Sequence[VegaLiteRow]) -> VegaLiteSpec:
         for axis, field in (("x", "column"), ("y", "row"))
     }
     colour = {"field": "mae", "type": "quantitative", "title": "mean error", "scale": {"scheme": "oranges"}}
-    tip = [{"field": "country"}, {"field": "mae", "format": ".2f"}]
-    squares = {"mark": "rect", "encoding": place | {"color": colour, "tooltip": tip}}
-    codes = {"mark": {"type": "text", "fontSize": 9}, "encoding": place | {"text": {"field": "code"}}}
-    return _build_spec(rows, layer=[squares, codes], width={"step": TILE_SIZE_PX}, height={"step": TILE_SIZE_PX})
+    tooltip = [{"field": "country"}, {"field": "mae", "format": ".2f"}]
+    square_layer = {"mark": "rect", "encoding": position | {"color": colour, "tooltip": tooltip}}
+    code_layer = {"mark": {"type": "text", "fontSize": 9}, "encoding": position | {"text": {"field": "code"}}}
+    return _build_spec(
+        rows, layer=[square_layer, code_layer], width={"step": TILE_SIZE_PX}, height={"step": TILE_SIZE_PX}
+    )
 
 
 def _axis_length(rows: Iterable[VegaLiteRow], field: str) -> int:

@@ -1,4 +1,4 @@
-"""A world map of tiles: one square a country, where it lies among the others, so that small countries are seen too."""
+"""Tile map of the world: one square for each country near its true position, so that small countries are visible."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from auditor.text_safety import escape_invisible
 
 TILE_SIZE, TILE_GAP = 30, 3
 DEGREES_PER_TILE = 11.0
-"""Of longitude that a tile stands for where there is room."""
+"""Degrees of longitude for each column of tiles, where there is room."""
 SHADE_BOUNDS = (0.1, 0.2, 0.3, 0.4)
-"""Bounds between the shades, in units of mean error."""
+"""Mean errors at which the shade of a tile changes."""
 LATITUDE_STRETCH = 1.3
-"""Rows are nearer together than degrees of latitude, since most countries lie in the north."""
+"""Factor by which latitudes are stretched: most countries lie in the north, where rows would be crowded."""
 
 
 class CountryTile(NamedTuple):
-    """A country's place on the grid, row and column from the upper left."""
+    """A country's position on the grid; row and column count from the upper left, from 0."""
 
     country: str
     code: str
@@ -37,81 +37,97 @@ class CountryTile(NamedTuple):
 
 @cache
 def _load_coordinates() -> Mapping[str, tuple[float, float]]:
+    """Latitude and longitude in degrees by country code."""
     with (DATA_FOLDER / "places.csv").open(encoding="utf-8", newline="") as file:
-        return {r["code"]: (float(r["latitude"]), float(r["longitude"])) for r in csv.DictReader(file)}
+        return {row["code"]: (float(row["latitude"]), float(row["longitude"])) for row in csv.DictReader(file)}
 
 
 def layout_tiles(countries: Sequence[str]) -> tuple[list[CountryTile], list[str]]:
-    """Countries on a grid, each as near as can be to where it lies, no two on one square.
+    """Assign each country its own square of a grid, as near as possible to its coordinates.
 
-    The sum of squared distances is the smallest there is (an assignment problem: Kuhn, Naval Research Logistics 2,
-    1955), so that the layout depends on nothing but the set of countries.
+    Minimizes the sum of squared distances (an assignment problem: Kuhn, Naval Research Logistics 2, 1955), so that the
+    layout depends only on the set of countries.
 
     Returns:
-        The tiles, and the countries that have no place, such as regions or groups of one's own.
+        The tiles, and the names without coordinates, such as regions or user-defined groups.
     """
     codes = {name: country_code(name) or "" for name in sorted(set(countries))}
-    known = {name: code for name, code in codes.items() if code in _load_coordinates()}
-    lost = [name for name in dict.fromkeys(countries) if name not in known]
-    if not known:
-        return [], lost
-    where = np.array([_load_coordinates()[code] for code in known.values()])
-    wanted = np.stack([-where[:, 0] * LATITUDE_STRETCH / DEGREES_PER_TILE, where[:, 1] / DEGREES_PER_TILE], axis=1)
-    low, high = np.floor(wanted.min(axis=0)) - 3, np.ceil(wanted.max(axis=0)) + 3
-    grid = np.array([(r, c) for r in np.arange(low[0], high[0] + 1) for c in np.arange(low[1], high[1] + 1)])
-    apart = ((wanted[:, None, :] - grid[None, :, :]) ** 2).sum(axis=2)
-    _, chosen = linear_sum_assignment(apart)
-    spots = grid[chosen]
-    first = spots.min(axis=0)
+    placed_codes = {name: code for name, code in codes.items() if code in _load_coordinates()}
+    unplaced = [name for name in dict.fromkeys(countries) if name not in placed_codes]
+    if not placed_codes:
+        return [], unplaced
+    coordinates = np.array([_load_coordinates()[code] for code in placed_codes.values()])
+    ideal_positions = np.stack(
+        [-coordinates[:, 0] * LATITUDE_STRETCH / DEGREES_PER_TILE, coordinates[:, 1] / DEGREES_PER_TILE], axis=1
+    )
+    grid_low, grid_high = np.floor(ideal_positions.min(axis=0)) - 3, np.ceil(ideal_positions.max(axis=0)) + 3
+    grid = np.array(
+        [(r, c) for r in np.arange(grid_low[0], grid_high[0] + 1) for c in np.arange(grid_low[1], grid_high[1] + 1)]
+    )
+    squared_distances = ((ideal_positions[:, None, :] - grid[None, :, :]) ** 2).sum(axis=2)
+    _, grid_indices = linear_sum_assignment(squared_distances)
+    positions = grid[grid_indices]
+    corner = positions.min(axis=0)
     return [
-        CountryTile(name, code, int(spot[0] - first[0]), int(spot[1] - first[1]))
-        for (name, code), spot in zip(known.items(), spots, strict=True)
-    ], lost
+        CountryTile(name, code, int(position[0] - corner[0]), int(position[1] - corner[1]))
+        for (name, code), position in zip(placed_codes.items(), positions, strict=True)
+    ], unplaced
 
 
 def mean_error_by_country(rows: Sequence[GroupErrorRow]) -> dict[str, float]:
-    """Mean over models of the mean error in each country, of those that have one."""
-    found: dict[str, list[float]] = {}
+    """Mean over models of the MAE in each country; countries without any MAE are left out."""
+    errors_by_country: dict[str, list[float]] = {}
     for row in rows:
         if row.mae.value is not None:
-            found.setdefault(row.name, []).append(row.mae.value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            errors_by_country.setdefault(row.name, []).append(row.mae.value)
+    return {name: float(np.mean(errors)) for name, errors in errors_by_country.items()}
 
 
 def draw_error_map(mean_errors: Mapping[str, float], title: str, description: str) -> Markup:
-    """The map as SVG; the stronger a tile, the further from people. Empty where no country has a place."""
-    laid, _ = layout_tiles(list(mean_errors))
-    if not laid:
+    """Draw the map as SVG; a stronger colour is a larger error. Empty if no country has coordinates.
+
+    Args:
+        mean_errors: mean error by country.
+    """
+    tiles, _ = layout_tiles(list(mean_errors))
+    if not tiles:
         return Markup("")
-    width = (max(t.column for t in laid) + 1) * (TILE_SIZE + TILE_GAP)
-    height = (max(t.row for t in laid) + 1) * (TILE_SIZE + TILE_GAP)
-    parts = [_draw_tile(tile, mean_errors[tile.country]) for tile in laid]
+    width = (max(tile.column for tile in tiles) + 1) * (TILE_SIZE + TILE_GAP)
+    height = (max(tile.row for tile in tiles) + 1) * (TILE_SIZE + TILE_GAP)
+    elements = [_draw_tile(tile, mean_errors[tile.country]) for tile in tiles]
     return Markup('<svg class="map" viewBox="0 0 {} {}" role="img"><title>{}</title><desc>{}</desc>{}</svg>').format(
-        width, height, escape_invisible(title), escape_invisible(description), Markup("").join(parts)
+        width, height, escape_invisible(title), escape_invisible(description), Markup("").join(elements)
     )
 
 
 class WorldMap:
-    """The map of a report, with what the page says beside it."""
+    """The tile map of a report's mean errors, with its legend.
+
+    Attributes:
+        unplaced_countries: countries without coordinates.
+        n_columns: number of series of scores that the errors are averaged over.
+        svg: the map; empty if no country has coordinates.
+        legend: lower and upper error of each shade; None for the last upper one.
+    """
 
     def __init__(self, report: Report) -> None:
-        values = mean_error_by_country(report.countries)
-        self.unplaced_countries = layout_tiles(list(values))[1]
+        mean_errors = mean_error_by_country(report.countries)
+        self.unplaced_countries = layout_tiles(list(mean_errors))[1]
         self.n_columns = len({(row.model, row.method) for row in report.countries if row.mae.value is not None})
         title = "Mean error by country"
         self.svg = draw_error_map(
-            values, title, "A square for each country; the stronger its colour, the further from its people."
+            mean_errors, title, "A square for each country; the stronger its colour, the further from its people."
         )
         self.legend = list(zip((0.0, *SHADE_BOUNDS), (*SHADE_BOUNDS, None), strict=True))
 
 
 def shade_level(value: float) -> int:
-    """0 for the smallest errors to 4 for the largest."""
-    return sum(value >= step for step in SHADE_BOUNDS)
+    """Index of the shade of an error, from 0 (smallest) to 4 (largest)."""
+    return sum(value >= bound for bound in SHADE_BOUNDS)
 
 
 def _draw_tile(tile: CountryTile, mean_error: float) -> Markup:
-    x, y, middle = tile.column * (TILE_SIZE + TILE_GAP), tile.row * (TILE_SIZE + TILE_GAP), TILE_SIZE // 2
+    x, y, half_size = tile.column * (TILE_SIZE + TILE_GAP), tile.row * (TILE_SIZE + TILE_GAP), TILE_SIZE // 2
     return Markup(
         '<g class="t{}"><title>{}: {}</title><rect x="{}" y="{}" width="{}" height="{}" rx="3"/>'
         '<text class="middle" x="{}" y="{}">{}</text></g>'
@@ -123,7 +139,7 @@ def _draw_tile(tile: CountryTile, mean_error: float) -> Markup:
         y,
         TILE_SIZE,
         TILE_SIZE,
-        x + middle,
-        y + middle + 4,
+        x + half_size,
+        y + half_size + 4,
         tile.code,
     )
