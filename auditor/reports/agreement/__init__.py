@@ -1,1 +1,1 @@
-"""How well models agree with people, and which to prefer."""
+"""Agreement of models with people: correlations, errors, regions, baselines and rankings."""

@@ -1,4 +1,4 @@
-"""How high agreement could be, how high it is without any model, and what a model knows beyond that."""
+"""Reference points for agreement with people: the survey's reliability, simple baselines, and r within topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.reports.coverage.missing_scores import missing_score_reason, with_m
 from auditor.reports.estimate_conversion import interval_to_estimate, missing_estimate
 from auditor.reports.measurement_schema import BaselineRow, CeilingRow, Estimate, GainRow
 from auditor.reports.report_source import FloatArray, ReportSource
-from auditor.surveys.baselines import compute_baselines as baselines_of
+from auditor.surveys.baselines import compute_baselines as compute_leave_one_out_baselines
 from auditor.surveys.baselines import compute_fitted_baselines
 from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
 
@@ -28,11 +28,15 @@ NO_VARIATION_REASONS = {
 
 
 def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
-    """The survey's agreement with itself, over all its cells and within topics; null where no respondents are known."""
+    """Compute the survey's split-half reliability and the largest r it allows, over all cells and within topics.
+
+    Both are null, with a reason, where the respondents are not known.
+    """
     facts = _load_survey_facts(source)
     if isinstance(facts, str):
         return [
-            CeilingRow(scope=s, reliability=missing_estimate(facts), largest_r=None) for s in ("all", "within topics")
+            CeilingRow(scope=scope, reliability=missing_estimate(facts), largest_r=None)
+            for scope in ("all", "within topics")
         ]
     return [
         _build_ceiling_row("all", facts.reliability),
@@ -41,7 +45,7 @@ def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
 
 
 def _load_survey_facts(source: ReportSource) -> SurveyFacts | str:
-    """The facts beside the survey, or why there are none."""
+    """Load the facts stored beside the survey, or return the reason why there are none."""
     if source.config is None:
         return "scores were imported, and with them no respondents"
     if source.config.survey is None:
@@ -65,12 +69,18 @@ def _build_ceiling_row(scope: str, reliability: Reliability) -> CeilingRow:
 
 
 def compute_baselines(source: ReportSource) -> list[BaselineRow]:
-    """Every baseline on the cells of every model."""
-    left_out, full = baselines_of(source.survey), compute_fitted_baselines(source.survey)
+    """Compute r and MAE of each baseline against people, over the cells that each model has scores on.
+
+    r uses baselines that see the cell they predict and MAE those that leave it out: among n countries a leave-one-out
+    mean correlates -1 with the survey within a topic.
+    """
+    leave_one_out, fitted = compute_leave_one_out_baselines(source.survey), compute_fitted_baselines(source.survey)
     return [
-        _build_baseline_row(source, column, name, _align_to_cells(source, others), _align_to_cells(source, full[name]))
+        _build_baseline_row(
+            source, column, name, _align_to_cells(source, scores), _align_to_cells(source, fitted[name])
+        )
         for column in range(len(source.columns))
-        for name, others in left_out.items()
+        for name, scores in leave_one_out.items()
     ]
 
 
@@ -79,7 +89,7 @@ def _build_baseline_row(
 ) -> BaselineRow:
     method, model = source.columns[column]
     missing = np.isnan(source.score_matrix[column]) | np.isnan(leave_one_out_scores)
-    r, error = (
+    r, mae = (
         interval_to_estimate(
             crossed_jackknife(
                 statistic,
@@ -91,31 +101,36 @@ def _build_baseline_row(
         )
         for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
     )
-    why = missing_score_reason(source, column)
+    missing_reason = missing_score_reason(source, column)
     return BaselineRow(
         model=model,
         method=method,
         baseline=baseline,
-        pearson_r=with_missing_reason(r, why),
-        mae=with_missing_reason(error, why),
+        pearson_r=with_missing_reason(r, missing_reason),
+        mae=with_missing_reason(mae, missing_reason),
     )
 
 
 def compute_gains(source: ReportSource) -> list[GainRow]:
-    """What every model knows beyond what each topic is like everywhere."""
+    """Compute each model's correlation with people within topics, across countries."""
     return [_build_gain_row(source, column) for column in range(len(source.columns))]
 
 
 def _build_gain_row(source: ReportSource, column: int) -> GainRow:
+    """Compute one model's within-topic correlation, with metric reasons replaced by plain text."""
     method, model = source.columns[column]
-    found = within_topic_correlation(
+    correlation = within_topic_correlation(
         source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index
     )
-    told = replace(found, reason=NO_VARIATION_REASONS.get(found.reason or "", found.reason))
-    within = with_missing_reason(interval_to_estimate(told), missing_score_reason(source, column))
-    return GainRow(model=model, method=method, within_topics=within, p_value=found.p_value)
+    reworded_correlation = replace(
+        correlation, reason=NO_VARIATION_REASONS.get(correlation.reason or "", correlation.reason)
+    )
+    within_topics = with_missing_reason(
+        interval_to_estimate(reworded_correlation), missing_score_reason(source, column)
+    )
+    return GainRow(model=model, method=method, within_topics=within_topics, p_value=correlation.p_value)
 
 
 def _align_to_cells(source: ReportSource, scores: Mapping[Cell, float]) -> FloatArray:
-    """Predictions, shape (cells,); nan where there is nothing to go by."""
+    """Arrange predictions in the order of the cells, shape (cells,); nan where a cell has none."""
     return np.array([scores.get(cell, np.nan) for cell in source.cells], dtype=float)

@@ -1,4 +1,4 @@
-"""What asking a model finds beyond reading its log-probabilities, as in the paper's first table."""
+"""Agreement with people by direct questions against log-probabilities, as in table 1 of the paper."""
 
 from __future__ import annotations
 
@@ -15,45 +15,56 @@ from auditor.reports.report_source import ReportSource
 
 
 class MethodDifferenceRow(ReportModel):
-    """One model's two scores against people: r(direct) less r(logprob), over the cells that have both."""
+    """One model's r with people by direct questions minus its r by log-probabilities, over the cells that have both."""
 
     model: str
     measures: list[str]
-    """What the log-probabilities were read from; empty where nothing could be."""
+    """Measures that the log-probabilities were read with; empty where none could be read."""
     difference: Estimate
-    """Interval over countries and topics, paired."""
+    """Paired difference; interval over countries and topics."""
     direct_r: float | None
-    """Over those cells."""
+    """r of the direct scores, over the same cells."""
     logprob_r: float | None
 
 
 def compare_methods(source: ReportSource) -> list[MethodDifferenceRow]:
-    """One row for each model that has scores by both methods; nothing where only one was asked for."""
-    column = {key: i for i, key in enumerate(source.columns)}
-    both = [
-        (model, column[Method.DIRECT.value, model], column[Method.LOGPROB.value, model])
+    """Compare the two methods for each model that has scores by both; empty where only one was asked for."""
+    column_by_series = {key: i for i, key in enumerate(source.columns)}
+    model_columns = [
+        (model, column_by_series[Method.DIRECT.value, model], column_by_series[Method.LOGPROB.value, model])
         for model in source.models
-        if {(Method.DIRECT.value, model), (Method.LOGPROB.value, model)} <= column.keys()
+        if {(Method.DIRECT.value, model), (Method.LOGPROB.value, model)} <= column_by_series.keys()
     ]
-    return [_build_method_row(source, *item) for item in both]
+    return [_build_method_row(source, *columns) for columns in model_columns]
 
 
 def _build_method_row(source: ReportSource, model: str, direct_column: int, logprob_column: int) -> MethodDifferenceRow:
-    asked, read = source.score_matrix[direct_column], source.score_matrix[logprob_column]
-    there = ~(np.isnan(asked) | np.isnan(read) | np.isnan(source.survey_scores))
-    place = (source.country_index, source.topic_index)
-    r = [pearson(x[there], source.survey_scores[there]) for x in (asked, read)]
-    found = interval_to_estimate(paired_jackknife(PEARSON, asked, read, source.survey_scores, *place))
-    used = {s.measure for s in source.scores if (s.method, s.model) == (Method.LOGPROB.value, model) and s.measure}
-    whole = [missing_score_reason(source, column) for column in (logprob_column, direct_column)]
-    flat = [
-        f"{how}: {missing_r_reason(x)}" for how, x in zip(("direct", "log-probability"), r, strict=True) if x.r is None
+    """Compute the paired difference in r of one model, with the reason if either method has no r."""
+    direct_scores, logprob_scores = source.score_matrix[direct_column], source.score_matrix[logprob_column]
+    is_shared = ~(np.isnan(direct_scores) | np.isnan(logprob_scores) | np.isnan(source.survey_scores))
+    places = (source.country_index, source.topic_index)
+    correlations = [
+        pearson(scores[is_shared], source.survey_scores[is_shared]) for scores in (direct_scores, logprob_scores)
     ]
-    why = next((text for text in (*whole, "; ".join(flat)) if text), None)
+    difference = interval_to_estimate(
+        paired_jackknife(PEARSON, direct_scores, logprob_scores, source.survey_scores, *places)
+    )
+    measures_used = {
+        score.measure
+        for score in source.scores
+        if (score.method, score.model) == (Method.LOGPROB.value, model) and score.measure
+    }
+    score_reasons = [missing_score_reason(source, column) for column in (logprob_column, direct_column)]
+    correlation_reasons = [
+        f"{method_label}: {missing_r_reason(correlation)}"
+        for method_label, correlation in zip(("direct", "log-probability"), correlations, strict=True)
+        if correlation.r is None
+    ]
+    missing_reason = next((reason for reason in (*score_reasons, "; ".join(correlation_reasons)) if reason), None)
     return MethodDifferenceRow(
         model=model,
-        measures=[m.value for m in LogprobMeasure if m in used],
-        difference=with_missing_reason(found, why),
-        direct_r=r[0].r,
-        logprob_r=r[1].r,
+        measures=[m.value for m in LogprobMeasure if m in measures_used],
+        difference=with_missing_reason(difference, missing_reason),
+        direct_r=correlations[0].r,
+        logprob_r=correlations[1].r,
     )

@@ -1,4 +1,4 @@
-"""Whether the result depends on what becomes of respondents without an answer: the alignment under each treatment."""
+"""Sensitivity of the results to survey nonresponse: the alignment under each treatment of missing answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ AS_AUDITED = "as audited"
 
 
 def run_nonresponse_experiment(db: Database, audit_name: str) -> NonresponseReport:
-    """The experiment on a stored audit; no model is asked anything.
+    """Run the nonresponse experiment on a stored audit; no model is asked anything.
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: it is of a task.
+        UsageError: the audit is of a task, not of a survey.
     """
     source = load_source(db, audit_name)
     require_survey_audit(audit_name, source.survey, "the experiment `nonresponse`")
@@ -34,38 +34,45 @@ def run_nonresponse_experiment(db: Database, audit_name: str) -> NonresponseRepo
 
 
 def build_nonresponse_report(source: ReportSource) -> NonresponseReport:
-    """Every alignment figure and the ranking of models, under the treatments that the survey allows."""
+    """Compute alignment, ranking and MAE bounds under each treatment that the survey allows."""
     surveys, reasons = _apply_treatments(source)
     rows = [
         _build_treatment_row(source, AS_AUDITED, source.survey),
-        *(_build_treatment_row(source, name, s) for name, s in surveys.items()),
+        *(_build_treatment_row(source, treatment, treated_survey) for treatment, treated_survey in surveys.items()),
     ]
-    holds = None if len(rows) == 1 or len(source.columns) < 2 else all(r.ranking == rows[0].ranking for r in rows)
+    ranking_holds = (
+        None if len(rows) == 1 or len(source.columns) < 2 else all(row.ranking == rows[0].ranking for row in rows)
+    )
     reason = None
-    if holds is None:
+    if ranking_holds is None:
         reason = "fewer than two models" if len(source.columns) < 2 else "no treatment is possible with this survey"
     return NonresponseReport(
         treatments=rows,
         not_possible=reasons,
         bounds=_build_bounds_rows(source, surveys),
-        ranking_holds=holds,
+        ranking_holds=ranking_holds,
         reason=reason,
     )
 
 
 def _build_treatment_row(source: ReportSource, treatment: str, survey: Survey) -> NonresponseTreatmentRow:
+    """Compute alignment and the ranking by r with one version of the survey."""
     rows = compute_alignment(dataclasses.replace(source, survey=survey))
-    ranked = sorted(rows, key=lambda r: (r.pearson_r is None, -(r.pearson_r or 0.0), r.model, r.method))
-    several = len({r.method for r in rows}) > 1
+    ranked = sorted(rows, key=lambda row: (row.pearson_r is None, -(row.pearson_r or 0.0), row.model, row.method))
+    has_several_methods = len({row.method for row in rows}) > 1
     return NonresponseTreatmentRow(
         treatment=treatment,
         alignment=rows,
-        ranking=[f"{r.model} ({r.method})" if several else r.model for r in ranked],
+        ranking=[f"{row.model} ({row.method})" if has_several_methods else row.model for row in ranked],
     )
 
 
 def _apply_treatments(source: ReportSource) -> tuple[dict[str, Survey], dict[str, str]]:
-    """The survey under each treatment, read from its source anew, and why others are not possible."""
+    """Load the survey again and apply each treatment.
+
+    Returns:
+        The surveys by treatment, and the reasons why other treatments are not possible.
+    """
     if source.config is None:
         return {}, dict.fromkeys(TREATMENTS, "scores were imported: the audit does not know where its survey is")
     if (section := source.config.survey) is None:
@@ -86,10 +93,10 @@ def _apply_treatments(source: ReportSource) -> tuple[dict[str, Survey], dict[str
 
 
 def _build_bounds_rows(source: ReportSource, surveys: Mapping[str, Survey]) -> list[NonresponseBoundsRow]:
-    """The MAE if in every cell those without an answer thought as it suits the model best, and worst."""
+    """Bound each model's MAE: nonrespondents answer in every cell as suits the model best, or worst."""
     if not {"low", "high"} <= surveys.keys():
         return []
-    low, high = (dataclasses.replace(source, survey=surveys[end]).survey_scores for end in ("low", "high"))
+    low, high = (dataclasses.replace(source, survey=surveys[treatment]).survey_scores for treatment in ("low", "high"))
     return [_build_bounds_row(source, column, low, high) for column in range(len(source.columns))]
 
 
@@ -98,11 +105,11 @@ def _build_bounds_row(
 ) -> NonresponseBoundsRow:
     method, model = source.columns[column]
     scores = source.score_matrix[column]
-    there = ~np.isnan(scores) & ~np.isnan(truth_low) & ~np.isnan(truth_high)
-    x, least, most = scores[there], truth_low[there], truth_high[there]
-    best = np.abs(x - np.clip(x, least, most))
-    worst = np.maximum(np.abs(x - least), np.abs(x - most))
-    n = int(there.sum())
+    has_bounds = ~np.isnan(scores) & ~np.isnan(truth_low) & ~np.isnan(truth_high)
+    known_scores, lowest_truth, highest_truth = scores[has_bounds], truth_low[has_bounds], truth_high[has_bounds]
+    smallest_error = np.abs(known_scores - np.clip(known_scores, lowest_truth, highest_truth))
+    largest_error = np.maximum(np.abs(known_scores - lowest_truth), np.abs(known_scores - highest_truth))
+    n = int(has_bounds.sum())
     reason = (
         RESCALED_SCORES_REASON if has_rescaled_scores(method) else None if n else "no cell has both a score and bounds"
     )
@@ -110,7 +117,7 @@ def _build_bounds_row(
         model=model,
         method=method,
         n=n,
-        mae_best=None if reason else float(best.mean()),
-        mae_worst=None if reason else float(worst.mean()),
+        mae_best=None if reason else float(smallest_error.mean()),
+        mae_worst=None if reason else float(largest_error.mean()),
         reason=reason,
     )

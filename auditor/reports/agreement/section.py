@@ -38,21 +38,25 @@ from auditor.reports.report_source import FloatArray, ReportSource
 from auditor.surveys.regions import get_grouping
 
 MAX_COVERAGE_GAP = 0.05
-"""Difference in the share of scored cells above which two regions are not compared."""
+"""Difference in the share of scored cells above which a gap between two regions gets bounds, or is withheld."""
 
 
 def compute_alignment(source: ReportSource, ceiling: float | None = None) -> list[AlignmentRow]:
-    """One row for each model and method; `ceiling` is the r that a perfect model is expected to reach."""
+    """Compute agreement with people for each model and method.
+
+    Args:
+        ceiling: r that a perfect model is expected to reach, from the survey's reliability.
+    """
     return [_build_alignment_row(source, i, ceiling) for i in range(len(source.columns))]
 
 
 def _build_alignment_row(source: ReportSource, column: int, ceiling: float | None) -> AlignmentRow:
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column], source.survey_scores
-    r, rank = pearson(scores, truth), spearman(scores, truth)
-    r_crossed = crossed_jackknife(PEARSON, scores, truth, source.country_index, source.topic_index)
-    why = missing_score_reason(source, column)
-    error, root, lean = _compute_errors(method, scores, truth, why)
+    r, rho = pearson(scores, truth), spearman(scores, truth)
+    r_two_way = crossed_jackknife(PEARSON, scores, truth, source.country_index, source.topic_index)
+    missing_reason = missing_score_reason(source, column)
+    mae_estimate, rmse_estimate, bias_estimate = _compute_errors(method, scores, truth, missing_reason)
     corrected = corrected_pearson(scores, truth, source.variance_matrix[column], source.column_values("n_ok", column))
     return AlignmentRow(
         model=model,
@@ -63,24 +67,24 @@ def _build_alignment_row(source: ReportSource, column: int, ceiling: float | Non
         p_value=r.p_value,
         ci_low=r.ci_low,
         ci_high=r.ci_high,
-        spearman_rho=rank.r,
-        spearman_ci_low=rank.ci_low,
-        spearman_ci_high=rank.ci_high,
-        mae=error.value,
-        mae_ci_low=error.ci_low,
-        mae_ci_high=error.ci_high,
-        rmse=root.value,
-        rmse_ci_low=root.ci_low,
-        rmse_ci_high=root.ci_high,
-        bias=lean,
-        corrected_r=_to_corrected_estimate(corrected, why),
+        spearman_rho=rho.r,
+        spearman_ci_low=rho.ci_low,
+        spearman_ci_high=rho.ci_high,
+        mae=mae_estimate.value,
+        mae_ci_low=mae_estimate.ci_low,
+        mae_ci_high=mae_estimate.ci_high,
+        rmse=rmse_estimate.value,
+        rmse_ci_low=rmse_estimate.ci_low,
+        rmse_ci_high=rmse_estimate.ci_high,
+        bias=bias_estimate,
+        corrected_r=_to_corrected_estimate(corrected, missing_reason),
         reliability=corrected.reliability,
-        crossed=_compute_two_way_figures(source, column, r_crossed, missing_r_reason(r, why)),
-        crossed_p_value=zero_correlation_p_value(r_crossed),
+        crossed=_compute_two_way_figures(source, column, r_two_way, missing_r_reason(r, missing_reason)),
+        crossed_p_value=zero_correlation_p_value(r_two_way),
         ceiling=ceiling,
         n_dropped=r.n_dropped,
         n_without_survey=int(np.isnan(truth).sum()),
-        reason=missing_r_reason(r, why),
+        reason=missing_r_reason(r, missing_reason),
     )
 
 
@@ -90,58 +94,75 @@ def _to_corrected_estimate(corrected: CorrectedCorrelation, missing_reason: str 
 
 
 def _compute_errors(method: str, scores: FloatArray, truth: FloatArray, missing_reason: str | None) -> list[Estimate]:
-    """MAE, RMSE and bias, each cell for itself; none where scores have no distance, or there are none."""
-    found = [to_estimate(statistic(scores, truth)) for statistic in (mae, rmse, bias)]
+    """MAE, RMSE and bias with intervals over cells; null for rescaled scores, whose distances mean nothing."""
+    estimates = [to_estimate(statistic(scores, truth)) for statistic in (mae, rmse, bias)]
     if has_rescaled_scores(method):
-        found = [missing_estimate(RESCALED_SCORES_REASON, e.n) for e in found]
-    return [with_missing_reason(e, missing_reason) for e in found]
+        estimates = [missing_estimate(RESCALED_SCORES_REASON, estimate.n) for estimate in estimates]
+    return [with_missing_reason(estimate, missing_reason) for estimate in estimates]
 
 
 def _compute_two_way_figures(
     source: ReportSource, column: int, r_interval: TwoWayEstimate, r_missing_reason: str | None
 ) -> TwoWayEstimates:
-    table = (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
-    noise, why = (
+    """Compute the figures with intervals over countries and topics (two-way jackknife)."""
+    aligned_arrays = (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
+    variances_and_counts, score_reason = (
         (source.variance_matrix[column], source.column_values("n_ok", column)),
         missing_score_reason(source, column),
     )
-    corrected = crossed_corrected(*table[:2], *noise, *table[2:])
+    corrected = crossed_corrected(*aligned_arrays[:2], *variances_and_counts, *aligned_arrays[2:])
     if has_rescaled_scores(source.columns[column][0]):
-        error = root = lean = missing_estimate(RESCALED_SCORES_REASON, r_interval.n_cells)
+        mae_estimate = rmse_estimate = bias_estimate = missing_estimate(RESCALED_SCORES_REASON, r_interval.n_cells)
     else:
-        error, root, lean = (
-            interval_to_estimate(crossed_jackknife(statistic, *table)) for statistic in (MAE, RMSE, BIAS)
+        mae_estimate, rmse_estimate, bias_estimate = (
+            interval_to_estimate(crossed_jackknife(statistic, *aligned_arrays)) for statistic in (MAE, RMSE, BIAS)
         )
     return TwoWayEstimates(
         countries=r_interval.n_countries,
         topics=r_interval.n_topics,
         pearson_r=with_missing_reason(interval_to_estimate(r_interval), r_missing_reason),
         corrected_r=with_missing_reason(interval_to_estimate(corrected), r_missing_reason),
-        mae=with_missing_reason(error, why),
-        rmse=with_missing_reason(root, why),
-        bias=with_missing_reason(lean, why),
+        mae=with_missing_reason(mae_estimate, score_reason),
+        rmse=with_missing_reason(rmse_estimate, score_reason),
+        bias=with_missing_reason(bias_estimate, score_reason),
     )
 
 
 def build_regions_report(source: ReportSource) -> RegionsReport:
-    """Agreement in each group of countries, and the gap between the two, or the two furthest apart of several."""
+    """Compute agreement in each region, and the gap in MAE between the two regions, or the largest of several gaps."""
     grouping = get_grouping(source.survey)
-    by_country = {c: r for c, r in grouping.by_country.items() if c in source.countries}
-    names = [region.name for region in grouping.regions if region.name in by_country.values()]
-    place = np.array([by_country.get(c.country, "") for c in source.cells], dtype=np.str_)
+    by_country = {
+        country: region_name for country, region_name in grouping.by_country.items() if country in source.countries
+    }
+    region_names = [region.name for region in grouping.regions if region.name in by_country.values()]
+    region_by_cell = np.array([by_country.get(country.country, "") for country in source.cells], dtype=np.str_)
     columns = range(len(source.columns))
     rows = [
-        _build_region_row(source, i, name, place == name, sum(r == name for r in by_country.values()))
-        for i in columns
-        for name in names
+        _build_region_row(
+            source,
+            column,
+            name,
+            region_by_cell == name,
+            sum(region_name == name for region_name in by_country.values()),
+        )
+        for column in columns
+        for name in region_names
     ]
-    gaps = [_build_gap_row(source, i, names, place) for i in columns if len(names) == 2]
+    gaps = [
+        _build_gap_row(source, column, region_names, region_by_cell) for column in columns if len(region_names) == 2
+    ]
     return RegionsReport(
         grouping=grouping.name,
         title=grouping.title,
         rows=rows,
-        gaps=gaps or [gap for i in columns if len(names) > 2 for gap in _build_max_gap_rows(source, i, place)],
-        ungrouped=[c for c in source.countries if c not in by_country],
+        gaps=gaps
+        or [
+            gap
+            for column in columns
+            if len(region_names) > 2
+            for gap in _build_max_gap_rows(source, column, region_by_cell)
+        ],
+        ungrouped=[country for country in source.countries if country not in by_country],
     )
 
 
@@ -149,16 +170,18 @@ def _build_region_row(
     source: ReportSource, column: int, region: str, in_region: NDArray[np.bool_], n_countries: int
 ) -> RegionRow:
     method, model = source.columns[column]
-    table = [
-        v[in_region]
-        for v in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
+    region_arrays = [
+        array[in_region]
+        for array in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
     ]
-    r, why = pearson(*table[:2]), missing_score_reason(source, column)
-    crossed = with_missing_reason(interval_to_estimate(crossed_jackknife(PEARSON, *table)), missing_r_reason(r, why))
-    error = (
+    r, score_reason = pearson(*region_arrays[:2]), missing_score_reason(source, column)
+    two_way_r = with_missing_reason(
+        interval_to_estimate(crossed_jackknife(PEARSON, *region_arrays)), missing_r_reason(r, score_reason)
+    )
+    mae_estimate = (
         missing_estimate(RESCALED_SCORES_REASON, r.n)
         if has_rescaled_scores(method)
-        else interval_to_estimate(crossed_jackknife(MAE, *table))
+        else interval_to_estimate(crossed_jackknife(MAE, *region_arrays))
     )
     return RegionRow(
         model=model,
@@ -168,30 +191,31 @@ def _build_region_row(
         n=r.n,
         n_dropped=r.n_dropped,
         pearson_r=r.r,
-        ci_low=crossed.ci_low,
-        ci_high=crossed.ci_high,
-        mae=with_missing_reason(error, why),
-        reason=crossed.reason,
+        ci_low=two_way_r.ci_low,
+        ci_high=two_way_r.ci_high,
+        mae=with_missing_reason(mae_estimate, score_reason),
+        reason=two_way_r.reason,
     )
 
 
 def _build_gap_row(
     source: ReportSource, column: int, region_names: Sequence[str], region_by_cell: NDArray[np.str_]
 ) -> RegionGapRow:
+    """Compute the gap in MAE between the two regions of a grouping."""
     method, model = source.columns[column]
-    asked = ~np.isnan(source.survey_scores) & (region_by_cell != "")
-    table = (
+    is_compared = ~np.isnan(source.survey_scores) & (region_by_cell != "")
+    cell_arrays = (
         source.score_matrix[column],
         source.survey_scores,
         source.country_index,
         source.topic_index,
         region_by_cell == region_names[1],
     )
-    no_distance = has_rescaled_scores(method)
+    is_rescaled = has_rescaled_scores(method)
     gap = (
         missing_estimate(RESCALED_SCORES_REASON)
-        if no_distance
-        else interval_to_estimate(gap_jackknife(MAE, *(part[asked] for part in table)))
+        if is_rescaled
+        else interval_to_estimate(gap_jackknife(MAE, *(array[is_compared] for array in cell_arrays)))
     )
     gap = with_missing_reason(gap, missing_score_reason(source, column))
     return RegionGapRow(
@@ -201,86 +225,88 @@ def _build_gap_row(
         second=region_names[1],
         compared=2,
         left_out=[],
-        **({"mae_gap": gap} if no_distance else _add_gap_bounds(source, column, region_names, region_by_cell, gap)),
+        **({"mae_gap": gap} if is_rescaled else _add_gap_bounds(source, column, region_names, region_by_cell, gap)),
     )
 
 
 def _build_max_gap_rows(source: ReportSource, column: int, region_by_cell: NDArray[np.str_]) -> Iterator[RegionGapRow]:
-    """One row, or none where fewer than two groups have a figure."""
+    """Yield the largest gap between two regions; nothing where fewer than two regions have a figure."""
     method, model = source.columns[column]
     if has_rescaled_scores(method):
         return
-    table = (
+    cell_arrays = (
         source.score_matrix[column],
         source.survey_scores,
         source.country_index,
         source.topic_index,
         region_by_cell,
     )
-    found = widest_gap(MAE, *(part[region_by_cell != ""] for part in table), seed=source.seed)
-    pair = (found.low_group, found.high_group)
-    if found.interval.estimate is not None:
+    max_gap = widest_gap(MAE, *(array[region_by_cell != ""] for array in cell_arrays), seed=source.seed)
+    gap_regions = (max_gap.low_group, max_gap.high_group)
+    if max_gap.interval.estimate is not None:
         yield RegionGapRow(
             model=model,
             method=method,
-            first=pair[0],
-            second=pair[1],
-            compared=found.compared,
-            left_out=list(found.left_out),
-            **_add_gap_bounds(source, column, pair, region_by_cell, interval_to_estimate(found.interval)),
+            first=gap_regions[0],
+            second=gap_regions[1],
+            compared=max_gap.compared,
+            left_out=list(max_gap.left_out),
+            **_add_gap_bounds(source, column, gap_regions, region_by_cell, interval_to_estimate(max_gap.interval)),
         )
 
 
 def _add_gap_bounds(
     source: ReportSource, column: int, region_names: Sequence[str], region_by_cell: NDArray[np.str_], gap: Estimate
 ) -> dict[str, Any]:
-    """The gap, with bounds where two regions differ in coverage: what is missing may be what differs.
+    """Return the gap as fields of `RegionGapRow`, with bounds where the coverage of the two regions differs.
 
-    It is withheld where the bounds cross zero, so that not even its sign is known.
+    The bounds are the gaps if the missing scores were as favourable as possible to one region, and to the other.
+    The gap is withheld where they include zero, since then not even its sign is known.
     """
     scores, truth = source.score_matrix[column], source.survey_scores
-    asked = ~np.isnan(truth) & np.isin(region_by_cell, region_names)
-    scored = asked & ~np.isnan(scores)
-    shares = [
-        scored[region_by_cell == name].sum() / max(1, asked[region_by_cell == name].sum()) for name in region_names
+    has_truth = ~np.isnan(truth) & np.isin(region_by_cell, region_names)
+    has_score = has_truth & ~np.isnan(scores)
+    scored_shares = [
+        has_score[region_by_cell == name].sum() / max(1, has_truth[region_by_cell == name].sum())
+        for name in region_names
     ]
-    if abs(shares[0] - shares[1]) <= MAX_COVERAGE_GAP:
+    if abs(scored_shares[0] - scored_shares[1]) <= MAX_COVERAGE_GAP:
         return {"mae_gap": gap}
-    ends = [mae_bounds(scores[region_by_cell == name], truth[region_by_cell == name]) for name in region_names]
-    low, high = gap_bounds(*ends)
-    found = {"bound_low": low, "bound_high": high}
+    mae_limits = [mae_bounds(scores[region_by_cell == name], truth[region_by_cell == name]) for name in region_names]
+    low, high = gap_bounds(*mae_limits)
+    bounds = {"bound_low": low, "bound_high": high}
     if low is not None and high is not None and (low > 0 or high < 0):
-        return {"mae_gap": gap, **found}
-    told = " and ".join(f"{100 * share:.0f}%" for share in shares)
-    why = f"withheld: coverage differs ({told} of the cells have a score)"
+        return {"mae_gap": gap, **bounds}
+    coverages = " and ".join(f"{100 * share:.0f}%" for share in scored_shares)
+    withheld_reason = f"withheld: coverage differs ({coverages} of the cells have a score)"
     if low is not None and high is not None:
-        why += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
-    return {"mae_gap": missing_estimate(why, int(scored.sum())), **found}
+        withheld_reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
+    return {"mae_gap": missing_estimate(withheld_reason, int(has_score.sum())), **bounds}
 
 
 def compute_topic_errors(source: ReportSource) -> list[GroupErrorRow]:
-    """Every model on every topic."""
+    """Compute MAE and bias of each model on each topic."""
     return _build_place_rows(source, source.topics, source.topic_index)
 
 
 def compute_country_errors(source: ReportSource) -> list[GroupErrorRow]:
-    """Every model in every country."""
+    """Compute MAE and bias of each model in each country."""
     return _build_place_rows(source, source.countries, source.country_index)
 
 
 def _build_place_rows(
     source: ReportSource, place_names: Sequence[str], place_index: NDArray[np.intp]
 ) -> list[GroupErrorRow]:
-    why = [missing_score_reason(source, i) for i in range(len(source.columns))]
+    missing_reasons = [missing_score_reason(source, i) for i in range(len(source.columns))]
     return [
         _build_place_row(
             name,
             source.columns[i],
-            source.score_matrix[i, place_index == k],
-            source.survey_scores[place_index == k],
-            why[i],
+            source.score_matrix[i, place_index == place],
+            source.survey_scores[place_index == place],
+            missing_reasons[i],
         )
-        for k, name in enumerate(place_names)
+        for place, name in enumerate(place_names)
         for i in range(len(source.columns))
     ]
 
@@ -289,13 +315,13 @@ def _build_place_row(
     name: str, series: tuple[str, str], scores: FloatArray, truth: FloatArray, missing_reason: str | None
 ) -> GroupErrorRow:
     method, model = series
-    error, _, lean = _compute_errors(method, scores, truth, missing_reason)
+    mae_estimate, _, bias_estimate = _compute_errors(method, scores, truth, missing_reason)
     return GroupErrorRow(
         name=name,
         model=model,
         method=method,
-        n=error.n,
-        n_dropped=len(scores) - error.n,
-        mae=error,
-        bias=lean,
+        n=mae_estimate.n,
+        n_dropped=len(scores) - mae_estimate.n,
+        mae=mae_estimate,
+        bias=bias_estimate,
     )

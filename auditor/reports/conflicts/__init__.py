@@ -1,1 +1,1 @@
-"""Where models contradict each other, and what became of it."""
+"""Conflicts: contradictions between models, or between methods, and how they were resolved."""

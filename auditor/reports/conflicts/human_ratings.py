@@ -1,4 +1,4 @@
-"""What people's ratings make of a conflict, by the rules of the review queue."""
+"""Resolution of conflicts by people's ratings, by the rules of the review queue."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from auditor.domain import Conflict, ConflictState, Decision, Rating
 from auditor.storage.conflict_status import ConflictStatus, rated_content
 
 STATUS_BY_STATE = {state: ConflictStatus(state.value) for state in ConflictState}
-"""Of conflicts that no person decided."""
+"""Status of conflicts that no person decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedConflict:
-    """How a conflict stands.
+    """A conflict with its status after human review.
 
     Attributes:
-        winner: the model whose side was upheld; None while nobody did, or when people said both, neither or a score.
-        decision: what people agree on; None where they do not, or none decided.
-        ratings: what holds, the last of each rater who decided, by name.
+        winner: the model whose side was upheld; None while undecided, or when people chose both, neither or a score.
+        decision: the decision of a strict majority of raters; None without one.
+        ratings: the last rating of each rater who decided, by rater name.
     """
 
     conflict: Conflict
@@ -31,24 +31,28 @@ class ReviewedConflict:
 
 
 def apply_ratings(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> list[ReviewedConflict]:
-    """Each conflict with what people say of it.
+    """Combine each conflict with people's ratings.
 
-    A rater's last row holds, and only while the conflict has the scores that it was about. People settle a conflict
-    when a strict majority of those who decided says the same, and go before the judges.
+    The last rating of a rater counts, and only while the conflict has the scores that were rated. People settle a
+    conflict when a strict majority of those who decided agrees; their decision overrides the judges'.
 
     Args:
         conflicts: of one audit.
         ratings: of the same audit, oldest first.
     """
-    said: dict[tuple[object, ...], dict[str, Rating]] = defaultdict(dict)
+    latest_ratings: dict[tuple[object, ...], dict[str, Rating]] = defaultdict(dict)
     for rating in ratings:
-        said[_rating_key(rating)][rating.rater] = rating
-    if not said:
-        return [_without_ratings(c) for c in conflicts]
-    return [_apply_conflict_ratings(c, list(said.get(_rating_key(c), {}).values())) for c in conflicts]
+        latest_ratings[_rating_key(rating)][rating.rater] = rating
+    if not latest_ratings:
+        return [_without_ratings(conflict) for conflict in conflicts]
+    return [
+        _apply_conflict_ratings(conflict, list(latest_ratings.get(_rating_key(conflict), {}).values()))
+        for conflict in conflicts
+    ]
 
 
 def _rating_key(conflict_or_rating: Conflict | Rating) -> tuple[object, ...]:
+    """Key shared by a conflict and the ratings of it; other scores give another key."""
     return (
         conflict_or_rating.cell,
         conflict_or_rating.left,
@@ -62,11 +66,14 @@ def _without_ratings(conflict: Conflict) -> ReviewedConflict:
 
 
 def _apply_conflict_ratings(conflict: Conflict, ratings: Sequence[Rating]) -> ReviewedConflict:
-    decided = tuple(sorted((r for r in ratings if r.decision.resolves_conflict), key=lambda r: r.rater))
-    if not decided:
+    """Resolve one conflict by the last rating of each rater."""
+    resolving_ratings = tuple(
+        sorted((rating for rating in ratings if rating.decision.resolves_conflict), key=lambda rating: rating.rater)
+    )
+    if not resolving_ratings:
         return _without_ratings(conflict)
-    decision, n = Counter(r.decision for r in decided).most_common(1)[0]
-    if 2 * n <= len(decided):
-        return ReviewedConflict(conflict, ConflictStatus.DISPUTED, None, None, decided)
+    decision, n_agreeing = Counter(rating.decision for rating in resolving_ratings).most_common(1)[0]
+    if 2 * n_agreeing <= len(resolving_ratings):
+        return ReviewedConflict(conflict, ConflictStatus.DISPUTED, None, None, resolving_ratings)
     winner = {Decision.LEFT: conflict.left, Decision.RIGHT: conflict.right}.get(decision)
-    return ReviewedConflict(conflict, ConflictStatus(ConflictState.PERSON.value), winner, decision, decided)
+    return ReviewedConflict(conflict, ConflictStatus(ConflictState.PERSON.value), winner, decision, resolving_ratings)

@@ -1,4 +1,4 @@
-"""Where two methods of measuring one model contradict each other, and the thresholds that say so."""
+"""Conflicts between two methods of measuring one model, and the threshold that defines a conflict."""
 
 from __future__ import annotations
 
@@ -17,50 +17,56 @@ MAX_LISTED_CELLS = 5
 
 
 def compute_third_quartile(source: ReportSource) -> Estimate:
-    """The third quartile of all differences between two models' direct scores on a cell, as `auto` takes it."""
-    rows = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
-    pairs = [np.abs(source.score_matrix[i] - source.score_matrix[j]) for i, j in combinations(rows, 2)]
-    return to_estimate(third_quartile(np.concatenate(pairs) if pairs else []))
+    """Third quartile of the absolute differences between two models' direct scores on a cell.
+
+    The threshold `auto` is derived from it.
+    """
+    direct_columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
+    differences = [np.abs(source.score_matrix[i] - source.score_matrix[j]) for i, j in combinations(direct_columns, 2)]
+    return to_estimate(third_quartile(np.concatenate(differences) if differences else []))
 
 
 def effective_threshold(source: ReportSource, third_quartile_estimate: Estimate) -> float | None:
-    """The least difference that is a conflict, as configured or by `auto_threshold`; None where there is no config."""
+    """Smallest difference that is a conflict, as configured or by `auto_threshold`; None without a configuration."""
     if source.config is None:
         return None
-    chosen = source.config.conflicts.threshold
-    return auto_threshold(third_quartile_estimate.value) if chosen == "auto" else chosen
+    configured = source.config.conflicts.threshold
+    return auto_threshold(third_quartile_estimate.value) if configured == "auto" else configured
 
 
 def find_method_conflicts(source: ReportSource, threshold: float | None) -> list[MethodConflictRow]:
-    """A row for each model and each two methods that it has scores by."""
+    """Count conflicts between each two methods of each model that has scores by both."""
     if threshold is None:
         return []
-    column = {key: i for i, key in enumerate(source.columns)}
+    column_by_series = {key: i for i, key in enumerate(source.columns)}
     methods = list(dict.fromkeys(method for method, _ in source.columns))
     return [
         _build_method_conflict_row(
-            source, model, (first, second), (column[first, model], column[second, model]), threshold
+            source, model, (first, second), (column_by_series[first, model], column_by_series[second, model]), threshold
         )
         for model in source.models
         for first, second in combinations(methods, 2)
-        if {(first, model), (second, model)} <= column.keys()
+        if {(first, model), (second, model)} <= column_by_series.keys()
     ]
 
 
 def _build_method_conflict_row(
     source: ReportSource, model: str, methods: tuple[str, str], column_indices: tuple[int, int], threshold: float
 ) -> MethodConflictRow:
-    first, second = (source.score_matrix[i] for i in column_indices)
-    difference = first - second
-    known = ~np.isnan(difference)
-    apart = known & (np.abs(difference) >= threshold - ZERO_TOLERANCE)
-    order = sorted(np.nonzero(apart)[0].tolist(), key=lambda i: (-abs(difference[i]), i))
+    first_scores, second_scores = (source.score_matrix[i] for i in column_indices)
+    difference = first_scores - second_scores
+    has_both = ~np.isnan(difference)
+    is_conflict = has_both & (np.abs(difference) >= threshold - ZERO_TOLERANCE)
+    largest_first = sorted(np.nonzero(is_conflict)[0].tolist(), key=lambda i: (-abs(difference[i]), i))
     return MethodConflictRow(
         model=model,
         first=methods[0],
         second=methods[1],
-        conflicts=estimate_share(int(apart.sum()), int(known.sum())),
-        opposite=int((apart & have_opposite_signs(first, second)).sum()),
+        conflicts=estimate_share(int(is_conflict.sum()), int(has_both.sum())),
+        opposite=int((is_conflict & have_opposite_signs(first_scores, second_scores)).sum()),
         difference=estimate_mean(difference, "no cell has scores by both methods"),
-        largest=[(*source.cells[i], float(first[i]), float(second[i])) for i in order[:MAX_LISTED_CELLS]],
+        largest=[
+            (*source.cells[i], float(first_scores[i]), float(second_scores[i]))
+            for i in largest_first[:MAX_LISTED_CELLS]
+        ],
     )

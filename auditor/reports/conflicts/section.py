@@ -1,4 +1,4 @@
-"""The conflicts: how many of each kind, how they stand, and the largest in full."""
+"""Conflicts in a report: counts by kind and status, and the largest ones in full."""
 
 from __future__ import annotations
 
@@ -31,39 +31,51 @@ from auditor.storage.database import Database
 from auditor.storage.evidence import BlindedSample
 
 MAX_LISTED_CONFLICTS = 200
-"""Conflicts with their texts; a report must open in seconds."""
+"""Conflicts listed with their reasoning; more would make the report slow to open."""
 SCORE_CONFLICT_KINDS = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT)
 VOTED_CONFLICT_KINDS = (*SCORE_CONFLICT_KINDS, ConflictKind.ANSWERS)
-"""Those between models, which judges can settle."""
+"""Kinds of conflict between two models, on which judges vote."""
 MAX_REASONING_CHARS = 2000
-"""Characters of one side's reasoning."""
+"""Length at which one side's reasoning is cut."""
 
 
 def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsReport:
-    """Counts of all conflicts, and the largest with both sides' reasoning."""
-    found = apply_ratings(source.conflicts, source.ratings)
-    # What judges say of pairs has no size: it comes after the differences of scores.
+    """Count all conflicts, and list the largest with both sides' reasoning."""
+    reviewed_conflicts = apply_ratings(source.conflicts, source.ratings)
+    # Conflicts of verdicts on pairs of items have no size: they are listed after differences of scores.
     largest = nsmallest(
         MAX_LISTED_CONFLICTS,
-        found,
-        key=lambda s: (_is_logic_conflict(s), -abs(s.conflict.difference or 0.0), *_sort_key(s)),
+        reviewed_conflicts,
+        key=lambda reviewed: (
+            _is_logic_conflict(reviewed),
+            -abs(reviewed.conflict.difference or 0.0),
+            *_sort_key(reviewed),
+        ),
     )
-    scored = [c for c in source.conflicts if c.kind in VOTED_CONFLICT_KINDS]
-    known = [c.within_noise for c in scored if c.within_noise is not None]
-    third = compute_third_quartile(source)
+    voted_conflicts = [conflict for conflict in source.conflicts if conflict.kind in VOTED_CONFLICT_KINDS]
+    noise_flags = [conflict.within_noise for conflict in voted_conflicts if conflict.within_noise is not None]
+    quartile = compute_third_quartile(source)
     return ConflictsReport(
-        third_quartile=third,
-        settled=estimate_share(sum(c.state is ConflictState.MAJORITY for c in scored), len(scored)),
-        within_noise=estimate_share(sum(known), len(known)),
-        between_methods=find_method_conflicts(source, effective_threshold(source, third)),
+        third_quartile=quartile,
+        settled=estimate_share(
+            sum(conflict.state is ConflictState.MAJORITY for conflict in voted_conflicts), len(voted_conflicts)
+        ),
+        within_noise=estimate_share(sum(noise_flags), len(noise_flags)),
+        between_methods=find_method_conflicts(source, effective_threshold(source, quartile)),
         threshold=source.config.conflicts.threshold if source.config else None,
-        total=len(found),
-        states=_count_by_status(found),
-        voting=_build_voting_report(source.config.panel, scored) if source.config else None,
-        kinds=[_build_kind_row(kind, [s for s in found if s.conflict.kind is kind]) for kind in _select_kinds(found)],
-        pairs=_build_pair_rows([s for s in found if s.conflict.kind in VOTED_CONFLICT_KINDS], source.models),
-        largest=[_build_conflict_row(db, source, s) for s in largest],
-        not_listed=len(found) - len(largest),
+        total=len(reviewed_conflicts),
+        states=_count_by_status(reviewed_conflicts),
+        voting=_build_voting_report(source.config.panel, voted_conflicts) if source.config else None,
+        kinds=[
+            _build_kind_row(kind, [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind is kind])
+            for kind in _select_kinds(reviewed_conflicts)
+        ],
+        pairs=_build_pair_rows(
+            [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind in VOTED_CONFLICT_KINDS],
+            source.models,
+        ),
+        largest=[_build_conflict_row(db, source, reviewed) for reviewed in largest],
+        not_listed=len(reviewed_conflicts) - len(largest),
     )
 
 
@@ -72,40 +84,51 @@ def _is_logic_conflict(reviewed: ReviewedConflict) -> bool:
 
 
 def _select_kinds(reviewed_conflicts: Sequence[ReviewedConflict]) -> list[ConflictKind]:
-    """Kinds of conflicts of scores, and the others where there are any; of answers that are no scores, these alone."""
-    there = {s.conflict.kind for s in reviewed_conflicts}
-    usual = () if ConflictKind.ANSWERS in there else SCORE_CONFLICT_KINDS
-    return [kind for kind in ConflictKind if kind in usual or kind in there]
+    """Kinds to list: score conflicts always, others where they occur; in audits of answers only kinds that occur."""
+    present_kinds = {reviewed.conflict.kind for reviewed in reviewed_conflicts}
+    default_kinds = () if ConflictKind.ANSWERS in present_kinds else SCORE_CONFLICT_KINDS
+    return [kind for kind in ConflictKind if kind in default_kinds or kind in present_kinds]
 
 
 def _sort_key(reviewed: ReviewedConflict) -> tuple[str, ...]:
+    """Cell and models of a conflict, for a fixed order among conflicts of one size."""
     return (*reviewed.conflict.cell, reviewed.conflict.left, reviewed.conflict.right)
 
 
 def _count_by_status(reviewed_conflicts: Sequence[ReviewedConflict]) -> dict[str, int]:
-    counts = Counter(s.status for s in reviewed_conflicts)
-    return {standing.value: counts[standing] for standing in ConflictStatus}
+    counts = Counter(reviewed.status for reviewed in reviewed_conflicts)
+    return {status.value: counts[status] for status in ConflictStatus}
 
 
 def _build_voting_report(panel: PanelSection, scored_conflicts: Sequence[Conflict]) -> VotingReport:
-    plain = [settle(c.votes_left, c.votes_right, c.seats) for c in scored_conflicts]
-    by_majority = sum(side is not None for side in plain)
+    """Compare the configured voting rule with a plain majority of the assigned judges."""
+    majority_sides = [
+        settle(conflict.votes_left, conflict.votes_right, conflict.seats) for conflict in scored_conflicts
+    ]
+    by_majority = sum(side is not None for side in majority_sides)
     if panel.vote == "majority":
         return VotingReport(
             rule="majority", weights={}, by_majority=by_majority, by_weight=None, same_side=None, other_side=None
         )
-    upheld = [c.winner if c.state is ConflictState.MAJORITY else None for c in scored_conflicts]
-    names = [
-        {"left": c.left, "right": c.right, None: None}[side] for c, side in zip(scored_conflicts, plain, strict=True)
+    weighted_winners = [
+        conflict.winner if conflict.state is ConflictState.MAJORITY else None for conflict in scored_conflicts
     ]
-    both = [(one, other) for one, other in zip(upheld, names, strict=True) if one and other]
+    majority_winners = [
+        {"left": conflict.left, "right": conflict.right, None: None}[side]
+        for conflict, side in zip(scored_conflicts, majority_sides, strict=True)
+    ]
+    settled_by_both = [
+        (weighted, majority)
+        for weighted, majority in zip(weighted_winners, majority_winners, strict=True)
+        if weighted and majority
+    ]
     return VotingReport(
         rule=panel.vote,
         weights=panel.weights,
         by_majority=None if panel.adaptive else by_majority,
-        by_weight=sum(winner is not None for winner in upheld),
-        same_side=None if panel.adaptive else sum(one == other for one, other in both),
-        other_side=None if panel.adaptive else sum(one != other for one, other in both),
+        by_weight=sum(winner is not None for winner in weighted_winners),
+        same_side=None if panel.adaptive else sum(weighted == majority for weighted, majority in settled_by_both),
+        other_side=None if panel.adaptive else sum(weighted != majority for weighted, majority in settled_by_both),
     )
 
 
@@ -114,60 +137,80 @@ def _build_kind_row(kind: ConflictKind, reviewed_conflicts: Sequence[ReviewedCon
 
 
 def _build_pair_rows(reviewed_conflicts: Sequence[ReviewedConflict], models: Sequence[str]) -> list[ConflictPairRow]:
-    rank, there = (
+    """Count voted conflicts by pair of models and kind, in the order of `models`."""
+    rank, voted_kinds = (
         {name: i for i, name in enumerate(models)},
-        [k for k in _select_kinds(reviewed_conflicts) if k in VOTED_CONFLICT_KINDS],
+        [kind for kind in _select_kinds(reviewed_conflicts) if kind in VOTED_CONFLICT_KINDS],
     )
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for s in reviewed_conflicts:
-        counts.setdefault((s.conflict.left, s.conflict.right), Counter())[s.conflict.kind.value] += 1
+    for reviewed in reviewed_conflicts:
+        counts.setdefault((reviewed.conflict.left, reviewed.conflict.right), Counter())[
+            reviewed.conflict.kind.value
+        ] += 1
     return [
         ConflictPairRow(
             left=left,
             right=right,
             total=kinds.total(),
-            kinds={k.value: kinds[k.value] for k in there},
+            kinds={kind.value: kinds[kind.value] for kind in voted_kinds},
         )
         for (left, right), kinds in sorted(
-            counts.items(), key=lambda item: tuple(rank.get(name, len(rank)) for name in item[0])
+            counts.items(), key=lambda pair_and_counts: tuple(rank.get(name, len(rank)) for name in pair_and_counts[0])
         )
     ]
 
 
 def _distance_from_side(sample: BlindedSample, score: float | None, answer: str | None) -> float:
+    """Absolute difference of the scores; for answers 0 if they are equal, else 1."""
     return float(sample.answer != answer) if score is None else abs((sample.score or 0.0) - score)
 
 
 def _build_conflict_row(db: Database, source: ReportSource, reviewed: ReviewedConflict) -> ListedConflictReport:
-    c, people, task, audit_id = reviewed.conflict, source.survey.scores, source.survey.task, source.audit.id
-    truth = task.item_for(c.cell).truth if task is not None and c.cell.topic in task.items else None
-    left, right = evidence.load_sides(db, audit_id, ConflictKey(*c.cell, c.left, c.right))
+    """Build one listed conflict, with people's score or the right answer and the reasoning of both sides."""
+    conflict, survey_scores, task, audit_id = (
+        reviewed.conflict,
+        source.survey.scores,
+        source.survey.task,
+        source.audit.id,
+    )
+    truth = task.item_for(conflict.cell).truth if task is not None and conflict.cell.topic in task.items else None
+    left_samples, right_samples = evidence.load_sides(
+        db, audit_id, ConflictKey(*conflict.cell, conflict.left, conflict.right)
+    )
     return ListedConflictReport(
-        id=c.id,
-        country=c.cell.country,
-        topic=c.cell.topic,
-        kind=c.kind.value,
+        id=conflict.id,
+        country=conflict.cell.country,
+        topic=conflict.cell.topic,
+        kind=conflict.kind.value,
         state=reviewed.status.value,
-        survey=None if truth else people.get(c.cell),
+        survey=None if truth else survey_scores.get(conflict.cell),
         truth=truth,
-        difference=c.difference,
-        left=_build_side(c.left, c.score_left, c.answer_left, c.votes_left, left),
-        right=_build_side(c.right, c.score_right, c.answer_right, c.votes_right, right),
-        seats=c.seats,
+        difference=conflict.difference,
+        left=_build_side(conflict.left, conflict.score_left, conflict.answer_left, conflict.votes_left, left_samples),
+        right=_build_side(
+            conflict.right, conflict.score_right, conflict.answer_right, conflict.votes_right, right_samples
+        ),
+        seats=conflict.seats,
         winner=reviewed.winner,
         decision=reviewed.decision.value if reviewed.decision else None,
-        raters=[r.rater for r in reviewed.ratings],
-        notes=[r.note for r in reviewed.ratings if r.note],
-        within_noise=c.within_noise,
+        raters=[rating.rater for rating in reviewed.ratings],
+        notes=[rating.note for rating in reviewed.ratings if rating.note],
+        within_noise=conflict.within_noise,
     )
 
 
 def _build_side(
     model: str, score: float | None, answer: str | None, votes: int, samples: Sequence[BlindedSample]
 ) -> ConflictSideReport:
-    """The reasoning shown is the sample's nearest to the score, or one with the answer; the first of equals."""
-    told = [s for s in samples if s.outcome is Outcome.OK and s.text and (s.score is not None or s.answer is not None)]
-    nearest = min(told, key=lambda s: (_distance_from_side(s, score, answer), s.number), default=None)
+    """Build one side, with the reasoning of its sample nearest to the score, or with the answer; first among ties."""
+    reasoned_samples = [
+        sample
+        for sample in samples
+        if sample.outcome is Outcome.OK and sample.text and (sample.score is not None or sample.answer is not None)
+    ]
+    nearest = min(
+        reasoned_samples, key=lambda sample: (_distance_from_side(sample, score, answer), sample.number), default=None
+    )
     text = nearest.text if nearest else None
     return ConflictSideReport(
         model=model,

@@ -1,1 +1,1 @@
-"""What an audit costs, and what asking less saves."""
+"""Cost of an audit: forecast, recorded cost, and savings from smaller designs."""

@@ -1,4 +1,4 @@
-"""What an audit will ask and cost, as data and as a page; beside what it did cost, once it ran."""
+"""Forecast of an audit's calls and cost, as data and as a page; after the run, compared with the recorded cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKEN_ESTIMATE_CAVEAT = (
 
 
 class ForecastRange(ReportModel):
-    """A guess with its ends; `high` is not to be passed where the prompts are as planned."""
+    """An estimate with a low and a high end; `high` is an upper limit if the prompts are as planned."""
 
     low: float
     expected: float
@@ -36,13 +36,13 @@ class ForecastRange(ReportModel):
 
     @classmethod
     def from_bounds(cls, low: float, expected: float | None = None, high: float | None = None) -> Self:
-        """One number for all three, or three in order."""
+        """Build a range from one number for all three, or from three in order."""
         middle = low if expected is None else expected
         return cls(low=low, expected=middle, high=middle if high is None else high)
 
 
 class RecordedUsage(ReportModel):
-    """What is recorded of one model and stage."""
+    """Recorded usage of one model in one stage."""
 
     answers: int
     prompt_tokens: int
@@ -52,7 +52,7 @@ class RecordedUsage(ReportModel):
 
 
 class ForecastRow(ReportModel):
-    """One model at one stage."""
+    """Forecast of one model in one stage."""
 
     name: str
     model: str
@@ -63,64 +63,64 @@ class ForecastRow(ReportModel):
     usd: ForecastRange | None
     """Null where the price is unknown."""
     price: tuple[float, float] | None
-    """US dollars per million tokens, in and out."""
+    """US dollars per million prompt tokens and per million completion tokens."""
     price_source: str
-    """Where the price is from, with its date or version."""
+    """Source of the price, with its date or version."""
     basis: str
-    """What the length of answers was taken from."""
+    """Source of the expected length of answers."""
     actual: RecordedUsage | None = None
 
 
 class CostForecast(ReportModel):
-    """What an audit will ask, by model and stage."""
+    """Calls, tokens and cost that an audit is expected to take, by model and stage."""
 
     audit: str
     cells: int
     rows: list[ForecastRow]
     calls: ForecastRange
     usd: ForecastRange | None
-    """Over the models whose price is known; null where none is."""
+    """Cost over the models whose price is known; null where none is."""
     unknown_prices: list[str]
     not_estimated: list[str]
-    """Probes of the config that are not in this estimate, and why."""
+    """Probes of the configuration that are not in this estimate, with the reason."""
     budget_usd: float | None
     recorded: int | None
-    """Calls of the first stage that the storage knows already; null where there is no storage, or too many."""
+    """Calls of the first stage whose answers are already stored; null without storage, or if too many to check."""
     caveat: str = TOKEN_ESTIMATE_CAVEAT
     actual_usd: float | None = None
-    """What the audit did cost, as far as prices are known."""
+    """Recorded cost, as far as prices are known."""
 
 
 def sum_ranges(ranges: Sequence[ForecastRange]) -> ForecastRange:
-    """The sum, 0 of nothing."""
+    """Add ranges end by end; all zeros for an empty sequence."""
     return sum(ranges, ForecastRange.from_bounds(0))
 
 
 def build_forecast_page(forecast: CostForecast) -> ReportPage:
-    """The estimate as a page."""
+    """Build a page that shows the forecast, and the recorded cost where there is one."""
     return ReportPage(
         kicker="Estimate" if forecast.actual_usd is None else "Estimate and outcome",
         title=forecast.audit,
         subtitle=f"{pluralize(forecast.cells, 'cell')}, {'planned' if forecast.actual_usd is None else 'as run'}",
         headline=describe_forecast(forecast),
         warnings=list(_list_warnings(forecast)),
-        sections=[_build_stage_chapter(forecast), *_build_outcome_chapters(forecast)],
+        sections=[_build_stage_section(forecast), *_build_outcome_sections(forecast)],
     )
 
 
 def describe_forecast(forecast: CostForecast) -> str:
-    """Calls and cost in one sentence."""
+    """Describe the expected calls and cost in one sentence."""
     calls = forecast.calls
-    between = _format_count_range(calls)
+    call_range = _format_count_range(calls)
     if forecast.usd is None:
-        return f"About {between} calls; what they cost is unknown."
-    partly = " for the models whose price is known" if forecast.unknown_prices else ""
+        return f"About {call_range} calls; what they cost is unknown."
+    scope_phrase = " for the models whose price is known" if forecast.unknown_prices else ""
     cost = forecast.usd
     if cost.high == 0:
-        return f"About {between} calls, at no cost{partly}."
+        return f"About {call_range} calls, at no cost{scope_phrase}."
     return (
-        f"About {between} calls and {format_usd(cost.expected)} ({format_usd(cost.low)} to "
-        f"{format_usd(cost.high)}){partly}."
+        f"About {call_range} calls and {format_usd(cost.expected)} ({format_usd(cost.low)} to "
+        f"{format_usd(cost.high)}){scope_phrase}."
     )
 
 
@@ -139,13 +139,13 @@ def _list_warnings(forecast: CostForecast) -> Iterator[str]:
     yield from forecast.not_estimated
     budget, cost = forecast.budget_usd, forecast.usd
     if budget is not None and cost is not None and cost.high > budget:
-        sure = "will" if cost.low > budget else "is expected to" if cost.expected > budget else "may"
-        yield f"The budget of {format_usd(budget)} {sure} end the run before it is whole."
+        verb_phrase = "will" if cost.low > budget else "is expected to" if cost.expected > budget else "may"
+        yield f"The budget of {format_usd(budget)} {verb_phrase} end the run before it is whole."
     if forecast.recorded:
         yield f"{pluralize(forecast.recorded, 'direct call')} will not be asked again: their answers are recorded."
 
 
-def _build_stage_chapter(forecast: CostForecast) -> PageSection:
+def _build_stage_section(forecast: CostForecast) -> PageSection:
     columns = ["Model", "Stage", "Calls", "Tokens in", "Tokens out", "USD low", "USD expected", "USD high"]
     columns += ["USD per million in / out", "Price from", "Answers from"]
     rows = [
@@ -156,8 +156,8 @@ def _build_stage_chapter(forecast: CostForecast) -> PageSection:
         ]
         for row in forecast.rows
     ]  # fmt: skip
-    grid = PageTable("Expected calls, tokens and cost, by model and stage.", columns, rows)
-    return PageSection("By model and stage", [forecast.caveat], tables=[grid])
+    table = PageTable("Expected calls, tokens and cost, by model and stage.", columns, rows)
+    return PageSection("By model and stage", [forecast.caveat], tables=[table])
 
 
 def _format_usd_range(cost: ForecastRange | None) -> list[str]:
@@ -168,25 +168,28 @@ def _format_price(row: ForecastRow) -> str:
     return "unknown" if row.price is None else f"{row.price[0]:g} / {row.price[1]:g}"
 
 
-def _build_outcome_chapters(forecast: CostForecast) -> Iterator[PageSection]:
+def _build_outcome_sections(forecast: CostForecast) -> Iterator[PageSection]:
     if not any(row.actual for row in forecast.rows):
         return
     columns = ["Model", "Stage", "Answers expected", "Answers", "Tokens out expected", "Tokens out"]
     columns += ["USD expected", "USD", "Real / expected", "Within low and high"]
     rows = [_format_outcome_row(row, row.actual) for row in forecast.rows if row.actual is not None]
-    told = "unknown" if forecast.actual_usd is None else format_usd(forecast.actual_usd)
+    recorded_cost = "unknown" if forecast.actual_usd is None else format_usd(forecast.actual_usd)
     yield PageSection(
-        "What it did cost", [f"Recorded so far: {told}."], tables=[PageTable("Estimate and outcome.", columns, rows)]
+        "What it did cost",
+        [f"Recorded so far: {recorded_cost}."],
+        tables=[PageTable("Estimate and outcome.", columns, rows)],
     )
 
 
 def _format_outcome_row(row: ForecastRow, actual: RecordedUsage) -> list[str]:
-    ratio, inside = "–", "–"
+    """Format one row of forecast against recorded usage; the comparison of costs needs all prices."""
+    ratio, within_range = "–", "–"
     if row.usd is not None and actual.usd is not None and not actual.unpriced:
         ratio = f"{actual.usd / row.usd.expected:.2f}" if row.usd.expected else "–"
-        inside = "yes" if row.usd.low <= actual.usd <= row.usd.high else "no"
+        within_range = "yes" if row.usd.low <= actual.usd <= row.usd.high else "no"
     return [
         row.name, row.stage, format_count(round(row.calls.expected)), format_count(actual.answers),
         format_count(round(row.completion_tokens.expected)), format_count(actual.completion_tokens),
-        _format_usd_range(row.usd)[1], format_usd(actual.usd, actual.unpriced > 0), ratio, inside,
+        _format_usd_range(row.usd)[1], format_usd(actual.usd, actual.unpriced > 0), ratio, within_range,
     ]  # fmt: skip

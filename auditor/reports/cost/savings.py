@@ -1,4 +1,4 @@
-"""What asking less saved: calls that were made, beside those of the full design over the same models and survey."""
+"""Savings of an audit: calls made, compared with the full design over the same models and survey."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from auditor.storage import audits
 
 
 class SavingsRow(ReportModel):
-    """One stage: what was asked, and what the full design would ask."""
+    """Calls of one stage, and those of the full design."""
 
     stage: str
     """`direct` or `review`."""
     made: int
     full: int
-    """Every sample of every cell; every judge on every trace. Of reviews it is an estimate: as many of the traces that
-    were not asked for would have had a score as of those that were."""
+    """Every sample of every cell; every judge on every trace. For reviews it is an estimate: traces that were not asked
+    for are assumed to have a score as often as those that were."""
     means: list[str]
-    """What saved them, as the configuration names it."""
+    """Settings that saved calls, as the configuration names them."""
 
 
 def build_savings_rows(source: ReportSource) -> list[SavingsRow]:
-    """A row for each stage in which less than everything may have been asked; empty where nothing was to be saved.
+    """Build a row for each stage with settings that save calls; empty without such settings.
 
-    Of an audit that has not ended there is none: what is not asked yet is no saving.
+    Empty also for an audit that has not ended: calls that are still to come are not saved.
     """
     config = source.config
     if config is None or not config.probes.direct or source.audit.stage not in audits.FINAL_STAGES:
         return []
-    direct = list(_list_direct_settings(config))
-    review = [*direct, *_list_review_settings(config)]
-    rows = [_build_direct_row(source, config, direct)] if direct else []
-    if review and config.judge_models:
-        rows.append(_build_review_row(source, config, review))
+    direct_settings = list(_list_direct_settings(config))
+    review_settings = [*direct_settings, *_list_review_settings(config)]
+    rows = [_build_direct_row(source, config, direct_settings)] if direct_settings else []
+    if review_settings and config.judge_models:
+        rows.append(_build_review_row(source, config, review_settings))
     return rows
 
 
 def summarize_savings(row: SavingsRow) -> str:
-    """One row in a sentence."""
-    what = "direct answers" if row.stage == "direct" else "verdicts"
-    about = "" if row.stage == "direct" else "about "
+    """Describe one row in a sentence."""
+    answer_kind = "direct answers" if row.stage == "direct" else "verdicts"
+    estimate_marker = "" if row.stage == "direct" else "about "
     return (
-        f"{format_count(row.made)} {what} were asked for, of {about}{format_count(row.full)} of the full design "
+        f"{format_count(row.made)} {answer_kind} were asked for, of {estimate_marker}{format_count(row.full)} "
+        "of the full design "
         f"({format_percent(row.made, row.full)}), by {', '.join(row.means)}."
     )
 
@@ -70,18 +71,25 @@ def _list_review_settings(config: AuditConfig) -> Iterator[str]:
 
 def _build_direct_row(source: ReportSource, config: AuditConfig, saving_settings: list[str]) -> SavingsRow:
     full = sum(config.samples_by_cell(source.survey).values()) * len(config.models)
-    return SavingsRow(stage="direct", made=sum(t.n for t in source.trace_counts), full=full, means=saving_settings)
+    return SavingsRow(
+        stage="direct", made=sum(count.n for count in source.trace_counts), full=full, means=saving_settings
+    )
 
 
 def _build_review_row(source: ReportSource, config: AuditConfig, saving_settings: list[str]) -> SavingsRow:
-    taken, usable = Counter[str](), Counter[str]()
-    for t in source.trace_counts:
-        taken[t.model] += t.n
-        usable[t.model] += t.n if t.outcome == Outcome.OK else 0
-    samples = sum(config.samples_by_cell(source.survey).values())
+    n_traces, n_usable = Counter[str](), Counter[str]()
+    for count in source.trace_counts:
+        n_traces[count.model] += count.n
+        n_usable[count.model] += count.n if count.outcome == Outcome.OK else 0
+    samples_per_model = sum(config.samples_by_cell(source.survey).values())
     full = sum(
-        samples * usable[m.name] / taken[m.name] * len(config.judges_of(m.name)) for m in config.models if taken[m.name]
+        samples_per_model * n_usable[model.name] / n_traces[model.name] * len(config.judges_of(model.name))
+        for model in config.models
+        if n_traces[model.name]
     )
     return SavingsRow(
-        stage="review", made=sum(j.n for j in source.judge_counts), full=round(full), means=saving_settings
+        stage="review",
+        made=sum(judge_count.n for judge_count in source.judge_counts),
+        full=round(full),
+        means=saving_settings,
     )

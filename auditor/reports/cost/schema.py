@@ -1,4 +1,4 @@
-"""Cost as data: what the requests of an audit cost."""
+"""Schema of the cost section."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from auditor.reports.measurement_schema import ReportModel
 
 
 class CostRow(ReportModel):
-    """What one model cost for one purpose."""
+    """Calls, tokens and cost of one model for one purpose."""
 
     name: str | None
     """Null in the total."""
@@ -18,25 +18,25 @@ class CostRow(ReportModel):
     prompt_tokens: int
     completion_tokens: int
     untold_tokens: int
-    """Answers that did not say their tokens."""
+    """Answers without token counts."""
     cached_tokens: int | None
-    """Of the tokens in, those that the provider had kept of earlier prompts; null where none says."""
+    """Prompt tokens served from the provider's cache; null where no answer reports them."""
     told_tokens: int
-    """Tokens in of the answers that say how many of them it had kept: the share of these is the hit rate."""
+    """Prompt tokens of the answers that report cached tokens: the denominator of the cache hit rate."""
     usd: float | None
-    """Of all requests, retries included. Null when none has a known price."""
+    """Cost of all requests, retries included; null when none has a known price."""
     unpriced: int
-    """Calls that were answered and whose price is unknown."""
+    """Answered calls with an unknown price."""
     lower_bound: bool
-    """Whether some of the cost is unknown, so that it was at least this."""
+    """Whether some cost is unknown, so that `usd` is a lower bound."""
     estimated_usd: float = 0.0
-    """The part of `usd` that is an estimate, where token counts are unusable: characters / 4, and `max_tokens`."""
+    """Part of `usd` that is estimated, where token counts are unusable: characters / 4, and `max_tokens`."""
     estimated_requests: int = 0
     """Requests whose cost is an estimate."""
 
 
 class CostReport(ReportModel):
-    """What all requests of the audit cost, and the answers it rests on, whenever they were asked.
+    """Cost of all requests of the audit, including reused answers that were asked for earlier.
 
     A call that two models share is counted for each.
     """
@@ -44,6 +44,6 @@ class CostReport(ReportModel):
     total: CostRow
     rows: list[CostRow]
     lost: int
-    """Calls out or about to go when a run was cut short, or now: charged for perhaps, and without an answer."""
+    """Calls without an answer, in flight when a run was interrupted, or now: they may have been charged."""
     lost_usd: float | None
-    """At most, going by the dearest answer of each model and purpose; null where that is unknown."""
+    """Upper bound of their cost, from the dearest answer of each model and purpose; null where unknown."""

@@ -1,4 +1,4 @@
-"""What an audit cost in words, and what is not known of that."""
+"""Sentences on the cost of an audit, and on unknown parts of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from auditor.reports.report_schema import Report
 
 
 def describe_savings(row: SavingsRow) -> str:
-    """What one stage asked, beside what everything would have been."""
+    """Describe the calls of one stage, compared with the full design."""
     return summarize_savings(row)
 
 
 def describe_cost(report: Report) -> str:
-    """What it cost, and what is not known of that."""
+    """Describe the cost, estimated parts, cached tokens and calls without an answer."""
     total = report.cost.total
     return (
         f"{_describe_known_cost(report)}{_describe_estimated_cost(total)}"
@@ -23,7 +23,7 @@ def describe_cost(report: Report) -> str:
 
 
 def format_cached_share(row: CostRow) -> str:
-    """Share of the tokens in that were in the provider's cache."""
+    """Format the share of prompt tokens that came from the provider's cache."""
     return MISSING_SYMBOL if row.cached_tokens is None else format_percent(row.cached_tokens, row.told_tokens)
 
 
@@ -40,21 +40,23 @@ def _describe_estimated_cost(total: CostRow) -> str:
 def _describe_cached_tokens(total: CostRow) -> str:
     if not total.answers or total.cached_tokens is None:
         return ""
-    some = "" if total.told_tokens == total.prompt_tokens else ", of those of which it is told"
+    scope_phrase = "" if total.told_tokens == total.prompt_tokens else ", of those of which it is told"
     return (
         f" Providers had {format_percent(total.cached_tokens, total.told_tokens)} of the tokens in from earlier "
-        f"prompts{some}."
+        f"prompts{scope_phrase}."
     )
 
 
 def _describe_unanswered_requests(report: Report) -> str:
-    part = report.cost
-    if not part.lost:
+    cost = report.cost
+    if not cost.lost:
         return ""
-    most = "what they may have cost is not known" if part.lost_usd is None else f"up to {format_usd(part.lost_usd)}"
-    were = "request was" if part.lost == 1 else "requests were"
-    when = "in flight or about to go out when a run was cut short, or are now"
-    return f" {format_count(part.lost)} more {were} {when}: paid for perhaps, {most}."
+    cost_phrase = (
+        "what they may have cost is not known" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
+    )
+    noun_phrase = "request was" if cost.lost == 1 else "requests were"
+    timing = "in flight or about to go out when a run was cut short, or are now"
+    return f" {format_count(cost.lost)} more {noun_phrase} {timing}: paid for perhaps, {cost_phrase}."
 
 
 def _describe_known_cost(report: Report) -> str:
@@ -62,13 +64,13 @@ def _describe_known_cost(report: Report) -> str:
     if not total.calls:
         return "No call is recorded: the scores were imported, and what they cost is not known."
     tokens = format_count(total.prompt_tokens + total.completion_tokens)
-    asked = f"{pluralize(total.answers, 'answer')} to {pluralize(total.calls, 'call')}"
-    told = f"{asked} took {pluralize(total.attempts, 'request')} and {tokens} tokens."
+    answers_to_calls = f"{pluralize(total.answers, 'answer')} to {pluralize(total.calls, 'call')}"
+    usage_sentence = f"{answers_to_calls} took {pluralize(total.attempts, 'request')} and {tokens} tokens."
     if total.usd is None:
-        return f"{told} No answer has a known price, so the cost is unknown, which is not nothing."
+        return f"{usage_sentence} No answer has a known price, so the cost is unknown, which is not nothing."
     if total.lower_bound:
         return (
-            f"{told} They cost at least {format_usd(total.usd)}: {pluralize(total.unpriced, 'answer')} "
+            f"{usage_sentence} They cost at least {format_usd(total.usd)}: {pluralize(total.unpriced, 'answer')} "
             f"{'has' if total.unpriced == 1 else 'have'} no known price."
         )
-    return f"{told} They cost {format_usd(total.usd)}."
+    return f"{usage_sentence} They cost {format_usd(total.usd)}."

@@ -1,1 +1,1 @@
-"""Of what was planned, how much is there, and why the rest is not."""
+"""Coverage: planned against recorded answers and verdicts, and the reasons for missing ones."""

@@ -1,4 +1,4 @@
-"""What providers say they used for a model's answers, and whether it changed behind one and the same name."""
+"""Model versions that answered, as providers report them, and changes of version under one model name."""
 
 from __future__ import annotations
 
@@ -11,58 +11,60 @@ from auditor.text_safety import escape_invisible
 
 
 class ModelVersionRow(ReportModel):
-    """Answers of one model that the provider says came from one and the same."""
+    """Answers of one model with the same reported version and the same altered parameters."""
 
     name: str
     served_model: str | None
-    """Null where the provider does not say."""
+    """Model name that the provider reports; null where it reports none."""
     fingerprint: str | None
-    """The provider's name for the configuration behind it."""
+    """Identifier that the provider reports for the serving configuration."""
     altered: str | None
-    """Parameters that did not go out as asked: dropped by name, changed as `name=value`. Null where it is not known."""
+    """Parameters that were not sent as configured: `name` if dropped, `name=value` if changed. Null where unknown."""
     answers: int
     first_at: str
     last_at: str
 
 
 def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVersionRow]:
-    """Rows by model, the earliest first."""
-    found: dict[tuple[str, str | None, str | None, str | None], list[CallCounts]] = {}
-    for tally in call_counts:
-        if tally.answers and tally.is_current:
-            key = (tally.name, tally.served_model, tally.fingerprint, tally.altered)
-            found.setdefault(key, []).append(tally)
+    """Group answers by model, reported version and altered parameters; sorted by model, then earliest answer."""
+    counts_by_version: dict[tuple[str, str | None, str | None, str | None], list[CallCounts]] = {}
+    for counts in call_counts:
+        if counts.answers and counts.is_current:
+            key = (counts.name, counts.served_model, counts.fingerprint, counts.altered)
+            counts_by_version.setdefault(key, []).append(counts)
     rows = [
         ModelVersionRow(
             name=name,
             served_model=model,
             fingerprint=fingerprint,
             altered=altered,
-            answers=sum(t.answers for t in group),
-            first_at=min(t.first_at or "" for t in group),
-            last_at=max(t.last_at or "" for t in group),
+            answers=sum(counts.answers for counts in group),
+            first_at=min(counts.first_at or "" for counts in group),
+            last_at=max(counts.last_at or "" for counts in group),
         )
-        for (name, model, fingerprint, altered), group in found.items()
+        for (name, model, fingerprint, altered), group in counts_by_version.items()
     ]
-    return sorted(rows, key=lambda r: (r.name, r.first_at, r.served_model or "", r.fingerprint or "", r.altered or ""))
+    return sorted(
+        rows, key=lambda row: (row.name, row.first_at, row.served_model or "", row.fingerprint or "", row.altered or "")
+    )
 
 
 def count_versions_by_model(rows: Iterable[ModelVersionRow]) -> dict[str, int]:
-    """By model, how many things served it, as far as providers say; 0 where they say nothing."""
-    seen: dict[str, set[tuple[str | None, str | None]]] = {}
+    """Count the reported versions of each model; 0 where its provider reports none."""
+    versions_by_model: dict[str, set[tuple[str | None, str | None]]] = {}
     for row in rows:
-        said = {(row.served_model, row.fingerprint)} if row.served_model or row.fingerprint else set()
-        seen.setdefault(row.name, set()).update(said)
-    return {name: len(used) for name, used in sorted(seen.items())}
+        version = {(row.served_model, row.fingerprint)} if row.served_model or row.fingerprint else set()
+        versions_by_model.setdefault(row.name, set()).update(version)
+    return {name: len(versions) for name, versions in sorted(versions_by_model.items())}
 
 
 def find_models_with_version_changes(rows: Iterable[ModelVersionRow]) -> list[str]:
-    """Models that were served by more than one thing, as far as providers say."""
+    """List the models with more than one reported version."""
     return [name for name, n in count_versions_by_model(rows).items() if n > 1]
 
 
 def describe_model_versions(rows: Sequence[ModelVersionRow]) -> list[str]:
-    """What a reader must know of it, a sentence each; none where all was as asked for and stayed so."""
+    """Describe version changes and altered requests, one sentence each; empty where there are none."""
     return [
         *(_describe_version_change(name, rows) for name in find_models_with_version_changes(rows)),
         *_describe_altered_requests(rows),
@@ -70,32 +72,35 @@ def describe_model_versions(rows: Sequence[ModelVersionRow]) -> list[str]:
 
 
 def _describe_version_change(model_name: str, rows: Sequence[ModelVersionRow]) -> str:
-    used: dict[str, int] = {}
+    answers_by_version: dict[str, int] = {}
     for row in rows:
         if row.name == model_name:
-            said = escape_invisible(row.served_model or "an unnamed model")
-            said += f" ({escape_invisible(row.fingerprint)})" if row.fingerprint else ""
-            used[said] = used.get(said, 0) + row.answers
-    told = ", ".join(f"{model} for {pluralize(n, 'answer')}" for model, n in used.items())
+            version_label = escape_invisible(row.served_model or "an unnamed model")
+            version_label += f" ({escape_invisible(row.fingerprint)})" if row.fingerprint else ""
+            answers_by_version[version_label] = answers_by_version.get(version_label, 0) + row.answers
+    version_list = ", ".join(f"{model} for {pluralize(n, 'answer')}" for model, n in answers_by_version.items())
     return (
-        f"What stands behind {model_name} changed: the provider says it used {told}. Its figures are a mixture of "
-        "these."
+        f"What stands behind {model_name} changed: the provider says it used {version_list}. "
+        "Its figures are a mixture of these."
     )
 
 
 def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> list[str]:
-    found: dict[tuple[str, str], int] = {}
+    answers_by_alteration: dict[tuple[str, str], int] = {}
     for row in rows:
         if row.altered:
-            found[row.name, row.altered] = found.get((row.name, row.altered), 0) + row.answers
+            answers_by_alteration[row.name, row.altered] = (
+                answers_by_alteration.get((row.name, row.altered), 0) + row.answers
+            )
     return [
         f"Of the requests to {name}, {format_count(n)} that were answered did not go out as asked: "
-        f"{_format_alterations(what)}."
-        for (name, what), n in sorted(found.items())
+        f"{_format_alterations(alterations)}."
+        for (name, alterations), n in sorted(answers_by_alteration.items())
     ]
 
 
 def _format_alterations(alterations: str) -> str:
-    parts = (part.partition("=") for part in alterations.split(", "))
-    told = (f"{name} went out as {value}" if value else f"{name} was left out" for name, _, value in parts)
-    return escape_invisible("; ".join(told))
+    """Format altered parameters: `name` was left out, `name=value` was sent as value."""
+    settings = (setting.partition("=") for setting in alterations.split(", "))
+    changes = (f"{name} went out as {value}" if value else f"{name} was left out" for name, _, value in settings)
+    return escape_invisible("; ".join(changes))

@@ -1,4 +1,4 @@
-"""Whom models refuse to speak about, and how often they had to be asked twice."""
+"""Refusals by model, country and topic, and answers that had to be asked for again."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ANSWER_OUTCOMES = frozenset(o.value for o in Outcome if o.is_answer)
 
 
 class RefusalRow(ReportModel):
-    """How often an answer about something was a refusal."""
+    """Share of refusals for one model, country or topic."""
 
     name: str
     """The model, country or topic."""
     share: Estimate
-    """Refusals / answers, over all models; those that never came are in neither. Interval over countries and topics,
-    or over cells, where there are too few of them."""
+    """Refusals / answers; failed requests are in neither. Interval over countries and topics, or over cells where there
+    are too few countries or topics."""
 
 
 class RefusalsReport(ReportModel):
@@ -35,48 +35,49 @@ class RefusalsReport(ReportModel):
 
 
 class ReaskRow(ReportModel):
-    """How often a model's answer could not be read, and it was asked once more."""
+    """Answers of one model that could not be read and were asked for again."""
 
     model: str
     asked: int
     read: int
-    """Of these, how many then had a score."""
+    """Second requests whose answer had a score."""
 
 
 def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
-    """Refusals by model, country and topic; None where no answer to a direct question is recorded."""
-    answered = [t for t in source.trace_counts if t.outcome in ANSWER_OUTCOMES]
-    if not answered:
+    """Compute shares of refusals by model, country and topic; None without an answer to a direct question."""
+    answer_counts = [count for count in source.trace_counts if count.outcome in ANSWER_OUTCOMES]
+    if not answer_counts:
         return None
     return RefusalsReport(
-        total=_refusal_share(answered),
-        models=_build_refusal_rows(answered, lambda t: t.model),
-        countries=[] if source.survey.task else _build_refusal_rows(answered, lambda t: t.country),
-        topics=_build_refusal_rows(answered, lambda t: t.topic),
+        total=_refusal_share(answer_counts),
+        models=_build_refusal_rows(answer_counts, lambda count: count.model),
+        countries=[] if source.survey.task else _build_refusal_rows(answer_counts, lambda count: count.country),
+        topics=_build_refusal_rows(answer_counts, lambda count: count.topic),
     )
 
 
 def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
-    """One row for each model that was asked once more."""
-    return [ReaskRow(model=r.model, asked=r.asked, read=r.repaired) for r in source.repair_counts]
+    """Build one row for each model that was asked again."""
+    return [ReaskRow(model=counts.model, asked=counts.asked, read=counts.repaired) for counts in source.repair_counts]
 
 
 def _build_refusal_rows(
     outcome_counts: Iterable[OutcomeCount], group_key: Callable[[OutcomeCount], str]
 ) -> list[RefusalRow]:
     groups: dict[str, list[OutcomeCount]] = {}
-    for tally in outcome_counts:
-        groups.setdefault(group_key(tally), []).append(tally)
-    rows = [RefusalRow(name=name, share=_refusal_share(tallies)) for name, tallies in groups.items()]
+    for count in outcome_counts:
+        groups.setdefault(group_key(count), []).append(count)
+    rows = [RefusalRow(name=name, share=_refusal_share(group)) for name, group in groups.items()]
     return sorted(rows, key=lambda row: (-(row.share.value or 0.0), row.name))
 
 
 def _refusal_share(outcome_counts: Iterable[OutcomeCount]) -> Estimate:
+    """Share of refusals among the answers, with an interval over countries and topics."""
     refused, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for tally in outcome_counts:
-        cell = (tally.country, tally.topic)
-        refused[cell] += tally.n * (tally.outcome == Outcome.REFUSED.value)
-        total[cell] += tally.n
+    for count in outcome_counts:
+        cell = (count.country, count.topic)
+        refused[cell] += count.n * (count.outcome == Outcome.REFUSED.value)
+        total[cell] += count.n
     countries, topics = zip(*total, strict=True)
-    found = two_way_share([refused[cell] for cell in total], list(total.values()), countries, topics)
-    return clustered_to_estimate(found, "no answer is recorded")
+    share = two_way_share([refused[cell] for cell in total], list(total.values()), countries, topics)
+    return clustered_to_estimate(share, "no answer is recorded")

@@ -1,4 +1,4 @@
-"""Coverage: of what was planned, how much is there, and why the rest is not."""
+"""Coverage: planned against recorded samples and verdicts, with the outcomes of lost ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OK = Outcome.OK.value
 
 
 class CoverageUnit(NamedTuple):
-    """What coverage is counted by; `name` is the model's, or the judge's."""
+    """Smallest unit of coverage: a model's (or judge's) name, a country and a topic; empty where not applicable."""
 
     name: str
     country: str
@@ -42,7 +42,7 @@ class UnitOutcomeCount(NamedTuple):
 
 @dataclass(frozen=True)
 class StageCoverage:
-    """One kind of thing that was planned, and what came of it."""
+    """Planned and recorded items of one stage and method, by unit."""
 
     stage: Literal["direct", "review", "semantic", "logic"]
     method: str | None
@@ -51,7 +51,7 @@ class StageCoverage:
 
     @cached_property
     def planned_totals(self) -> Mapping[CoverageUnit, int]:
-        """What was planned of each unit; where more is there, that."""
+        """Planned items of each unit, at least as many as are recorded."""
         recorded = Counter[CoverageUnit]()
         for unit, _, n in self.recorded:
             recorded[unit] += n
@@ -61,23 +61,23 @@ class StageCoverage:
 def build_coverage_report(
     source: ReportSource, semantic: SemanticReport | None = None, logic: LogicReport | None = None
 ) -> CoverageReport:
-    """Coverage of scores by method, and of verdicts, by model, country, topic and judge; and of the other probes."""
-    placed, elsewhere = measure_coverage(source), [*_semantic_coverage(semantic), *_logic_coverage(logic)]
-    every = [*placed, *elsewhere]
-    judged = [t for t in [_judge_coverage(source)] if t.planned or t.recorded]
+    """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge."""
+    cell_stages, other_stages = measure_coverage(source), [*_semantic_coverage(semantic), *_logic_coverage(logic)]
+    all_stages = [*cell_stages, *other_stages]
+    judge_stages = [stage for stage in [_judge_coverage(source)] if stage.planned or stage.recorded]
     return CoverageReport(
-        total=_build_coverage_rows(every, lambda unit: None, [None]),
+        total=_build_coverage_rows(all_stages, lambda unit: None, [None]),
         models=[
-            *_build_coverage_rows(placed, lambda unit: unit.name, source.models),
+            *_build_coverage_rows(cell_stages, lambda unit: unit.name, source.models),
             *(
                 row
-                for tally in elsewhere
-                for row in _build_coverage_rows([tally], lambda unit: unit.name, _unit_names(tally))
+                for stage in other_stages
+                for row in _build_coverage_rows([stage], lambda unit: unit.name, _unit_names(stage))
             ),
         ],
-        countries=_build_coverage_rows(placed, lambda unit: unit.country, source.named_countries),
-        topics=_build_coverage_rows(placed, lambda unit: unit.topic, source.topics),
-        judges=_build_coverage_rows(judged, lambda unit: unit.name, source.judge_names),
+        countries=_build_coverage_rows(cell_stages, lambda unit: unit.country, source.named_countries),
+        topics=_build_coverage_rows(cell_stages, lambda unit: unit.topic, source.topics),
+        judges=_build_coverage_rows(judge_stages, lambda unit: unit.name, source.judge_names),
         undocumented_finish_reasons=find_undocumented_finish_reasons(source.call_counts),
         shortened_traces={
             name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
@@ -86,16 +86,18 @@ def build_coverage_report(
 
 
 def find_undocumented_finish_reasons(calls: Iterable[CallCounts]) -> list[FinishReasonRow]:
-    """Finish reasons whose meaning is not known, by model."""
-    found = Counter[tuple[str, str]]()
-    for tally in calls:
+    """Count answers with an undocumented finish reason, by model and reason."""
+    answers_by_reason = Counter[tuple[str, str]]()
+    for counts in calls:
         if (
-            tally.finish_reason
-            and tally.is_current
-            and classify_finish_reason(tally.finish_reason) is FinishCategory.UNKNOWN
+            counts.finish_reason
+            and counts.is_current
+            and classify_finish_reason(counts.finish_reason) is FinishCategory.UNKNOWN
         ):
-            found[tally.name, tally.finish_reason] += tally.answers
-    return [FinishReasonRow(name=name, reason=reason, answers=n) for (name, reason), n in sorted(found.items())]
+            answers_by_reason[counts.name, counts.finish_reason] += counts.answers
+    return [
+        FinishReasonRow(name=name, reason=reason, answers=n) for (name, reason), n in sorted(answers_by_reason.items())
+    ]
 
 
 def _unit_names(stage_coverage: StageCoverage) -> list[str]:
@@ -103,19 +105,23 @@ def _unit_names(stage_coverage: StageCoverage) -> list[str]:
 
 
 def _semantic_coverage(semantic: SemanticReport | None) -> Iterator[StageCoverage]:
-    """Answers to moral questions, and the rules of thumb that were asked for."""
+    """Yield the coverage of answers to moral questions, and of rules of thumb where they were asked for."""
     if semantic is None:
         return
-    yield _coverage_by_model("semantic", "answers", [(r.model, r.planned, r.ok, r.losses) for r in semantic.models])
-    if any(r.rules_planned for r in semantic.models):
-        rules = [(r.model, r.rules_planned, r.rules_ok, r.rules_losses) for r in semantic.models]
+    yield _coverage_by_model(
+        "semantic", "answers", [(row.model, row.planned, row.ok, row.losses) for row in semantic.models]
+    )
+    if any(row.rules_planned for row in semantic.models):
+        rules = [(row.model, row.rules_planned, row.rules_ok, row.rules_losses) for row in semantic.models]
         yield _coverage_by_model("semantic", "rules", rules)
 
 
 def _logic_coverage(logic: LogicReport | None) -> Iterator[StageCoverage]:
-    """Comparisons of items."""
+    """Yield the coverage of comparisons of items."""
     if logic is not None:
-        yield _coverage_by_model("logic", None, [(r.judge, r.questions, r.ok, r.losses) for r in logic.judges])
+        yield _coverage_by_model(
+            "logic", None, [(row.judge, row.questions, row.ok, row.losses) for row in logic.judges]
+        )
 
 
 def _coverage_by_model(
@@ -123,22 +129,29 @@ def _coverage_by_model(
     method: str | None,
     rows: Iterable[tuple[str, int, int, Mapping[str, int]]],
 ) -> StageCoverage:
-    """What was counted by model already: planned, ok and lost."""
-    planned, seen = {}, []
-    for name, n, ok, losses in rows:
+    """Build coverage from counts by model: name, planned, ok and losses by outcome."""
+    planned, recorded = {}, []
+    for name, n_planned, ok, losses in rows:
         unit = CoverageUnit(name, "", "")
-        planned[unit] = n
-        seen += [UnitOutcomeCount(unit, outcome, k) for outcome, k in {OK: ok, **losses}.items() if k]
-    return StageCoverage(stage, method, planned, seen)
+        planned[unit] = n_planned
+        recorded += [
+            UnitOutcomeCount(unit, outcome, n_recorded)
+            for outcome, n_recorded in {OK: ok, **losses}.items()
+            if n_recorded
+        ]
+    return StageCoverage(stage, method, planned, recorded)
 
 
 def measure_coverage(source: ReportSource) -> list[StageCoverage]:
-    """What was planned and seen of scores, by method, and of verdicts where there are any to be."""
-    return [*measure_score_coverage(source), *(t for t in [_verdict_coverage(source)] if t.planned or t.recorded)]
+    """Measure the coverage of scores by method, and of verdicts where some are planned or recorded."""
+    return [
+        *measure_score_coverage(source),
+        *(stage for stage in [_verdict_coverage(source)] if stage.planned or stage.recorded),
+    ]
 
 
 def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
-    """What was planned and seen of scores, a tally for each method."""
+    """Measure the coverage of scores, one entry a method."""
     methods = dict.fromkeys(method for method, _ in source.columns)
     if source.config and source.config.probes.direct:
         methods = {Method.DIRECT.value: None} | methods
@@ -151,116 +164,144 @@ def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
     if method == Method.DIRECT and source.trace_counts:
         return _trace_coverage(source)
     if method == Method.LOGPROB and source.sentence_pair_counts:
-        seen = [
-            UnitOutcomeCount(CoverageUnit(c.model, c.country, c.topic), c.outcome, c.n)
-            for c in source.sentence_pair_counts
+        outcome_counts = [
+            UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+            for count in source.sentence_pair_counts
         ]
-        return StageCoverage("direct", method, _planned_samples(source, method), seen)
+        return StageCoverage("direct", method, _planned_samples(source, method), outcome_counts)
     return _imported_score_coverage(source, method)
 
 
 def _trace_coverage(source: ReportSource) -> StageCoverage:
-    seen = [UnitOutcomeCount(CoverageUnit(t.model, t.country, t.topic), t.outcome, t.n) for t in source.trace_counts]
-    recorded = Counter[CoverageUnit]()
-    for count in seen:
-        recorded[count.unit] += count.n
-    planned = _planned_samples(source, Method.DIRECT) or _infer_planned_samples(source, list(recorded.items()))
-    return StageCoverage("direct", Method.DIRECT.value, planned, seen)
+    outcome_counts = [
+        UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+        for count in source.trace_counts
+    ]
+    n_recorded = Counter[CoverageUnit]()
+    for count in outcome_counts:
+        n_recorded[count.unit] += count.n
+    planned = _planned_samples(source, Method.DIRECT) or _infer_planned_samples(source, list(n_recorded.items()))
+    return StageCoverage("direct", Method.DIRECT.value, planned, outcome_counts)
 
 
 def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:
-    """Without traces only the numbers of samples are known, as whoever measured them wrote them down."""
-    mine = [(CoverageUnit(s.model, *s.cell), s) for s in source.scores if s.method == method]
+    """Coverage of imported scores, from the numbers of samples that were imported with them."""
+    unit_scores = [(CoverageUnit(score.model, *score.cell), score) for score in source.scores if score.method == method]
     planned = _planned_samples(source, method) if method in tuple(Method) else {}
     return StageCoverage(
         stage="direct",
         method=method,
-        planned=planned or _infer_planned_samples(source, [(unit, s.n_planned) for unit, s in mine]),
-        recorded=[UnitOutcomeCount(unit, OK, s.n_ok) for unit, s in mine],
+        planned=planned or _infer_planned_samples(source, [(unit, score.n_planned) for unit, score in unit_scores]),
+        recorded=[UnitOutcomeCount(unit, OK, score.n_ok) for unit, score in unit_scores],
     )
 
 
 def _infer_planned_samples(
     source: ReportSource, recorded_samples: Sequence[tuple[CoverageUnit, int]]
 ) -> dict[CoverageUnit, int]:
-    """Where nobody wrote down a plan: every cell of the survey, with as many samples as most of the model's cells have.
+    """Infer the planned samples of imported scores: every cell of the survey, at the model's most common sample size.
 
-    Cells that were not brought in are missing: otherwise a few of many would be full coverage. What is there beyond
-    that is planned, too.
+    Cells that were not imported count as missing, since otherwise an import of a few cells would have full coverage.
+    A cell with more samples than that has them all planned.
     """
-    sizes: dict[str, Counter[int]] = defaultdict(Counter)
-    for unit, n in recorded_samples:
-        sizes[unit.name][n] += 1
-    typical = {name: max(1, *(n for n, k in c.items() if k == max(c.values()))) for name, c in sizes.items()}
-    planned = {CoverageUnit(name, *cell): n for name, n in typical.items() for cell in source.survey.scores}
-    return planned | {unit: max(n, planned.get(unit, 0)) for unit, n in recorded_samples}
+    size_frequencies: dict[str, Counter[int]] = defaultdict(Counter)
+    for unit, n_samples in recorded_samples:
+        size_frequencies[unit.name][n_samples] += 1
+    typical_sizes = {
+        name: max(1, *(n_samples for n_samples, n_cells in frequencies.items() if n_cells == max(frequencies.values())))
+        for name, frequencies in size_frequencies.items()
+    }
+    planned = {
+        CoverageUnit(name, *cell): n_samples
+        for name, n_samples in typical_sizes.items()
+        for cell in source.survey.scores
+    }
+    return planned | {unit: max(n_samples, planned.get(unit, 0)) for unit, n_samples in recorded_samples}
 
 
 def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, int]:
-    """Every model about every cell that people were asked about: k samples in each language, or all comparisons.
+    """Planned items of each model and cell with a survey score: samples in each language, or all sentence pairs.
 
-    What is asked only by what was answered before is planned by being asked.
+    Samples that depend on earlier answers count as planned only once they are asked for.
     """
     if source.config is None:
         return {}
     if method == Method.LOGPROB:
-        n = load_sentence_pairs().pairs_per_cell
-        return {CoverageUnit(m.name, *cell): n for m in source.config.models for cell in source.survey.asked_cells}
-    k = source.config.samples_by_cell(source.survey, guaranteed_only=True)
-    if source.config.direct.target_width is not None:  # what no model was asked about was not to be asked
-        reached = set(source.cells)
-        k = {cell: n for cell, n in k.items() if cell in reached}
-    return {CoverageUnit(m.name, *cell): n for m in source.config.models for cell, n in k.items()}
+        n_samples = load_sentence_pairs().pairs_per_cell
+        return {
+            CoverageUnit(model.name, *cell): n_samples
+            for model in source.config.models
+            for cell in source.survey.asked_cells
+        }
+    samples_by_cell = source.config.samples_by_cell(source.survey, guaranteed_only=True)
+    if source.config.direct.target_width is not None:  # cells that no model was asked about were skipped by design
+        asked_cells = set(source.cells)
+        samples_by_cell = {cell: n_samples for cell, n_samples in samples_by_cell.items() if cell in asked_cells}
+    return {
+        CoverageUnit(model.name, *cell): n_samples
+        for model in source.config.models
+        for cell, n_samples in samples_by_cell.items()
+    }
 
 
 def _verdict_coverage(source: ReportSource) -> StageCoverage:
     planned = count_planned_verdicts(source.config, source.trace_counts, source.scored_traces) if source.config else {}
-    seen = [UnitOutcomeCount(CoverageUnit(v.model, v.country, v.topic), v.outcome, v.n) for v in source.verdict_counts]
-    return StageCoverage("review", None, planned, seen)
+    outcome_counts = [
+        UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+        for count in source.verdict_counts
+    ]
+    return StageCoverage("review", None, planned, outcome_counts)
 
 
 def count_planned_verdicts(
     config: AuditConfig, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
 ) -> dict[CoverageUnit, int]:
-    """Verdicts that are certain to be asked for: of an adaptive panel no more than a majority of its seats."""
-    seats = {m.name: config.panel_size(m.name) for m in config.models}
-    judges = {m: min_majority(n) if config.panel.adaptive else n for m, n in seats.items()}
-    found = count_reviewable_traces(config, traces, scored_traces)
-    return {unit: n * judges[unit.name] for unit, n in found.items() if judges.get(unit.name)}
+    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority."""
+    panel_sizes = {model.name: config.panel_size(model.name) for model in config.models}
+    verdicts_per_trace = {model: min_majority(n) if config.panel.adaptive else n for model, n in panel_sizes.items()}
+    n_traces_by_unit = count_reviewable_traces(config, traces, scored_traces)
+    return {
+        unit: n * verdicts_per_trace[unit.name]
+        for unit, n in n_traces_by_unit.items()
+        if verdicts_per_trace.get(unit.name)
+    }
 
 
 def _judge_coverage(source: ReportSource) -> StageCoverage:
-    """Verdicts by judge; the unit's country and topic are not told apart.
+    """Coverage of verdicts by judge, over all countries and topics.
 
-    Whom an adaptive panel asks is known only by asking, so there nothing is planned but what was asked.
+    An adaptive panel chooses its judges during the run, so only the verdicts asked for count as planned.
     """
     if source.config is not None and source.config.panel.adaptive:
         return StageCoverage(
             "review",
             None,
             {},
-            [UnitOutcomeCount(CoverageUnit(j.judge, "", ""), j.outcome, j.n) for j in source.judge_counts],
+            [
+                UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n)
+                for count in source.judge_counts
+            ],
         )
     planned = Counter({CoverageUnit(judge, "", ""): n for judge, n in _count_traces_by_judge(source).items()})
     return StageCoverage(
         "review",
         None,
         planned,
-        [UnitOutcomeCount(CoverageUnit(j.judge, "", ""), j.outcome, j.n) for j in source.judge_counts],
+        [UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n) for count in source.judge_counts],
     )
 
 
 def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
-    """How many traces each judge was given."""
+    """Count the traces assigned to each judge."""
     if source.judges_by_trace is not None:
         return Counter(judge for judges in source.judges_by_trace.values() for judge in judges)
-    authors, found = Counter[str](), Counter[str]()
+    traces_by_author, traces_by_judge = Counter[str](), Counter[str]()
     for unit, n in _count_reviewable_in_audit(source).items():
-        authors[unit.name] += n
-    for author, n in authors.items():
+        traces_by_author[unit.name] += n
+    for author, n in traces_by_author.items():
         for judge in source.config.judges_of(author) if source.config else ():
-            found[judge.name] += n
-    return found
+            traces_by_judge[judge.name] += n
+    return traces_by_judge
 
 
 def _count_reviewable_in_audit(source: ReportSource) -> dict[CoverageUnit, int]:
@@ -270,29 +311,32 @@ def _count_reviewable_in_audit(source: ReportSource) -> dict[CoverageUnit, int]:
 def count_reviewable_traces(
     config: AuditConfig | None, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
 ) -> dict[CoverageUnit, int]:
-    """How many traces of each model and cell go before judges: those with a score, or the first few of them.
+    """Count the traces of each model and cell that judges review: those with a score, up to `probes.review.traces`.
 
     Args:
-        readable: those with a score one by one, where it matters which they are.
+        traces: counts of traces by outcome.
+        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
     """
     if config is not None and config.review_varies_by_trace:
         return Counter(
-            CoverageUnit(p.model, *p.cell) for p in select_reviewed(config, (TraceKey(*key) for key in scored_traces))
+            CoverageUnit(trace.model, *trace.cell)
+            for trace in select_reviewed(config, (TraceKey(*key) for key in scored_traces))
         )
     limit = config.probes.review.traces if config else "all"
-    scored = {CoverageUnit(t.model, t.country, t.topic): t.n for t in traces if t.outcome == OK}
+    scored = {CoverageUnit(count.model, count.country, count.topic): count.n for count in traces if count.outcome == OK}
     return {unit: n if limit == "all" else min(n, limit) for unit, n in scored.items()}
 
 
 def _build_coverage_rows(
     stages: Iterable[StageCoverage], group_key: Callable[[CoverageUnit], str | None], group_order: Sequence[str | None]
 ) -> list[CoverageRow]:
-    return [row for tally in stages for row in _build_stage_rows(tally, group_key, group_order)]
+    return [row for stage in stages for row in _build_stage_rows(stage, group_key, group_order)]
 
 
 def _build_stage_rows(
     stage_coverage: StageCoverage, group_key: Callable[[CoverageUnit], str | None], group_order: Sequence[str | None]
 ) -> list[CoverageRow]:
+    """Sum a stage by group, in `group_order`; groups without planned items are left out."""
     outcomes: dict[str | None, Counter[str]] = defaultdict(Counter)
     for unit, outcome, n in stage_coverage.recorded:
         outcomes[group_key(unit)][outcome] += n

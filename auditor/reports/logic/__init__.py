@@ -1,1 +1,1 @@
-"""How logical judges are."""
+"""Logical consistency of judges' preferences."""

@@ -1,4 +1,4 @@
-"""The section on logic as Markdown."""
+"""Markdown of the section on logical consistency."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ FormatEstimate = Callable[[Estimate], str]
 def render_logic_section(
     logic: LogicReport | None, escape: EscapeText, format_table: FormatTable, format_estimate: FormatEstimate
 ) -> Iterable[str]:
-    """The section's blocks; none where nothing was compared.
+    """Render the blocks of the section; none where nothing was compared.
 
     Args:
-        part: the data.
-        escape, table, told: how the document writes a text, a table and an estimate.
+        escape: escapes a text for Markdown.
+        format_table: renders headers and rows.
+        format_estimate: formats an estimate with its interval.
     """
     if logic is None:
         return
@@ -33,9 +34,11 @@ def render_logic_section(
         ["Judge", "Usable answers", "Ties", "Names the first", *wording.FIGURE_HEADERS],
         [_format_judge_row(row, format_estimate) for row in rows],
     )
-    head = ["Judge", *(wording.transitivity_header(t) for t in logic.judges[0].transitivity)]
+    headers = ["Judge", *(wording.transitivity_header(transitivity) for transitivity in logic.judges[0].transitivity)]
     yield "Transitivity: the share of subsets of K items without a circle, over M subsets."
-    yield format_table(head, [[wording.judge_label(row), *map(_format_transitivity, row.transitivity)] for row in rows])
+    yield format_table(
+        headers, [[wording.judge_label(row), *map(_format_transitivity, row.transitivity)] for row in rows]
+    )
     yield escape(wording.describe_interval_units(logic))
     if logic.links:
         yield format_table(
@@ -43,19 +46,19 @@ def render_logic_section(
         )
     if logic.rankings:
         yield "### Ranking with few comparisons"
-        head = ["Judge", "Ranking", "Calls a set", "Unanswered", "ρ with all pairs", "ρ with people"]
+        headers = ["Judge", "Ranking", "Calls a set", "Unanswered", "ρ with all pairs", "ρ with people"]
         yield format_table(
-            head,
+            headers,
             [
                 [
-                    r.judge,
-                    r.method,
-                    format_number(r.calls, 1),
-                    format_number(r.failed, 1),
-                    format_estimate(r.all_pairs),
-                    format_estimate(r.people),
+                    ranking.judge,
+                    ranking.method,
+                    format_number(ranking.calls, 1),
+                    format_number(ranking.failed, 1),
+                    format_estimate(ranking.all_pairs),
+                    format_estimate(ranking.people),
                 ]
-                for r in logic.rankings
+                for ranking in logic.rankings
             ],
         )
     if logic.ledger:
@@ -85,9 +88,9 @@ def _format_transitivity(row: TransitivityRow) -> str:
     share = row.share
     if share.value is None:
         return f"not measurable: {share.reason}"
-    between = format_interval(share.ci_low, share.ci_high) if share.ci_low is not None else str(share.reason)
-    lost = f", {format_count(share.lost)} unanswered" if share.lost else ""
+    interval = format_interval(share.ci_low, share.ci_high) if share.ci_low is not None else str(share.reason)
+    unanswered = f", {format_count(share.lost)} unanswered" if share.lost else ""
     return (
-        f"{format_number(share.value)} ({between}; {wording.describe_subsets(row)}; {format_count(row.decided)} "
-        f"decided pairs{lost})"
+        f"{format_number(share.value)} ({interval}; {wording.describe_subsets(row)}; {format_count(row.decided)} "
+        f"decided pairs{unanswered})"
     )

@@ -1,4 +1,4 @@
-"""Ranking with few comparisons beside all of them: calls saved, and accuracy lost."""
+"""Ranking methods that need few comparisons, against the ranking from all pairs: calls and accuracy."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from auditor.reports.pages.svg_charts import CallsAccuracyPoint
 from auditor.storage.comparisons import ItemSetAnswers
 
 MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
-"""Smaller sets have too few rankings to tell apart; larger ones take the report minutes."""
+"""Sizes of sets that are ranked: smaller sets have too few possible rankings, larger ones take minutes."""
 MAX_RANKED_SETS = 20
 MIN_ASKED_SHARE = 0.95
-"""Share of all pairs, in both orders, that must have been asked: what was not asked cannot be replayed."""
+"""Share of all pairs, in both orders, that must have been asked, since rankings are replayed from the answers."""
 
 
 def build_ranking_rows(judge: str, answers: Sequence[ItemSetAnswers], seed: int) -> list[RankingRow]:
-    """Each way to rank, over the sets of one judge that were asked about in full; none where there is no such set."""
-    found: dict[str, list[RankingMethodStats]] = {}
-    for one in [a for a in answers if _is_complete(a)][:MAX_RANKED_SETS]:
-        people = np.array([np.nan if i.human is None else i.human for i in one.item_set.items])
-        for point in compare_ranking_methods(one.preferences, people, seed=seed):
-            found.setdefault(point.method, []).append(point)
-    return [_build_ranking_row(judge, method, points) for method, points in found.items()]
+    """Build one row for each ranking method, over the complete item sets of one judge; empty without such a set.
+
+    A set is complete if nearly all of its pairs were asked in both orders.
+    """
+    stats_by_method: dict[str, list[RankingMethodStats]] = {}
+    for set_answers in [candidate for candidate in answers if _is_complete(candidate)][:MAX_RANKED_SETS]:
+        human_scores = np.array([np.nan if item.human is None else item.human for item in set_answers.item_set.items])
+        for stats in compare_ranking_methods(set_answers.preferences, human_scores, seed=seed):
+            stats_by_method.setdefault(stats.method, []).append(stats)
+    return [_build_ranking_row(judge, method, points) for method, points in stats_by_method.items()]
 
 
 def _is_complete(answers: ItemSetAnswers) -> bool:
@@ -41,24 +44,25 @@ def _build_ranking_row(judge: str, method: str, points: Sequence[RankingMethodSt
     return RankingRow(
         judge=judge,
         method=method,
-        calls=float(np.mean([p.calls for p in points])),
-        failed=float(np.mean([p.failed for p in points])),
-        all_pairs=_mean_over_sets([p.rho_all for p in points], "the judge decides nothing"),
-        people=_mean_over_sets([p.rho_people for p in points], "people's order, or the judge's, is not known"),
+        calls=float(np.mean([point.calls for point in points])),
+        failed=float(np.mean([point.failed for point in points])),
+        all_pairs=_mean_over_sets([point.rho_all for point in points], "the judge decides nothing"),
+        people=_mean_over_sets([point.rho_people for point in points], "people's order, or the judge's, is not known"),
     )
 
 
 def _mean_over_sets(rhos: Sequence[float], missing_reason: str) -> Estimate:
-    found = estimate_mean(np.array(rhos), missing_reason)
-    return found.model_copy(update={"reason": "one set: no interval"}) if found.n == 1 else found
+    """Mean of Spearman's rho over item sets, ignoring nan; no interval for a single set."""
+    mean = estimate_mean(np.array(rhos), missing_reason)
+    return mean.model_copy(update={"reason": "one set: no interval"}) if mean.n == 1 else mean
 
 
 def plot_rankings(rows: Sequence[RankingRow]) -> Markup:
-    """Calls against accuracy: against people where their order is known, else against the judge's own full ranking."""
+    """Plot calls against accuracy: rho with people's order where it is known, else with the judge's full ranking."""
     by_people = any(row.people.value is not None for row in rows)
-    shown = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
-    dots = [CallsAccuracyPoint(row.calls, rho, row.method) for row, rho in shown if rho is not None]
-    against = "people’s order" if by_people else "the judge’s ranking from all pairs"
+    rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
+    points = [CallsAccuracyPoint(row.calls, rho, row.method) for row, rho in rows_and_rhos if rho is not None]
+    reference = "people’s order" if by_people else "the judge’s ranking from all pairs"
     return svg_charts.calls_accuracy_plot(
-        dots, f"Spearman’s ρ against {against}", "Calls a set, and what the ranking is worth"
+        points, f"Spearman’s ρ against {reference}", "Calls a set, and what the ranking is worth"
     )

@@ -1,4 +1,4 @@
-"""The report's section on logic, as data: how consistent each judge's comparisons are, and where they contradict."""
+"""Schema of the section on logic: consistency of each judge's comparisons, and contradictions among them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
 class LogicEstimate(Estimate):
-    """An estimate; `lost` cases were asked about but not answered."""
+    """An estimate with the number of cases `lost`: asked, but without a usable answer."""
 
     lost: int
     over: str
-    """What the interval is over."""
+    """Units that the interval is over."""
 
 
 class TransitivityRow(ReportModel):
@@ -20,15 +20,15 @@ class TransitivityRow(ReportModel):
     calibrated: bool
     """Whether the answers to both orders were averaged first."""
     share: LogicEstimate
-    """n counts subsets of which every pair has an answer; lost counts pairs without one."""
+    """n counts subsets in which every pair has an answer; lost counts pairs without one."""
     decided: int
-    """Pairs with a preference; ties can close no cycle either."""
+    """Pairs with a preference. The other answered pairs are ties, which cannot close a cycle."""
     margin: float
-    """Half the width of the 95% interval for having looked at drawn subsets only; 0 where all were looked at."""
+    """Half-width of the 95% interval due to sampling subsets; 0 where all subsets were checked."""
 
 
 class LogicRow(ReportModel):
-    """One judge, over all sets, in one wording of the question or in all."""
+    """One judge over all item sets, in one wording of the question or in all."""
 
     judge: str
     wording: int | None
@@ -39,36 +39,36 @@ class LogicRow(ReportModel):
     """Questions without a valid answer, by outcome."""
     ties: int
     first: Estimate
-    """Of pairs answered in both orders, the share of the decided answers that name the item shown first; without a bias
-    for a place it is 1/2."""
+    """Of pairs answered in both orders, the share of the decided answers that name the item shown first; 1/2 without
+    position bias."""
     transitivity: list[TransitivityRow]
     commutativity: LogicEstimate
-    """Share of pairs whose decision stays when the order shown is swapped."""
+    """Share of pairs whose decision is the same when the order shown is swapped."""
     negation: LogicEstimate
     """Share of questions whose negated form is answered with the other item."""
     negation_calibrated: LogicEstimate
     self_agreement: LogicEstimate
     """Mean share of repeated answers that agree with the most frequent one."""
     human_agreement: LogicEstimate
-    """Share of the questions about pairs that people decide which the judge answers as they do."""
+    """Among pairs that people decide, the share of questions that the judge answers as they do."""
     human_agreement_calibrated: LogicEstimate
 
 
 class CycleRow(ReportModel):
-    """Items each preferred to the next, and the last to the first."""
+    """A cycle: each item is preferred to the next, and the last to the first."""
 
     items: list[str]
 
 
 class ArcRow(ReportModel):
-    """A preference that stands against the others."""
+    """A preference that must be reversed to remove all cycles."""
 
     winner: str
     loser: str
 
 
 class ContradictionRow(ReportModel):
-    """Where one judge's preferences on one set, both orders averaged, contradict each other."""
+    """Contradictions among one judge's preferences on one item set, with both orders averaged."""
 
     judge: str
     context: str
@@ -76,37 +76,37 @@ class ContradictionRow(ReportModel):
     decided: int
     """Pairs with a preference; ties and pairs without an answer have none."""
     reversals: int
-    """Preferences to reverse so that no cycle is left; the fewest possible where `exact`."""
+    """Number of preferences to reverse so that no cycle is left; the smallest possible where `exact`."""
     least: int
-    """No fewer reversals can do it."""
+    """Lower bound of the number of reversals."""
     exact: bool
     arcs: list[ArcRow]
     """The preferences to reverse."""
     cycles: list[CycleRow]
-    """The shortest cycles through an item."""
+    """Shortest cycles through an item."""
     not_listed: int
-    """Further cycles of that kind."""
+    """Shortest cycles that are not listed."""
 
 
 class RankingRepairRow(ReportModel):
-    """What ranking the items by win-loss rate changes in one judge's answers (REPAIR)."""
+    """Effect of ranking the items by win-loss rate (REPAIR) on one judge's answers."""
 
     judge: str
     questions: int
     flipped: int
     """Answers to the standard question that the ranking reverses."""
     human_agreement: LogicEstimate
-    """Of the answers as given, on the questions that people, answers and ranking all decide."""
+    """Agreement of the original answers with people, on the questions that people, answers and ranking all decide."""
     repaired_agreement: LogicEstimate
-    """Of what follows from the ranking, on the same questions."""
+    """Agreement of the answers implied by the ranking, on the same questions."""
     gain: Estimate
-    """The second less the first, question by question."""
+    """`repaired_agreement` minus `human_agreement`, paired by question."""
     left_out: int
-    """Questions that people decide and the judge answered, but that its answer or the ranking leaves tied."""
+    """Questions that people decide and the judge answered, but with a tie in its answer or in the ranking."""
 
 
 class JudgeConsistencyRow(ReportModel):
-    """How consistent a judge of the panel is in its own comparisons, in [0, 1]; null where it was not measured."""
+    """Consistency of a panel judge's own comparisons, each figure in [0, 1]; null where it was not measured."""
 
     judge: str
     transitivity: float | None
@@ -114,12 +114,12 @@ class JudgeConsistencyRow(ReportModel):
     negation: float | None
     self_agreement: float | None
     value: float | None
-    """Mean of the figures that all judges have which answered enough."""
+    """Mean of the figures that exist for every judge with enough answers."""
     weight: float | None
-    """Of its vote; null where votes are not weighed by this."""
+    """Weight of its vote; null where votes are not weighted by consistency."""
     benched: bool
     reason: str | None
-    """Why its vote would weigh nothing by these figures; null where it would not."""
+    """Why these figures give its vote the weight 0; null where they do not."""
 
 
 class LogicCorrelationRow(ReportModel):
@@ -132,14 +132,14 @@ class LogicCorrelationRow(ReportModel):
 
 
 class RankingRow(ReportModel):
-    """One way to rank the items of a set by one judge's recorded answers; means over sets."""
+    """One ranking method applied to one judge's recorded answers; means over item sets."""
 
     judge: str
     method: str
     calls: float
-    """Questions for a set."""
+    """Questions asked for one set."""
     failed: float
-    """Of these, questions without an answer."""
+    """Questions without an answer, of `calls`."""
     all_pairs: Estimate
     """Spearman's rho against the ranking from all pairs in both orders; n counts sets."""
     people: Estimate
@@ -147,20 +147,20 @@ class RankingRow(ReportModel):
 
 
 class LogicReport(ReportModel):
-    """Consistency of preferences."""
+    """Logical consistency of judges' preferences."""
 
     criterion: list[str]
-    """What items were compared by."""
+    """Criteria that items were compared by."""
     sets: int
     items: int
     contexts: list[str]
     judges: list[LogicRow]
     wordings: list[LogicRow]
-    """Each wording apart; empty where there is one."""
+    """One row for each judge and wording; empty with a single wording."""
     contradictions: list[ContradictionRow]
     repairs: list[RankingRepairRow]
     links: list[LogicCorrelationRow]
     ledger: list[JudgeConsistencyRow]
-    """The judges of the panel; empty where there is none."""
+    """Judges of the panel; empty without a panel."""
     rankings: list[RankingRow]
-    """PairS and its alternatives, where all pairs were asked in both orders."""
+    """PairS and other ranking methods, where all pairs were asked in both orders."""

@@ -1,4 +1,4 @@
-"""How logical judges are: from stored comparisons to the report's section."""
+"""Section on logical consistency, computed from stored comparisons."""
 
 from __future__ import annotations
 
@@ -46,48 +46,64 @@ from auditor.storage.judge_consistency import measure_judge_consistency
 
 ACCEPTABILITY = "acceptability"
 MAX_EXACT_ITEMS = 20
-"""Items of a knot whose fewest reversals are proved: larger ones may take the solver long."""
+"""Largest strongly connected component whose minimum number of reversals is proved; larger ones may take long."""
 MAX_LISTED_CYCLES = 5
 
 
 def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None:
-    """The section; None where nothing was compared."""
+    """Build the section; None where nothing was compared."""
     sets = comparisons.load_item_sets(db, source.audit.id)
-    found = comparisons.load_comparisons(db, source.audit.id)
-    if not found:
+    stored_comparisons = comparisons.load_comparisons(db, source.audit.id)
+    if not stored_comparisons:
         return None
     probe = (source.config.probes.logic if source.config else None) or LogicProbe()
-    answers = comparisons.build_set_answers(sets, found)
+    answers = comparisons.build_set_answers(sets, stored_comparisons)
     rank = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
-    judges = sorted({a.judge for a in answers}, key=lambda name: (rank.get(name, len(rank)), name))
-    wordings = sorted({a.paraphrase for a in answers})
-    rows = [_build_logic_row(judge, None, answers, found, probe, source.seed) for judge in judges]
-    apart = [
-        _build_logic_row(j, w, answers, found, probe, source.seed)
-        for j in judges
-        for w in wordings
+    judges = sorted({set_answers.judge for set_answers in answers}, key=lambda name: (rank.get(name, len(rank)), name))
+    wordings = sorted({set_answers.paraphrase for set_answers in answers})
+    rows = [_build_logic_row(judge, None, answers, stored_comparisons, probe, source.seed) for judge in judges]
+    wording_rows = [
+        _build_logic_row(judge, wording, answers, stored_comparisons, probe, source.seed)
+        for judge in judges
+        for wording in wordings
         if len(wordings) > 1
     ]
-    first = [a for judge in judges for a in answers if a.judge == judge and a.paraphrase == wordings[0]]
-    links = [
-        _build_correlation_rows(f"wordings, {judge}", [row for row in apart if row.judge == judge]) for judge in judges
+    first_wording_answers = [
+        set_answers
+        for judge in judges
+        for set_answers in answers
+        if set_answers.judge == judge and set_answers.paraphrase == wordings[0]
+    ]
+    wording_correlations = [
+        _build_correlation_rows(f"wordings, {judge}", [row for row in wording_rows if row.judge == judge])
+        for judge in judges
     ]
     return LogicReport(
-        criterion=list(dict.fromkeys(one.criterion for one in sets)),
+        criterion=list(dict.fromkeys(item_set.criterion for item_set in sets)),
         sets=len(sets),
-        items=sum(len(one.items) for one in sets),
-        contexts=[one.context for one in sets],
+        items=sum(len(item_set.items) for item_set in sets),
+        contexts=[item_set.context for item_set in sets],
         judges=rows,
-        wordings=apart,
-        contradictions=[_build_contradiction_row(a) for a in first],
-        repairs=[_build_repair_row(judge, [a for a in first if a.judge == judge], source.seed) for judge in judges],
+        wordings=wording_rows,
+        contradictions=[_build_contradiction_row(set_answers) for set_answers in first_wording_answers],
+        repairs=[
+            _build_repair_row(
+                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge], source.seed
+            )
+            for judge in judges
+        ],
         ledger=_build_consistency_rows(db, source),
         rankings=[
             row
             for judge in judges
-            for row in build_ranking_rows(judge, [a for a in first if a.judge == judge], source.seed)
+            for row in build_ranking_rows(
+                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge], source.seed
+            )
         ],
-        links=[*_build_correlation_rows("judges", rows), *(link for of_judge in links for link in of_judge)],
+        links=[
+            *_build_correlation_rows("judges", rows),
+            *(row for judge_rows in wording_correlations for row in judge_rows),
+        ],
     )
 
 
@@ -99,22 +115,32 @@ def _build_logic_row(
     probe: LogicProbe,
     seed: int,
 ) -> LogicRow:
-    mine = [a for a in answers if a.judge == judge and wording in (None, a.paraphrase)]
-    sets = _to_answered_sets(mine)
-    given = [
-        c for c in all_comparisons if c.judge == judge and wording in (None, c.paraphrase) and c.outcome is Outcome.OK
+    """Compute one judge's figures, over all wordings if `wording` is None."""
+    judge_answers = [
+        set_answers
+        for set_answers in answers
+        if set_answers.judge == judge and wording in (None, set_answers.paraphrase)
     ]
-    decided = [c for c in given if c.decision is not ComparisonChoice.TIE]
-    losses = {o.value: sum(a.failures.get(o.value, 0) for a in mine) for o in Outcome}
-    questions = sum(a.n_questions for a in mine)
+    sets = _to_answered_sets(judge_answers)
+    valid_comparisons = [
+        comparison
+        for comparison in all_comparisons
+        if comparison.judge == judge and wording in (None, comparison.paraphrase) and comparison.outcome is Outcome.OK
+    ]
+    decided = [comparison for comparison in valid_comparisons if comparison.decision is not ComparisonChoice.TIE]
+    losses = {
+        outcome.value: sum(set_answers.failures.get(outcome.value, 0) for set_answers in judge_answers)
+        for outcome in Outcome
+    }
+    questions = sum(set_answers.n_questions for set_answers in judge_answers)
     return LogicRow(
         judge=judge,
         wording=wording,
         questions=questions,
         ok=questions - sum(losses.values()),
         losses={name: n for name, n in losses.items() if n},
-        ties=len(given) - len(decided),
-        first=first_position_share(given),
+        ties=len(valid_comparisons) - len(decided),
+        first=first_position_share(valid_comparisons),
         transitivity=[
             _build_transitivity_row(sets, k, probe.max_subsets, seed, calibrated)
             for k in dict.fromkeys(probe.k)
@@ -130,56 +156,82 @@ def _build_logic_row(
 
 
 def first_position_share(answered_comparisons: Iterable[Comparison]) -> Estimate:
-    """How often the item shown first is named, of pairs answered in both orders.
+    """Share of decisions for the item shown first, over pairs answered in both orders.
 
-    Where one order only was put, the better item may always have stood first: that says nothing of the judge.
+    Pairs answered in one order only are left out: the better item may have been shown first, so they do not measure
+    position bias.
     """
-    orders: dict[tuple[object, ...], dict[str, Comparison]] = defaultdict(dict)
-    for c in answered_comparisons:
-        orders[c.context, frozenset((c.item_a, c.item_b)), c.relation, c.paraphrase, c.sample][c.item_a] = c
-    said = [c.decision for both in orders.values() if len(both) == 2 for c in both.values()]
-    decided = [d for d in said if d is not ComparisonChoice.TIE]
+    comparisons_by_pair: dict[tuple[object, ...], dict[str, Comparison]] = defaultdict(dict)
+    for comparison in answered_comparisons:
+        comparisons_by_pair[
+            comparison.context,
+            frozenset((comparison.item_a, comparison.item_b)),
+            comparison.relation,
+            comparison.paraphrase,
+            comparison.sample,
+        ][comparison.item_a] = comparison
+    decisions = [
+        comparison.decision
+        for by_first_item in comparisons_by_pair.values()
+        if len(by_first_item) == 2
+        for comparison in by_first_item.values()
+    ]
+    decided = [decision for decision in decisions if decision is not ComparisonChoice.TIE]
     if not decided:
         return missing_estimate("no pair was answered in both orders")
-    return estimate_share(sum(d is ComparisonChoice.FIRST for d in decided), len(decided))
+    return estimate_share(sum(decision is ComparisonChoice.FIRST for decision in decided), len(decided))
 
 
 def _build_consistency_rows(db: Database, source: ReportSource) -> list[JudgeConsistencyRow]:
-    """Judges, where there is a panel; whether its votes go by their consistency is the configuration's word."""
+    """Build a row for each judge of the panel; weights are null unless `panel.weights_from` is \"logic\"."""
     if source.config is None or not source.config.judge_models:
         return []
-    weighed = source.config.panel.weights_from == "logic"
-    found = measure_judge_consistency(db, source.audit.id, source.config)
+    uses_weights = source.config.panel.weights_from == "logic"
+    measurements = measure_judge_consistency(db, source.audit.id, source.config)
     return [
         JudgeConsistencyRow(
-            judge=one.judge,
-            transitivity=one.consistency.transitivity,
-            commutativity=one.consistency.commutativity,
-            negation=one.consistency.negation,
-            self_agreement=one.consistency.self_agreement,
-            value=one.weight.value,
-            weight=one.weight.weight if weighed else None,
-            benched=weighed and one.weight.reason is not None,
-            reason=one.weight.reason,
+            judge=measured.judge,
+            transitivity=measured.consistency.transitivity,
+            commutativity=measured.consistency.commutativity,
+            negation=measured.consistency.negation,
+            self_agreement=measured.consistency.self_agreement,
+            value=measured.weight.value,
+            weight=measured.weight.weight if uses_weights else None,
+            benched=uses_weights and measured.weight.reason is not None,
+            reason=measured.weight.reason,
         )
-        for one in found
+        for measured in measurements
     ]
 
 
 def _to_answered_sets(answers: Iterable[ItemSetAnswers]) -> list[JudgeAnswers]:
-    """What the figures are made of; the wordings of a set are of one name, since they are about the same items."""
+    """Convert stored answers to the input of the metrics.
+
+    All wordings of a set carry the same context, which names the cluster, since they are about the same items.
+    """
     return [
-        JudgeAnswers(a.preferences, a.negated, a.asked, a.samples, a.human_preferences, a.item_set.context)
-        for a in answers
+        JudgeAnswers(
+            set_answers.preferences,
+            set_answers.negated,
+            set_answers.asked,
+            set_answers.samples,
+            set_answers.human_preferences,
+            set_answers.item_set.context,
+        )
+        for set_answers in answers
     ]
 
 
 def _build_transitivity_row(
     sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int, calibrated: bool
 ) -> TransitivityRow:
-    found = pooled_transitivity(sets, k, max_subsets, seed, calibrated)
+    transitivity = pooled_transitivity(sets, k, max_subsets, seed, calibrated)
     return TransitivityRow(
-        k=k, calibrated=calibrated, share=_to_logic_estimate(found), decided=found.decided, margin=found.margin
+        k=k,
+        calibrated=calibrated,
+        share=_to_logic_estimate(transitivity),
+        decided=transitivity.decided,
+        margin=transitivity.margin,
     )
 
 
@@ -199,58 +251,68 @@ def _to_logic_estimate(figure: LogicShare) -> LogicEstimate:
 
 
 def _build_contradiction_row(answers: ItemSetAnswers) -> ContradictionRow:
+    """Find the preferences to reverse, and the shortest cycles, in one judge's preferences on one set."""
     names = item_names(answers.item_set)
     graph = preference_graph(answers.preferences, calibrated=True)
-    arcs, cycles = minimum_feedback_arcs(graph, MAX_EXACT_ITEMS), shortest_cycles(graph)
+    feedback, cycles = minimum_feedback_arcs(graph, MAX_EXACT_ITEMS), shortest_cycles(graph)
     return ContradictionRow(
         judge=answers.judge,
         context=answers.item_set.context,
         items=len(names),
         decided=int(graph.sum()),
-        reversals=len(arcs.arcs),
-        least=arcs.lower_bound,
-        exact=arcs.exact,
-        arcs=[ArcRow(winner=names[arc.winner], loser=names[arc.loser]) for arc in arcs.arcs],
+        reversals=len(feedback.arcs),
+        least=feedback.lower_bound,
+        exact=feedback.exact,
+        arcs=[ArcRow(winner=names[arc.winner], loser=names[arc.loser]) for arc in feedback.arcs],
         cycles=[CycleRow(items=[names[i] for i in cycle]) for cycle in cycles[:MAX_LISTED_CYCLES]],
         not_listed=max(0, len(cycles) - MAX_LISTED_CYCLES),
     )
 
 
 def item_names(item_set: ItemSet) -> list[str]:
-    """What items are called: topics by the survey's own label, others by their text."""
+    """Return the names of items: the survey's topic labels for acceptability, else the items' texts."""
     return [item.id if item_set.criterion == ACCEPTABILITY else item.text for item in item_set.items]
 
 
 def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers], seed: int) -> RankingRepairRow:
-    mended = [repair(a.preferences) for a in answers]
-    found = measure_repair_effect(_to_answered_sets(answers), [m.preferences for m in mended], seed)
+    repaired = [repair(set_answers.preferences) for set_answers in answers]
+    effect = measure_repair_effect(
+        _to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired], seed
+    )
     return RankingRepairRow(
         judge=judge,
-        questions=sum(int((~np.isnan(a.preferences)).sum()) for a in answers),
-        flipped=sum(len(m.flipped) for m in mended),
-        human_agreement=_to_logic_estimate(found.before),
-        repaired_agreement=_to_logic_estimate(found.after),
-        gain=to_estimate(found.gain),
-        left_out=found.n_tied,
+        questions=sum(int((~np.isnan(set_answers.preferences)).sum()) for set_answers in answers),
+        flipped=sum(len(repaired_set.flipped) for repaired_set in repaired),
+        human_agreement=_to_logic_estimate(effect.before),
+        repaired_agreement=_to_logic_estimate(effect.after),
+        gain=to_estimate(effect.gain),
+        left_out=effect.n_tied,
     )
 
 
-# --- how the figures go together --------------------------------------------------------------------------------
+# --- correlations between figures -------------------------------------------------------------------------------
 
 
 def _build_correlation_rows(unit_label: str, rows: Sequence[LogicRow]) -> list[LogicCorrelationRow]:
-    """Transitivity with self-agreement, and commutativity with agreement with people; from three rows on."""
+    """Correlate transitivity with self-agreement, and commutativity with agreement with people.
+
+    Empty for fewer than three rows.
+    """
     if len(rows) < 3:
         return []
-    first = f"transitivity (K = {rows[0].transitivity[0].k})"
-    transitive = [row.transitivity[0].share.value for row in rows]
-    commutative = [row.commutativity.value for row in rows]
+    transitivity_label = f"transitivity (K = {rows[0].transitivity[0].k})"
+    transitivity = [row.transitivity[0].share.value for row in rows]
+    commutativity = [row.commutativity.value for row in rows]
     return [
         _build_correlation_row(
-            unit_label, first, transitive, "self-agreement", [row.self_agreement.value for row in rows]
+            unit_label, transitivity_label, transitivity, "self-agreement", [row.self_agreement.value for row in rows]
         ),
         _build_correlation_row(
-            unit_label, "commutativity", commutative, "agreement with people", [r.human_agreement.value for r in rows]
+            unit_label,
+            "commutativity",
+            commutativity,
+            "agreement with people",
+            [row.human_agreement.value for row in rows],
         ),
     ]
 
@@ -258,6 +320,12 @@ def _build_correlation_rows(unit_label: str, rows: Sequence[LogicRow]) -> list[L
 def _build_correlation_row(
     unit_label: str, x_name: str, x_figures: Sequence[float | None], y_name: str, y_figures: Sequence[float | None]
 ) -> LogicCorrelationRow:
-    found = pearson(np.array(x_figures, dtype=float), np.array(y_figures, dtype=float))
-    r = Estimate(value=found.r, n=found.n, ci_low=found.ci_low, ci_high=found.ci_high, reason=found.reason)
+    correlation = pearson(np.array(x_figures, dtype=float), np.array(y_figures, dtype=float))
+    r = Estimate(
+        value=correlation.r,
+        n=correlation.n,
+        ci_low=correlation.ci_low,
+        ci_high=correlation.ci_high,
+        reason=correlation.reason,
+    )
     return LogicCorrelationRow(over=unit_label, x=x_name, y=y_name, r=r)

@@ -1,1 +1,1 @@
-"""The judges: how far they agree, what they lean to, and what experiments on them found."""
+"""The panel of judges: agreement, biases, voting rules and tests of the judges."""

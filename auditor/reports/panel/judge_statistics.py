@@ -1,4 +1,4 @@
-"""What judges agree on and lean to, how their votes count, and whether peers know what people think."""
+"""Statistics of judges: agreement, biases, voting rules, and correlation of peer agreement with people."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ NO_SHARED_TRACE_REASON = "no trace has a verdict of this judge and of another"
 
 
 def agreement_estimate(agreement: Agreement) -> Estimate:
-    """A coefficient in the report's words; n counts traces."""
-    words = {
+    """Convert an agreement coefficient to an estimate; n counts traces."""
+    reason_labels = {
         "no item has 2 ratings": "no trace has verdicts of two judges",
         "all ratings are the same": "all verdicts are the same, so there is no chance agreement to compare with",
     }
-    reason = None if agreement.reason is None else words.get(agreement.reason, agreement.reason)
+    reason = None if agreement.reason is None else reason_labels.get(agreement.reason, agreement.reason)
     return Estimate(
         value=agreement.value, n=agreement.n_items, ci_low=agreement.ci_low, ci_high=agreement.ci_high, reason=reason
     )
 
 
 def compute_agreement(matrix: VerdictMatrix, seed: int) -> tuple[Agreement, Agreement, Agreement]:
-    """Fleiss' kappa, Krippendorff's alpha and Gwet's AC1 over the verdicts that statistics may rest on."""
-    counts = np.stack([np.nansum(matrix.unconditional_verdicts == value, axis=0) for value in (1, 0)], axis=1)
+    """Fleiss' kappa, Krippendorff's alpha and Gwet's AC1 over the unconditional verdicts.
+
+    Verdicts that an adaptive panel asked for because others disagreed would bias them and are left out.
+    """
+    counts = np.stack([np.nansum(matrix.unconditional_verdicts == ruling, axis=0) for ruling in (1, 0)], axis=1)
     return (
         fleiss_kappa(counts, seed=seed),
         krippendorff_alpha(matrix.unconditional_verdicts, seed=seed),
@@ -47,52 +50,63 @@ def compute_agreement(matrix: VerdictMatrix, seed: int) -> tuple[Agreement, Agre
 
 
 def compute_prevalence(matrix: VerdictMatrix, seed: int, n_resamples: int = 2000) -> Estimate:
-    """Share of VALID in the verdicts on traces with at least two, by a bootstrap over traces."""
-    there = ~np.isnan(matrix.unconditional_verdicts)
-    kept = there.sum(axis=0) >= 2
-    n, valid = there.sum(axis=0)[kept], np.nansum(matrix.unconditional_verdicts, axis=0)[kept]
-    if not len(n):
+    """Share of VALID among the verdicts on traces with at least two, with a 95% CI by bootstrap over traces."""
+    has_verdict = ~np.isnan(matrix.unconditional_verdicts)
+    has_two = has_verdict.sum(axis=0) >= 2
+    n_verdicts, n_valid = has_verdict.sum(axis=0)[has_two], np.nansum(matrix.unconditional_verdicts, axis=0)[has_two]
+    if not len(n_verdicts):
         return missing_estimate("no trace has verdicts of two judges")
-    patterns, times = np.unique(np.stack([valid, n], axis=1), axis=0, return_counts=True)
-    draws = np.random.default_rng(seed).multinomial(len(n), times / len(n), n_resamples)
+    patterns, frequencies = np.unique(np.stack([n_valid, n_verdicts], axis=1), axis=0, return_counts=True)
+    draws = np.random.default_rng(seed).multinomial(len(n_verdicts), frequencies / len(n_verdicts), n_resamples)
     shares = (draws @ patterns[:, 0]) / (draws @ patterns[:, 1])
     low, high = np.quantile(shares, (0.025, 0.975))
-    value = float(valid.sum() / n.sum())
+    valid_share = float(n_valid.sum() / n_verdicts.sum())
     if high - low < 1e-12:
-        return Estimate(value=value, n=len(n), reason="every trace has the same verdicts: no interval")
-    return Estimate(value=value, n=len(n), ci_low=float(low), ci_high=float(high))
+        return Estimate(value=valid_share, n=len(n_verdicts), reason="every trace has the same verdicts: no interval")
+    return Estimate(value=valid_share, n=len(n_verdicts), ci_low=float(low), ci_high=float(high))
 
 
 def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeRow]:
-    """One row for each judge that was asked."""
-    fair, seed = matrix.unconditional_verdicts, source.seed
-    without = _alphas_without_each_judge(matrix, seed)
-    columns: Sequence[Sequence[Estimate]] = (
-        [to_estimate(p) for p in agreement_with_others(fair)],
-        [agreement_estimate(a) for a in without],
-        _to_bias_estimates(leniency(fair, matrix.cell_index)),
-        _to_bias_estimates(verbosity_bias(fair, matrix.is_longer_trace, matrix.cell_index)),
+    """Build one row for each judge that was asked."""
+    verdicts, seed = matrix.unconditional_verdicts, source.seed
+    alphas_without = _alphas_without_each_judge(matrix, seed)
+    estimate_columns: Sequence[Sequence[Estimate]] = (
+        [to_estimate(share) for share in agreement_with_others(verdicts)],
+        [agreement_estimate(alpha) for alpha in alphas_without],
+        _to_bias_estimates(leniency(verdicts, matrix.cell_index)),
+        _to_bias_estimates(verbosity_bias(verdicts, matrix.is_longer_trace, matrix.cell_index)),
         _estimate_family_bias(matrix),
-        _to_bias_estimates(order_effect(fair, matrix.recorded_at, matrix.cell_index)),
-        [_clustered_share(matrix, row, "the judge did not say how sure it is") for row in matrix.confidence],
-        [_clustered_share(matrix, row, "nothing to count") for row in fair],
+        _to_bias_estimates(order_effect(verdicts, matrix.recorded_at, matrix.cell_index)),
+        [
+            _clustered_share(matrix, trace_scores, "the judge did not say how sure it is")
+            for trace_scores in matrix.confidence
+        ],
+        [_clustered_share(matrix, trace_scores, "nothing to count") for trace_scores in verdicts],
     )
-    asked = {j.judge for j in source.judge_counts}
+    asked_judges = {count.judge for count in source.judge_counts}
     return [
-        _build_judge_row(source, name, [column[i] for column in columns])
+        _build_judge_row(source, name, [estimates[i] for estimates in estimate_columns])
         for i, name in enumerate(matrix.judges)
-        if name in asked
+        if name in asked_judges
     ]
 
 
 def _clustered_share(matrix: VerdictMatrix, trace_scores: FloatArray, missing_reason: str) -> Estimate:
-    """The mean over traces of what is in [0, 1]; nan where there is none."""
-    known, n = ~np.isnan(trace_scores), len(matrix.cell_labels[0])
-    sums, counts = (np.bincount(matrix.cell_index[known], w, minlength=n) for w in (trace_scores[known], None))
+    """Mean over traces of values in [0, 1], ignoring nan, with an interval over countries and topics.
+
+    Args:
+        trace_scores: shape (traces,).
+    """
+    known, n_cells = ~np.isnan(trace_scores), len(matrix.cell_labels[0])
+    sums, counts = (
+        np.bincount(matrix.cell_index[known], weights, minlength=n_cells) for weights in (trace_scores[known], None)
+    )
     return clustered_to_estimate(two_way_share(sums, counts, *matrix.cell_labels), missing_reason)
 
 
 def _alphas_without_each_judge(matrix: VerdictMatrix, seed: int) -> Sequence[Agreement]:
+    """Krippendorff's alpha with each judge left out in turn."""
+
     def alpha(ratings: FloatArray) -> Agreement:
         return krippendorff_alpha(ratings, seed=seed)
 
@@ -100,39 +114,47 @@ def _alphas_without_each_judge(matrix: VerdictMatrix, seed: int) -> Sequence[Agr
 
 
 def _estimate_family_bias(matrix: VerdictMatrix) -> list[Estimate]:
-    found = _to_bias_estimates(self_preference(matrix.unconditional_verdicts, matrix.is_same_family, matrix.cell_index))
-    known = np.asarray(matrix.is_same_family.any(axis=1) & (~matrix.is_same_family).any(axis=1))
+    """Bias of each judge towards its own family; missing unless models of its family and of others are judged."""
+    estimates = _to_bias_estimates(
+        self_preference(matrix.unconditional_verdicts, matrix.is_same_family, matrix.cell_index)
+    )
+    has_both_kinds = np.asarray(matrix.is_same_family.any(axis=1) & (~matrix.is_same_family).any(axis=1))
     return [
-        e if k else missing_estimate("no other model of its family is judged")
-        for e, k in zip(found, known.tolist(), strict=True)
+        estimate if is_known else missing_estimate("no other model of its family is judged")
+        for estimate, is_known in zip(estimates, has_both_kinds.tolist(), strict=True)
     ]
 
 
 def _to_bias_estimates(biases: Sequence[BiasEstimate]) -> list[Estimate]:
-    return [to_estimate(leaning) for leaning in biases]
+    return [to_estimate(bias) for bias in biases]
 
 
 def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estimate]) -> JudgeRow:
-    mine = [j for j in source.judge_counts if j.judge == judge]
+    """Build one judge's row; `estimates` are in the order of `build_judge_rows`."""
+    judge_counts = [count for count in source.judge_counts if count.judge == judge]
     outcomes = Counter[str]()
-    for j in mine:
-        outcomes[j.outcome] += j.n
-    agreement, without, mild, wordy, kin, order, sure, valid = estimates
+    for count in judge_counts:
+        outcomes[count.outcome] += count.n
+    agreement, alpha_without, leniency_bias, length_bias, family_bias, order_bias, confidence, valid_share = estimates
     return JudgeRow(
         judge=judge,
         family=find_family(source.config, judge),
         assigned=outcomes.total(),
         given=outcomes[OK],
-        losses={o.value: outcomes[o.value] for o in Outcome if o is not Outcome.OK and outcomes[o.value]},
-        shortened=sum(j.shortened for j in mine),
-        valid=valid,
-        confidence=sure,
+        losses={
+            outcome.value: outcomes[outcome.value]
+            for outcome in Outcome
+            if outcome is not Outcome.OK and outcomes[outcome.value]
+        },
+        shortened=sum(count.shortened for count in judge_counts),
+        valid=valid_share,
+        confidence=confidence,
         agreement=agreement,
-        alpha_without=without,
-        leniency=mild,
-        verbosity=wordy,
-        own_family=kin,
-        order=order,
+        alpha_without=alpha_without,
+        leniency=leniency_bias,
+        verbosity=length_bias,
+        own_family=family_bias,
+        order=order_bias,
     )
 
 
@@ -140,27 +162,35 @@ def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estim
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix) -> list[VotingRuleRow]:
-    """What each way of counting makes of the traces; the plain majority of the assigned seats first."""
+    """Apply each voting rule to the traces; the majority of the assigned judges comes first."""
     if not matrix.traces:
         return []
-    plain = _decide_by_weight(matrix, np.ones(len(matrix.judges)))
-    rows = [_build_vote_row("majority", plain, plain, {})]
-    shares = agreement_with_others(matrix.unconditional_verdicts)
-    taught = {
-        name: _log_odds_weight(round((p.value or 0) * p.n), p.n) for name, p in zip(matrix.judges, shares, strict=True)
+    majority = _decide_by_weight(matrix, np.ones(len(matrix.judges)))
+    rows = [_build_vote_row("majority", majority, majority, {})]
+    agreement_shares = agreement_with_others(matrix.unconditional_verdicts)
+    log_odds_weights = {
+        name: _log_odds_weight(round((share.value or 0) * share.n), share.n)
+        for name, share in zip(matrix.judges, agreement_shares, strict=True)
     }
-    rows.append(_build_weighted_vote_row(matrix, plain, "weighted by agreement with the rest", taught))
+    rows.append(_build_weighted_vote_row(matrix, majority, "weighted by agreement with the rest", log_odds_weights))
     if source.config is not None and source.config.panel.weights:
-        rows.append(_build_weighted_vote_row(matrix, plain, "weighted as configured", source.config.panel.weights))
-    fitted = dawid_skene(matrix.all_verdicts)
-    if fitted.reason is not None:
-        return [*rows, _build_vote_row("dawid-skene", None, plain, {}, fitted.reason)]
-    accuracy = {name: float(a) for name, a in zip(matrix.judges, fitted.accuracy, strict=True) if not np.isnan(a)}
-    return [*rows, _build_vote_row("dawid-skene", fitted.labels(), plain, accuracy)]
+        rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", source.config.panel.weights))
+    latent_model = dawid_skene(matrix.all_verdicts)
+    if latent_model.reason is not None:
+        return [*rows, _build_vote_row("dawid-skene", None, majority, {}, latent_model.reason)]
+    accuracy = {
+        name: float(judge_accuracy)
+        for name, judge_accuracy in zip(matrix.judges, latent_model.accuracy, strict=True)
+        if not np.isnan(judge_accuracy)
+    }
+    return [*rows, _build_vote_row("dawid-skene", latent_model.labels(), majority, accuracy)]
 
 
 def _log_odds_weight(n_agreed: int, n_traces: int) -> float:
-    """The best weight of an independent judge (Nitzan and Paroush 1982), never below 0."""
+    """Optimal weight of an independent judge (Nitzan and Paroush 1982), log(p / (1 - p)), never below 0.
+
+    p is the share of traces on which the judge agrees with the others, smoothed by one success and one failure.
+    """
     p = (n_agreed + 1) / (n_traces + 2)
     return max(log(p / (1 - p)), 0.0)
 
@@ -168,33 +198,50 @@ def _log_odds_weight(n_agreed: int, n_traces: int) -> float:
 def _build_weighted_vote_row(
     matrix: VerdictMatrix, majority: FloatArray, rule: str, weights: Mapping[str, float]
 ) -> VotingRuleRow:
-    vector = np.array([weights.get(name, 1.0) for name in matrix.judges])
-    if not vector.sum() > 0:
+    judge_weights = np.array([weights.get(name, 1.0) for name in matrix.judges])
+    if not judge_weights.sum() > 0:
         return _build_vote_row(rule, None, majority, {}, "no judge has any weight")
-    vector = vector / vector.mean()
-    told = dict(zip(matrix.judges, vector.tolist(), strict=True))
-    return _build_vote_row(rule, _decide_by_weight(matrix, vector), majority, told)
+    judge_weights = judge_weights / judge_weights.mean()
+    weights_by_judge = dict(zip(matrix.judges, judge_weights.tolist(), strict=True))
+    return _build_vote_row(rule, _decide_by_weight(matrix, judge_weights), majority, weights_by_judge)
 
 
 def _decide_by_weight(matrix: VerdictMatrix, weights: FloatArray) -> FloatArray:
-    """1, 0, or nan where no side holds more than half of the weight assigned to a trace, shape (traces,)."""
-    said = matrix.all_verdicts
-    held = [(weights[:, None] * (said == value)).sum(axis=0) for value in (1, 0)]
+    """Weighted majority of each trace, shape (traces,): 1 VALID, 0 INVALID, nan if neither has over half the weight."""
+    verdicts = matrix.all_verdicts
+    weight_by_side = [(weights[:, None] * (verdicts == ruling)).sum(axis=0) for ruling in (1, 0)]
     total = _sum_assigned_weights(matrix, weights)
-    return np.where(held[0] > total / 2 * (1 + 1e-12), 1.0, np.where(held[1] > total / 2 * (1 + 1e-12), 0.0, np.nan))
+    return np.where(
+        weight_by_side[0] > total / 2 * (1 + 1e-12),
+        1.0,
+        np.where(weight_by_side[1] > total / 2 * (1 + 1e-12), 0.0, np.nan),
+    )
 
 
 def _sum_assigned_weights(matrix: VerdictMatrix, weights: FloatArray) -> FloatArray:
-    """The weight of all judges that a trace was assigned to, shape (traces,); of those who ruled, where imported."""
-    ruled: FloatArray = (weights[:, None] * ~np.isnan(matrix.all_verdicts)).sum(axis=0)
+    """Total weight of the judges assigned to each trace, shape (traces,); for imports, of the judges with a verdict."""
+    voting_weight: FloatArray = (weights[:, None] * ~np.isnan(matrix.all_verdicts)).sum(axis=0)
     if matrix.config is None:
-        return ruled
-    of = dict(zip(matrix.judges, weights.tolist(), strict=True))
+        return voting_weight
+    weight_by_judge = dict(zip(matrix.judges, weights.tolist(), strict=True))
     if matrix.assignments is not None:
-        given = [matrix.assignments.get(key) for key in matrix.traces]
-        return np.array([o if j is None else sum(of[n] for n in j) for j, o in zip(given, ruled, strict=True)])
-    panels = {m.name: sum(of[j.name] for j in matrix.config.judges_of(m.name)) for m in matrix.config.models}
-    return np.array([panels.get(key[0], own) for key, own in zip(matrix.traces, ruled, strict=True)])
+        assigned_judges = [matrix.assignments.get(key) for key in matrix.traces]
+        return np.array(
+            [
+                recorded_weight if judges is None else sum(weight_by_judge[judge] for judge in judges)
+                for judges, recorded_weight in zip(assigned_judges, voting_weight, strict=True)
+            ]
+        )
+    weight_by_author = {
+        model.name: sum(weight_by_judge[judge.name] for judge in matrix.config.judges_of(model.name))
+        for model in matrix.config.models
+    }
+    return np.array(
+        [
+            weight_by_author.get(key[0], recorded_weight)
+            for key, recorded_weight in zip(matrix.traces, voting_weight, strict=True)
+        ]
+    )
 
 
 def _build_vote_row(
@@ -204,6 +251,13 @@ def _build_vote_row(
     weights: Mapping[str, float],
     reason: str | None = None,
 ) -> VotingRuleRow:
+    """Summarise one voting rule.
+
+    Args:
+        decisions: 1 VALID, 0 INVALID, nan open, shape (traces,); None where the rule cannot be applied.
+        majority: decisions of the plain majority.
+        reason: why `decisions` is None.
+    """
     if decisions is None:
         return VotingRuleRow(
             rule=rule,
@@ -214,36 +268,44 @@ def _build_vote_row(
             weights={},
             reason=reason,
         )
-    both = ~np.isnan(decisions) & ~np.isnan(majority)
+    both_decide = ~np.isnan(decisions) & ~np.isnan(majority)
     return VotingRuleRow(
         rule=rule,
         valid=int((decisions == 1).sum()),
         invalid=int((decisions == 0).sum()),
         open=int(np.isnan(decisions).sum()),
-        differs=estimate_share(int((both & (decisions != majority)).sum()), int(both.sum())),
+        differs=estimate_share(int((both_decide & (decisions != majority)).sum()), int(both_decide.sum())),
         weights=dict(weights),
     )
 
 
-# --- peers and people -------------------------------------------------------------------------------------------
+# --- peer agreement and people ----------------------------------------------------------------------------------
 
 
 def compute_peer_alignment(
     peer_rows: Sequence[PeerAgreementRow], alignment_rows: Sequence[AlignmentRow]
 ) -> list[PeerAlignmentRow]:
-    """For each method, the correlation over models of peer agreement with r against people."""
-    agreed = {row.model: row.agreement.value for row in peer_rows}
+    """Correlate peer agreement with r against people over models, for each method."""
+    agreement_by_model = {row.model: row.agreement.value for row in peer_rows}
     rows = []
     for method in dict.fromkeys(row.method for row in alignment_rows):
-        mine = [row for row in alignment_rows if row.method == method and row.model in agreed]
-        x = [np.nan if agreed[row.model] is None else agreed[row.model] for row in mine]
-        y = [np.nan if row.pearson_r is None else row.pearson_r for row in mine]
-        found = pearson(np.array(x, dtype=float), np.array(y, dtype=float))
-        words = {
+        method_rows = [row for row in alignment_rows if row.method == method and row.model in agreement_by_model]
+        peer_shares = [
+            np.nan if agreement_by_model[row.model] is None else agreement_by_model[row.model] for row in method_rows
+        ]
+        r_with_people = [np.nan if row.pearson_r is None else row.pearson_r for row in method_rows]
+        correlation = pearson(np.array(peer_shares, dtype=float), np.array(r_with_people, dtype=float))
+        reason_labels = {
             "x constant": "peers find all models equally VALID",
             "y constant": "all models agree alike with people",
         }
-        reason = None if found.reason is None else words.get(found.reason, found.reason.replace("pairs", "models"))
-        r = Estimate(value=found.r, n=found.n, ci_low=found.ci_low, ci_high=found.ci_high, reason=reason)
+        reason = (
+            None
+            if correlation.reason is None
+            else reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "models"))
+        )
+        r = Estimate(
+            value=correlation.r, n=correlation.n, ci_low=correlation.ci_low, ci_high=correlation.ci_high, reason=reason
+        )
         rows.append(PeerAlignmentRow(method=method, r=r))
     return rows if peer_rows else []

@@ -1,4 +1,4 @@
-"""What experiments on judges found: guesses, restated traces, planted faults, the order of two sides, own traces."""
+"""Tests of judges: blinding, restated traces, injected faults, position bias, and review of their own traces."""
 
 from __future__ import annotations
 
@@ -21,131 +21,153 @@ from auditor.reports.panel.verdict_matrix import VerdictMatrix
 
 NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION = "neutral", "self", "none"
 SampleKey = tuple[str, Cell, int]
+"""Model, cell and sample number of a trace."""
 
 
 def build_blinding_rows(judges: Sequence[str], guesses: Iterable[Guess]) -> list[BlindingCheckRow]:
-    """One row for each judge and each thing that is hidden."""
+    """Build one row for each judge and each masked attribute (country, topic, author): hits against chance."""
     by_judge: dict[str, list[Guess]] = defaultdict(list)
     for guess in guesses:
         if guess.outcome is Outcome.OK:
             by_judge[guess.judge].append(guess)
     rows = []
-    for judge in (j for j in judges if j in by_judge):
-        for what, hit, size in (
+    for judge in (name for name in judges if name in by_judge):
+        for attribute, hit_field, size_field in (
             ("country", "hit_country", "countries"),
             ("topic", "hit_topic", "topics"),
             ("author", "hit_author", "authors"),
         ):
-            known = [g for g in by_judge[judge] if getattr(g, hit) is not None]
-            if known:
-                hits = estimate_share(sum(getattr(g, hit) for g in known), len(known))
-                chance = sum(1 / getattr(g, size) for g in known) / len(known)
-                rows.append(BlindingCheckRow(judge=judge, what=what, hits=hits, chance=chance))
+            scored_guesses = [guess for guess in by_judge[judge] if getattr(guess, hit_field) is not None]
+            if scored_guesses:
+                hits = estimate_share(sum(getattr(guess, hit_field) for guess in scored_guesses), len(scored_guesses))
+                chance = sum(1 / getattr(guess, size_field) for guess in scored_guesses) / len(scored_guesses)
+                rows.append(BlindingCheckRow(judge=judge, what=attribute, hits=hits, chance=chance))
     return rows
 
 
 def build_restatement_rows(
     matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]
 ) -> list[RestatementShiftRow]:
-    """What restating does to each judge's verdicts, over traces that it ruled on both ways."""
-    restated = _verdicts_by_judge(t for t in judge_tests if t.alteration == NEUTRAL_ALTERATION)
+    """Compare each judge's verdicts on original and restated traces, over traces with both verdicts."""
+    restated_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NEUTRAL_ALTERATION)
     rows = []
     for i, judge in enumerate(matrix.judges):
-        if judge not in restated:  # most audits restate nothing, and have many traces to look through
+        if judge not in restated_verdicts:  # skip the search through all traces, since most audits restate none
             continue
-        pairs = [
-            (matrix.all_verdicts[i, j], restated[judge][model, Cell(country, topic), sample])
+        verdict_pairs = [
+            (matrix.all_verdicts[i, j], restated_verdicts[judge][model, Cell(country, topic), sample])
             for j, (model, country, topic, sample) in enumerate(matrix.traces)
-            if (model, Cell(country, topic), sample) in restated[judge] and not np.isnan(matrix.all_verdicts[i, j])
+            if (model, Cell(country, topic), sample) in restated_verdicts[judge]
+            and not np.isnan(matrix.all_verdicts[i, j])
         ]
-        if pairs:
-            before, after = np.array(pairs).T
+        if verdict_pairs:
+            before, after = np.array(verdict_pairs).T
             rows.append(
                 RestatementShiftRow(
                     judge=judge,
-                    valid=estimate_share(int(before.sum()), len(pairs)),
-                    restated=estimate_share(int(after.sum()), len(pairs)),
+                    valid=estimate_share(int(before.sum()), len(verdict_pairs)),
+                    restated=estimate_share(int(after.sum()), len(verdict_pairs)),
                     shift=to_estimate(verdict_drift(before, after)),
-                    changed=estimate_share(int((before != after).sum()), len(pairs)),
+                    changed=estimate_share(int((before != after).sum()), len(verdict_pairs)),
                 )
             )
     return rows
 
 
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
-    """One row for each fault and judge, over traces that it ruled on with the fault and without."""
-    plain = _verdicts_by_judge(t for t in judge_tests if t.alteration == NO_ALTERATION)
+    """Build one row for each fault and judge, over traces judged both with the fault and without it."""
+    unaltered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NO_ALTERATION)
     faults = dict.fromkeys(
-        t.alteration for t in judge_tests if t.alteration not in (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
+        test.alteration
+        for test in judge_tests
+        if test.alteration not in (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
     )
     rows = []
     for fault in faults:
-        altered = _verdicts_by_judge(t for t in judge_tests if t.alteration == fault)
+        altered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == fault)
         for judge in judges:
-            both = [k for k in altered.get(judge, {}) if k in plain.get(judge, {})]
-            if both:
-                pairs = Counter((1 - altered[judge][k], 1 - plain[judge][k]) for k in both)
-                caught, alarms = pairs[1, 1] + pairs[1, 0], pairs[1, 1] + pairs[0, 1]
-                counts = (pairs[1, 1], pairs[1, 0], pairs[0, 1], pairs[0, 0])
+            common_traces = [
+                trace for trace in altered_verdicts.get(judge, {}) if trace in unaltered_verdicts.get(judge, {})
+            ]
+            if common_traces:
+                objection_counts = Counter(
+                    (1 - altered_verdicts[judge][trace], 1 - unaltered_verdicts[judge][trace])
+                    for trace in common_traces
+                )
+                n_detected, n_false_alarms = (
+                    objection_counts[1, 1] + objection_counts[1, 0],
+                    objection_counts[1, 1] + objection_counts[0, 1],
+                )
+                contingency = (
+                    objection_counts[1, 1],
+                    objection_counts[1, 0],
+                    objection_counts[0, 1],
+                    objection_counts[0, 0],
+                )
                 rows.append(
                     FaultDetectionRow(
                         judge=judge,
                         fault=fault,
-                        detected=estimate_share(caught, len(both)),
-                        false_alarms=estimate_share(alarms, len(both)),
-                        difference=to_estimate(difference_of_paired_shares(*counts)),
+                        detected=estimate_share(n_detected, len(common_traces)),
+                        false_alarms=estimate_share(n_false_alarms, len(common_traces)),
+                        difference=to_estimate(difference_of_paired_shares(*contingency)),
                     )
                 )
     return rows
 
 
 def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[PositionBiasRow]:
-    """Whether judges prefer what is shown first, over pairs that they compared in both orders."""
+    """Measure each judge's preference for the side shown first, over pairs compared in both orders."""
     pairs: dict[str, dict[tuple[object, ...], dict[bool, bool]]] = defaultdict(lambda: defaultdict(dict))
-    for c in contests:
-        if c.prefers_first is not None:
-            pairs[c.judge][c.cell, c.left, c.right][c.swapped] = c.prefers_first
+    for contest in contests:
+        if contest.prefers_first is not None:
+            pairs[contest.judge][contest.cell, contest.left, contest.right][contest.swapped] = contest.prefers_first
     rows = []
     for judge in judges:
-        whole = [orders for orders in pairs[judge].values() if len(orders) == 2]
-        if whole:
-            first = sum(sum(orders.values()) for orders in whole)
-            stable = sum(orders[False] != orders[True] for orders in whole)
+        complete_pairs = [orders for orders in pairs[judge].values() if len(orders) == 2]
+        if complete_pairs:
+            n_first = sum(sum(orders.values()) for orders in complete_pairs)
+            n_stable = sum(orders[False] != orders[True] for orders in complete_pairs)
             rows.append(
                 PositionBiasRow(
-                    judge=judge, first=estimate_share(first, 2 * len(whole)), stable=estimate_share(stable, len(whole))
+                    judge=judge,
+                    first=estimate_share(n_first, 2 * len(complete_pairs)),
+                    stable=estimate_share(n_stable, len(complete_pairs)),
                 )
             )
     return rows
 
 
 def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]) -> list[SelfReviewRow]:
-    """How judges rule on their own traces, beside the other judges of these."""
-    mine = _verdicts_by_judge(t for t in judge_tests if t.alteration == SELF_ALTERATION)
-    if not mine:
+    """Compare judges' verdicts on their own traces with the other judges' verdicts on these."""
+    self_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == SELF_ALTERATION)
+    if not self_verdicts:
         return []
-    table, own = matrix.unconditional_verdicts.copy(), np.zeros(matrix.unconditional_verdicts.shape, dtype=np.bool_)
+    verdicts, is_own_trace = (
+        matrix.unconditional_verdicts.copy(),
+        np.zeros(matrix.unconditional_verdicts.shape, dtype=np.bool_),
+    )
     for i, judge in enumerate(matrix.judges):
         for j, (model, country, topic, sample) in enumerate(matrix.traces):
             if model == judge:
-                own[i, j] = True
-                table[i, j] = mine.get(judge, {}).get((model, Cell(country, topic), sample), np.nan)
-    found = self_preference(table, own)
+                is_own_trace[i, j] = True
+                verdicts[i, j] = self_verdicts.get(judge, {}).get((model, Cell(country, topic), sample), np.nan)
+    preferences = self_preference(verdicts, is_own_trace)
     return [
         SelfReviewRow(
             judge=judge,
-            valid=estimate_share(sum(mine[judge].values()), len(mine[judge])),
-            preference=to_estimate(found[i]),
+            valid=estimate_share(sum(self_verdicts[judge].values()), len(self_verdicts[judge])),
+            preference=to_estimate(preferences[i]),
         )
         for i, judge in enumerate(matrix.judges)
-        if judge in mine
+        if judge in self_verdicts
     ]
 
 
 def _verdicts_by_judge(judge_tests: Iterable[AlteredTraceVerdict]) -> Mapping[str, dict[SampleKey, int]]:
-    """By judge and trace, 1 for VALID and 0 for INVALID."""
-    found: dict[str, dict[SampleKey, int]] = defaultdict(dict)
-    for t in judge_tests:
-        if t.outcome is Outcome.OK and t.ruling is not None:
-            found[t.judge][t.model, t.cell, t.sample] = int(t.ruling is Ruling.VALID)
-    return dict(found)
+    """Valid verdicts by judge and trace: 1 for VALID, 0 for INVALID."""
+    verdicts: dict[str, dict[SampleKey, int]] = defaultdict(dict)
+    for test in judge_tests:
+        if test.outcome is Outcome.OK and test.ruling is not None:
+            verdicts[test.judge][test.model, test.cell, test.sample] = int(test.ruling is Ruling.VALID)
+    return dict(verdicts)

@@ -1,4 +1,4 @@
-"""The panel in a report: its judges, how far they agree, what they lean to, and what experiments on them found."""
+"""Schema of the panel section: judges, agreement, biases, voting rules and tests of the judges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
 class JudgeRow(ReportModel):
-    """One judge. Leanings are differences of shares of VALID, so 0 is none and 0.1 is ten points."""
+    """One judge. Biases are differences between shares of VALID: 0 is no bias, 0.1 is ten points."""
 
     judge: str
     family: str | None
@@ -14,40 +14,40 @@ class JudgeRow(ReportModel):
     given: int
     losses: dict[str, int]
     shortened: int
-    """Justifications that stayed too long when asked for once more, and were cut."""
+    """Justifications that were cut, since they were still too long when asked for again."""
     valid: Estimate
-    """Share of its verdicts that say VALID."""
+    """Share of VALID among its verdicts."""
     confidence: Estimate
-    """How sure it says it is, on average, in [0, 1]."""
+    """Mean stated confidence, in [0, 1]."""
     agreement: Estimate
-    """Share of traces on which it says what more than half of the others say."""
+    """Share of traces on which it agrees with more than half of the other judges."""
     alpha_without: Estimate
-    """Krippendorff's alpha of the others: a rise over that of all names a judge who stands apart."""
+    """Krippendorff's alpha without this judge; above the panel's alpha it marks an outlier."""
     leniency: Estimate
-    """Its verdict less the mean of the others' on the same trace."""
+    """Its verdict minus the mean of the others' on the same trace."""
     verbosity: Estimate
-    """Its share of VALID on the longer half of each author's traces less that on the shorter half."""
+    """Its share of VALID on the longer half of each author's traces minus that on the shorter half."""
     own_family: Estimate
-    """How much milder it is with its own family than with others, beside judges of other families."""
+    """Leniency towards its own model family minus that towards others, relative to judges of other families."""
     order: Estimate
-    """How much milder it is in the later half of its verdicts than in the earlier, beside the others."""
+    """Leniency in the later half of its verdicts minus that in the earlier half, relative to the other judges."""
 
 
 class VotingRuleRow(ReportModel):
-    """What one way of counting votes makes of the traces."""
+    """Outcomes of the traces under one voting rule."""
 
     rule: str
     valid: int
     """Traces upheld as VALID."""
     invalid: int
     open: int
-    """Traces on which nothing holds a majority; for a person."""
+    """Traces without a majority, left for a person."""
     differs: Estimate
-    """Share of the traces that both settle on which it says the opposite of the plain majority."""
+    """Among traces that both rules settle, the share decided opposite to the plain majority."""
     weights: dict[str, float]
-    """Of the judges, 1 on average; for `dawid-skene` its estimate of how often each is right; empty for equal votes."""
+    """Weights of the judges, 1 on average; for `dawid-skene` their estimated accuracy; empty for equal votes."""
     reason: str | None = None
-    """Why there is nothing."""
+    """Why the rule could not be applied."""
 
 
 class PeerAlignmentRow(ReportModel):
@@ -55,22 +55,22 @@ class PeerAlignmentRow(ReportModel):
 
     method: str
     r: Estimate
-    """Of peer agreement with r against people; n counts models."""
+    """Correlation of peer agreement with r against people; n counts models."""
 
 
 class BlindingCheckRow(ReportModel):
-    """How often one judge guesses what blinding hides, against chance."""
+    """How often one judge guesses a masked attribute, against chance."""
 
     judge: str
     what: str
     """`country`, `topic` or `author`."""
     hits: Estimate
     chance: float
-    """What guessing at random would give, over the same lists."""
+    """Expected share of hits by random guessing from the same lists of options."""
 
 
 class RestatementShiftRow(ReportModel):
-    """What restating traces in neutral words does to one judge's verdicts."""
+    """Effect of restating traces in neutral words on one judge's verdicts."""
 
     judge: str
     valid: Estimate
@@ -78,77 +78,77 @@ class RestatementShiftRow(ReportModel):
     restated: Estimate
     """Share of VALID on the same traces restated."""
     shift: Estimate
-    """Second less first, paired by trace."""
+    """`restated` minus `valid`, paired by trace."""
     changed: Estimate
     """Share of traces on which the verdict changed."""
 
 
 class FaultDetectionRow(ReportModel):
-    """How often one judge notices a planted fault, and how often it objects to the same traces without it."""
+    """How often one judge detects an injected fault, and how often it objects to the same traces without it."""
 
     judge: str
     fault: str
     detected: Estimate
     """Share of traces with the fault that it calls INVALID."""
     false_alarms: Estimate
-    """Share of the same traces without the fault that it calls INVALID; they may have faults of their own."""
+    """Share of the same traces without the injected fault that it calls INVALID; they may have other faults."""
     difference: Estimate
-    """Detected less false alarms: 0 is a judge that cannot see the fault."""
+    """Detected minus false alarms: 0 means that the judge does not detect the fault."""
 
 
 class PositionBiasRow(ReportModel):
-    """Whether one judge prefers what is shown first."""
+    """Preference of one judge for the side shown first."""
 
     judge: str
     first: Estimate
-    """Share of answers for the side shown first, either side being first equally often; 0.5 is none."""
+    """Share of answers for the side shown first, with each side first equally often; 0.5 is no bias."""
     stable: Estimate
-    """Share of pairs of which it prefers the same side in both orders."""
+    """Share of pairs in which it prefers the same side in both orders."""
 
 
 class SelfReviewRow(ReportModel):
-    """How a judge rules on its own traces; never part of any vote."""
+    """Verdicts of a judge on its own traces, which count in no vote."""
 
     judge: str
     valid: Estimate
     """Share of VALID on its own traces."""
     preference: Estimate
-    """How much milder it is with itself than with others, beside the other judges."""
+    """Leniency towards itself minus that towards others, relative to the other judges."""
 
 
 class PanelReport(ReportModel):
-    """The judges, and how far they agree beyond chance."""
+    """The judges, their agreement beyond chance, voting rules and tests."""
 
     judges: list[JudgeRow]
     fleiss_kappa: Estimate
     """Over traces with at least two verdicts; n counts traces."""
     verdicts: int
-    """Verdicts that kappa rests on."""
+    """Number of verdicts behind kappa."""
     repeated: int
-    """Verdicts that are another judge's very answer, since both are one model, asked the same."""
+    """Verdicts that repeat another judge's answer, since both are the same model with the same request."""
     single: int
-    """Traces with one verdict only, which say nothing on agreement."""
+    """Traces with a single verdict, which are left out of agreement."""
     krippendorff_alpha: Estimate
     gwet_ac1: Estimate
     prevalence: Estimate
-    """Share of VALID in the verdicts that agreement rests on; interval over traces."""
+    """Share of VALID among the verdicts behind agreement; interval over traces."""
     votes: list[VotingRuleRow]
-    """Plain majority first."""
+    """Voting rules, the plain majority first."""
     asked: int
-    """Verdicts that were asked for."""
+    """Number of verdicts that were asked for."""
     seats: int
-    """Verdicts that whole panels would have been asked for; more than `asked` where panels are adaptive."""
+    """Number of verdicts if every assigned judge had been asked; more than `asked` for adaptive panels."""
     adaptive: bool
     judges_per_trace: int | None
-    """Judges that a trace goes to at most; null where it goes to all that may judge its author."""
+    """Maximum number of judges of a trace; null if all judges that may judge its author are asked."""
     peer_alignment: list[PeerAlignmentRow]
     guesses: list[BlindingCheckRow]
     """Empty where judges were not asked to guess."""
     rewriting: list[RestatementShiftRow]
     """Empty where traces were not restated."""
     faults: list[FaultDetectionRow]
-    """Empty where no faults were planted."""
+    """Empty where no faults were injected."""
     positions: list[PositionBiasRow]
     own_traces: list[SelfReviewRow]
     certificate: list[str]
-    """What this panel can and cannot settle, in plain words."""
+    """Sentences on what the panel's verdicts can be relied on for."""

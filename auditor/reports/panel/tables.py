@@ -1,4 +1,4 @@
-"""The tables of the panel, in the order in which they are read; every form of the report shows the same."""
+"""Tables of the panel section in reading order, shared by all report formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PanelCell = str | Estimate
 
 
 class PanelTable(NamedTuple):
-    """One table: a caption, column heads, and rows whose first figure is a name."""
+    """One table: a caption, column headers, and rows that start with a name."""
 
     caption: str
     headers: Sequence[str]
@@ -21,7 +21,7 @@ class PanelTable(NamedTuple):
 
 
 def build_panel_tables(panel: PanelReport) -> list[PanelTable]:
-    """All tables that there is something for."""
+    """Build all tables that have rows."""
     return [table for table in _list_tables(panel) if table.rows]
 
 
@@ -31,15 +31,15 @@ def _list_tables(panel: PanelReport) -> Iterator[PanelTable]:
         ["Judge", "Family", "Asked", "Given", "Cut", "Says VALID", "Confidence"],
         [
             [
-                j.judge,
-                j.family or "–",
-                format_count(j.assigned),
-                format_count(j.given),
-                format_count(j.shortened),
-                j.valid,
-                j.confidence,
+                judge.judge,
+                judge.family or "–",
+                format_count(judge.assigned),
+                format_count(judge.given),
+                format_count(judge.shortened),
+                judge.valid,
+                judge.confidence,
             ]
-            for j in panel.judges
+            for judge in panel.judges
         ],
     )
     yield PanelTable(
@@ -56,19 +56,19 @@ def _list_tables(panel: PanelReport) -> Iterator[PanelTable]:
     yield PanelTable(
         "Each judge beside the others: how often it says what most of them say, and alpha without it.",
         ["Judge", "Says what most say", "Alpha without it"],
-        [[j.judge, j.agreement, j.alpha_without] for j in panel.judges],
+        [[judge.judge, judge.agreement, judge.alpha_without] for judge in panel.judges],
     )
     yield PanelTable(
         "What each judge leans to, as differences in the share of VALID; 0 is no leaning.",
         ["Judge", "Leniency", "For longer traces", "For its own family", "Later than earlier"],
-        [[j.judge, j.leniency, j.verbosity, j.own_family, j.order] for j in panel.judges],
+        [[judge.judge, judge.leniency, judge.verbosity, judge.own_family, judge.order] for judge in panel.judges],
     )
     yield PanelTable(
         "What each way of counting votes makes of the traces.",
         ["Rule", "VALID", "INVALID", "Open", "Opposite of the majority"],
         [
-            [v.rule, format_count(v.valid), format_count(v.invalid), format_count(v.open), v.differs]
-            for v in panel.votes
+            [rule.rule, format_count(rule.valid), format_count(rule.invalid), format_count(rule.open), rule.differs]
+            for rule in panel.votes
         ],
     )
     yield PanelTable(
@@ -79,25 +79,25 @@ def _list_tables(panel: PanelReport) -> Iterator[PanelTable]:
     yield PanelTable(
         "What judges guess of what is hidden from them; beyond chance, blinding leaks.",
         ["Judge", "Guesses", "Right", "Chance"],
-        [[g.judge, g.what, g.hits, format_number(g.chance)] for g in panel.guesses],
+        [[row.judge, row.what, row.hits, format_number(row.chance)] for row in panel.guesses],
     )
     yield PanelTable(
         "What restating a trace in neutral words does to verdicts, on the same traces.",
         ["Judge", "VALID as written", "VALID restated", "Shift", "Verdicts changed"],
-        [[s.judge, s.valid, s.restated, s.shift, s.changed] for s in panel.rewriting],
+        [[row.judge, row.valid, row.restated, row.shift, row.changed] for row in panel.rewriting],
     )
     yield PanelTable(
         "Planted faults: how often a judge objects with the fault, and without it.",
         ["Judge", "Fault", "Detected", "False alarms", "Difference"],
-        [[f.judge, f.fault, f.detected, f.false_alarms, f.difference] for f in panel.faults],
+        [[row.judge, row.fault, row.detected, row.false_alarms, row.difference] for row in panel.faults],
     )
     yield PanelTable(
         "Two traces side by side in both orders: 0.5 for the first is no preference for a place.",
         ["Judge", "Prefers the first", "Same side in both orders"],
-        [[p.judge, p.first, p.stable] for p in panel.positions],
+        [[row.judge, row.first, row.stable] for row in panel.positions],
     )
     yield PanelTable(
         "Judges on their own traces, which no vote counts.",
         ["Judge", "Says VALID of its own", "Milder with itself than with others"],
-        [[s.judge, s.valid, s.preference] for s in panel.own_traces],
+        [[row.judge, row.valid, row.preference] for row in panel.own_traces],
     )

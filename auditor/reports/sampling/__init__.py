@@ -1,1 +1,1 @@
-"""What more samples buy."""
+"""Sampling experiment: accuracy, stability and cost at several settings of the direct probe."""

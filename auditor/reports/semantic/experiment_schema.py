@@ -1,4 +1,4 @@
-"""What the experiments on consistency find, as data."""
+"""Schemas of the experiments on consistency under paraphrase."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ class SemanticTemperatureRow(ReportModel):
     model: str
     temperature: float
     same_words: Estimate
-    """The question as it stands, asked as often as there are wordings."""
+    """Consistency over repeated answers to the original question, asked as often as there are wordings."""
     other_words: Estimate
-    """Each wording, asked once."""
+    """Consistency over one answer to each wording."""
     difference: Estimate
-    """Other words less same words, on the questions that have both."""
+    """`other_words` minus `same_words`, on the questions that have both."""
     p_value: float | None
 
 
 class RuleFollowingRow(ReportModel):
-    """One model before and after it is told to follow its own first rule of thumb; n counts questions."""
+    """One model before and after an instruction to follow its own first rule of thumb; n counts questions."""
 
     model: str
     before: Estimate
     after: Estimate
     change: Estimate
     p_value: float | None
-    """Two-sided, of a sign-flip test."""
+    """Two-sided p-value of a sign-flip test."""
 
 
 class ConsistencyAccuracyRow(ReportModel):
@@ -35,9 +35,9 @@ class ConsistencyAccuracyRow(ReportModel):
 
     model: str
     accuracy: Estimate
-    """Mean share of usable answers that are right."""
+    """Mean share of correct answers among usable ones."""
     consistency: Estimate
-    """Mean score of the reasons given."""
+    """Mean consistency score of the stated reasons."""
     n: int
     """Questions that have both."""
     r: float | None
@@ -55,23 +55,23 @@ class HumanCorrelationRow(ReportModel):
     metric: str
     n: int
     r: float | None
-    """With the share of judgements that find two answers alike."""
+    """Correlation with the share of judgements that find two answers alike."""
     ci_low: float | None
     ci_high: float | None
     reason: str | None = None
     r_entropy: float | None
-    """With the entropy of the judgements: what people are torn about should be less consistent."""
+    """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
 
 
 class CorrelationDifferenceRow(ReportModel):
-    """How much better the audit's score goes with people than another measure: Williams' test, Zou's interval."""
+    """Difference in r with people between the audit's score and another measure: Williams' test, Zou's interval."""
 
     text: str
     metric: str
     than_text: str
     than_metric: str
     difference: float | None
-    """r of the audit's score less r of the other."""
+    """r of the audit's score minus r of the other measure."""
     p_value: float | None
     ci_low: float | None
     ci_high: float | None
@@ -83,10 +83,10 @@ class HumanJudgementReport(ReportModel):
     """Measures of consistency against people's judgements on pairs of answers."""
 
     questions: int
-    """Models' questions that people judged."""
+    """Pairs of model and question that people judged."""
     judgements: int
     alpha: Estimate
-    """Krippendorff's alpha of the raters over pairs, nominal; NA is no judgement."""
+    """Nominal Krippendorff's alpha of the raters over pairs; NA counts as no judgement."""
     entropy: Estimate
     """Mean entropy of the judgements on a question, in bits."""
     correlations: list[HumanCorrelationRow]

@@ -1,4 +1,4 @@
-"""The questions on which a model is least consistent, with the two answers that differ most."""
+"""Questions on which each model is least consistent, with the two answers that differ most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 DEFAULT_MAX_LISTED = 10
-"""Questions of a model where the configuration does not say how many."""
+"""Questions listed for a model where the configuration sets no number."""
 
 
 def build_least_consistent_rows(
@@ -23,44 +23,50 @@ def build_least_consistent_rows(
     questions: Sequence[MoralQuestion],
     scores: Sequence[QuestionScore],
 ) -> list[LeastConsistentRow]:
-    """Of each model the questions with the lowest score, lowest first."""
+    """List each model's questions with the lowest scores, lowest first."""
     probe = source.config.probes.semantic if source.config else None
     limit = DEFAULT_MAX_LISTED if probe is None else probe.worst
-    known = {q.id: q for q in questions}
-    chosen = [s for model in models for s in semantic_results.select_least_consistent(scores, facts, model, limit)]
-    answers = {
-        (a.model, a.question, a.wording): a
-        for a in semantic_results.load_answers(db, source.audit.id, {s.question for s in chosen})
-        if a.sample == 0
+    question_by_id = {question.id: question for question in questions}
+    lowest_scores = [
+        score for model in models for score in semantic_results.select_least_consistent(scores, facts, model, limit)
+    ]
+    answer_by_key = {
+        (answer.model, answer.question, answer.wording): answer
+        for answer in semantic_results.load_answers(db, source.audit.id, {score.question for score in lowest_scores})
+        if answer.sample == 0
     }
-    wordings = {
-        (w.question, w.number): w.text
-        for group in semantic_results.load_wordings(db, source.audit.id, {s.question for s in chosen}).values()
-        for w in group
+    wording_text_by_key = {
+        (wording.question, wording.number): wording.text
+        for group in semantic_results.load_wordings(
+            db, source.audit.id, {score.question for score in lowest_scores}
+        ).values()
+        for wording in group
     }
-    judged = {
-        (v.model, v.question, v.left, v.right): v
-        for v in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
+    verdict_by_key = {
+        (verdict_row.model, verdict_row.question, verdict_row.left, verdict_row.right): verdict_row
+        for verdict_row in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
     }
     rows = []
-    for s in chosen:
-        assert s.value is not None
-        assert s.left is not None
-        assert s.right is not None
-        assert s.lowest is not None
-        verdict = judged.get((s.model, s.question, s.left, s.right))
+    for score in lowest_scores:
+        assert score.value is not None
+        assert score.left is not None
+        assert score.right is not None
+        assert score.lowest is not None
+        verdict = verdict_by_key.get((score.model, score.question, score.left, score.right))
         left, right = (
-            _to_worded_answer(wordings.get((s.question, i)), answers.get((s.model, s.question, i)))
-            for i in (s.left, s.right)
+            _to_worded_answer(
+                wording_text_by_key.get((score.question, i)), answer_by_key.get((score.model, score.question, i))
+            )
+            for i in (score.left, score.right)
         )
         rows.append(
             LeastConsistentRow(
-                model=s.model,
-                id=s.question,
-                question=known[s.question].text,
-                foundation=known[s.question].foundation,
-                score=s.value,
-                similarity=s.lowest,
+                model=score.model,
+                id=score.question,
+                question=question_by_id[score.question].text,
+                foundation=question_by_id[score.question].foundation,
+                score=score.value,
+                similarity=score.lowest,
                 left=left,
                 right=right,
                 contradict=verdict.holds if verdict else None,

@@ -1,4 +1,4 @@
-"""The section on consistency under paraphrase, as Markdown."""
+"""Markdown of the section on consistency under paraphrase."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def render_semantic_section(
     format_table: FormatTable,
     format_estimate: Callable[[Estimate], str],
 ) -> Iterable[str]:
-    """The section; nothing where nothing was measured.
+    """Render the blocks of the section; none where nothing was measured.
 
     Args:
-        escape, table, figure: how the report writes texts, tables and estimates.
+        escape: escapes a text for Markdown.
+        format_table: renders headers and rows.
+        format_estimate: formats an estimate with its interval.
     """
     if semantic is None:
         return
@@ -30,20 +32,20 @@ def render_semantic_section(
     yield "\n".join(
         f"- **{escape(row.model)}** {escape(wording.describe_model(semantic, row))}." for row in semantic.models
     )
-    head = ["Model", "Score", "Rules of thumb", "Answers", "By chance", "By chance, like length", "Usable", "Lost"]
+    headers = ["Model", "Score", "Rules of thumb", "Answers", "By chance", "By chance, like length", "Usable", "Lost"]
     rows = [
         [
-            r.model, format_estimate(r.consistency), format_estimate(r.rules), format_estimate(r.answers),
-            wording.format_chance_score(r.shuffled), wording.format_chance_score(r.length_matched),
-            f"{format_count(r.ok)} of {format_count(r.planned)}", wording.format_losses(r),
+            row.model, format_estimate(row.consistency), format_estimate(row.rules), format_estimate(row.answers),
+            wording.format_chance_score(row.shuffled), wording.format_chance_score(row.length_matched),
+            f"{format_count(row.ok)} of {format_count(row.planned)}", wording.format_losses(row),
         ]
-        for r in semantic.models
+        for row in semantic.models
     ]  # fmt: skip
-    yield format_table(head, rows)
+    yield format_table(headers, rows)
     if semantic.foundations:
         yield format_table(
             ["Foundation", "Model", "Score"],
-            [[r.foundation, r.model, format_estimate(r.consistency)] for r in semantic.foundations],
+            [[row.foundation, row.model, format_estimate(row.consistency)] for row in semantic.foundations],
         )
     if semantic.differences:
         yield "\n".join(f"- {escape(wording.describe_difference(row))}." for row in semantic.differences)
@@ -51,39 +53,47 @@ def render_semantic_section(
         yield format_table(
             ["Measure", "Of", "Model", "Mean over pairs"],
             [
-                [wording.METRIC_LABELS[r.metric], wording.SCORED_TEXT_LABELS[r.text], r.model, format_estimate(r.value)]
-                for r in semantic.rivals
+                [
+                    wording.METRIC_LABELS[row.metric],
+                    wording.SCORED_TEXT_LABELS[row.text],
+                    row.model,
+                    format_estimate(row.value),
+                ]
+                for row in semantic.rivals
             ],
         )
     if semantic.languages:
         yield wording.LANGUAGES_NOTE
-        rows = [[r.model, wording.format_language_pair(r), format_estimate(r.similarity)] for r in semantic.languages]
+        rows = [
+            [row.model, wording.format_language_pair(row), format_estimate(row.similarity)]
+            for row in semantic.languages
+        ]
         yield format_table(["Model", "Languages", "Mean cosine"], rows)
     if semantic.judged:
         yield wording.JUDGED_NOTE
-        head = ["Model", "Judge", "Consistency score", "Consistent", "Asked", "Failed"]
+        headers = ["Model", "Judge", "Consistency score", "Consistent", "Asked", "Failed"]
         yield format_table(
-            head,
+            headers,
             [
                 [
-                    r.model,
-                    r.judge,
-                    format_estimate(r.score),
-                    format_count(r.consistent),
-                    format_count(r.asked),
-                    format_count(r.failed),
+                    row.model,
+                    row.judge,
+                    format_estimate(row.score),
+                    format_count(row.consistent),
+                    format_count(row.asked),
+                    format_count(row.failed),
                 ]
-                for r in semantic.judged
+                for row in semantic.judged
             ],
         )
-    if told := wording.describe_rejected_paraphrases(semantic):
-        yield escape(told)
+    if rejection_note := wording.describe_rejected_paraphrases(semantic):
+        yield escape(rejection_note)
     if semantic.worst:
         yield "### Least consistent"
-    for worst in semantic.worst:
-        yield f"**{escape(worst.model)}**, {format_number(worst.score)}: {escape(worst.question)}"
-        yield "\n".join(f"- {escape(_format_answer(side))}" for side in (worst.left, worst.right))
-        if verdict := wording.describe_contradiction(worst):
+    for row in semantic.worst:
+        yield f"**{escape(row.model)}**, {format_number(row.score)}: {escape(row.question)}"
+        yield "\n".join(f"- {escape(_format_answer(side))}" for side in (row.left, row.right))
+        if verdict := wording.describe_contradiction(row):
             yield escape(verdict)
 
 

@@ -1,4 +1,4 @@
-"""The report's part on consistency under paraphrase, as data."""
+"""Schema of the section on consistency under paraphrase."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from auditor.reports.measurement_schema import Estimate, ReportModel
 
 
 class ChanceScore(ReportModel):
-    """What the mean score would be if the answers of a group came from different questions."""
+    """Chance level of the mean score: answers of a group are drawn from different questions."""
 
     mean: float | None
     low: float | None
@@ -14,7 +14,7 @@ class ChanceScore(ReportModel):
     high: float | None
     """97.5% point over the shuffles."""
     questions: int
-    """Questions whose answers were mixed."""
+    """Questions whose answers were shuffled."""
     reason: str | None = None
 
 
@@ -23,22 +23,22 @@ class SemanticModelRow(ReportModel):
 
     model: str
     consistency: Estimate
-    """The score, of what `measured` says: 1 is the same answer in all wordings."""
+    """Score of the texts named by `measured`: 1 is the same answer in all wordings."""
     rules: Estimate
-    """The score of the rules of thumb alone."""
+    """Score of the rules of thumb only."""
     answers: Estimate
-    """The score of the answers alone."""
+    """Score of the answers only."""
     shuffled: ChanceScore
-    """The score by chance: answers of all questions mixed."""
+    """Chance level with the answers of all questions shuffled."""
     length_matched: ChanceScore
-    """The score by chance: answers of questions mixed whose answers are of like length."""
+    """Chance level with answers shuffled among questions with answers of similar length."""
     planned: int
-    """Answers; planned = ok + all losses + missing."""
+    """Planned answers; planned = ok + all losses + missing."""
     ok: int
     losses: dict[str, int]
     missing: int
     rules_planned: int
-    """Rules of thumb, one for each usable answer where they are asked for."""
+    """Planned rules of thumb: one for each usable answer, where they are asked for."""
     rules_ok: int
     rules_losses: dict[str, int]
 
@@ -52,18 +52,18 @@ class FoundationRow(ReportModel):
 
 
 class SemanticDifferenceRow(ReportModel):
-    """Two models on the questions that both have a score on."""
+    """Difference of two models on the questions with a score from both."""
 
     first: str
     second: str
     difference: Estimate
-    """Mean score of the second less that of the first."""
+    """Mean score of the second minus that of the first."""
     p_value: float | None
-    """Two-sided, of a sign-flip test; by Holm for all pairs of models."""
+    """Two-sided p-value of a sign-flip test, adjusted by Holm for all pairs of models."""
 
 
 class BaselineSimilarityRow(ReportModel):
-    """Another measure of how alike the texts are: the mean over pairs."""
+    """Baseline measure of similarity between a question's texts: the mean over pairs."""
 
     model: str
     text: str
@@ -73,7 +73,7 @@ class BaselineSimilarityRow(ReportModel):
 
 
 class LanguagePairRow(ReportModel):
-    """How alike a model's answers to wordings in two languages are; of one language, among themselves."""
+    """Similarity of a model's answers between wordings in two languages, or within one language."""
 
     model: str
     first: str
@@ -83,21 +83,21 @@ class LanguagePairRow(ReportModel):
 
 
 class JudgedConsistencyRow(ReportModel):
-    """The consistency score of one model: pairs of sampled answers that the judge finds consistent, of those judged."""
+    """Consistency score of one model: share of judged pairs of sampled answers that the judge finds consistent."""
 
     model: str
     judge: str
     score: Estimate
-    """n counts judgements that are valid; the interval is over questions."""
+    """n counts valid judgements; interval over questions."""
     questions: int
     asked: int
     consistent: int
     failed: int
-    """Judgements that failed: in neither part of the share."""
+    """Failed judgements, left out of numerator and denominator."""
 
 
 class WordedAnswer(ReportModel):
-    """One of the two answers that differ most."""
+    """One of the two answers that differ most, with its wording and rule of thumb."""
 
     wording: str
     answer: str | None
@@ -113,11 +113,11 @@ class LeastConsistentRow(ReportModel):
     foundation: str
     score: float
     similarity: float
-    """Cosine of the two that differ most."""
+    """Cosine of the two answers that differ most."""
     left: WordedAnswer
     right: WordedAnswer
     contradict: bool | None = None
-    """Whether the judge finds that the two answers contradict each other; null where nobody was asked, or it failed."""
+    """Whether the judge finds that the two answers contradict each other; null if no judge was asked, or it failed."""
     because: str | None = None
     """The judge's reason."""
 
@@ -126,10 +126,10 @@ class SemanticReport(ReportModel):
     """Consistency under paraphrase."""
 
     source: str
-    """Where the questions came from."""
+    """Source of the questions."""
     questions: int
     wordings: int
-    """In which each question was asked."""
+    """Number of wordings of each question."""
     encoder: str
     revision: str
     """SHA-256 of the encoder's weights."""
@@ -138,7 +138,7 @@ class SemanticReport(ReportModel):
     alpha: float
     rot_weight: float
     measured: str
-    """What the score is of: `rot`, `answer` or `mix`."""
+    """Texts that are scored: `rot` (rules of thumb), `answer` or `mix`."""
     models: list[SemanticModelRow]
     foundations: list[FoundationRow]
     differences: list[SemanticDifferenceRow]
@@ -146,7 +146,7 @@ class SemanticReport(ReportModel):
     languages: list[LanguagePairRow]
     """Empty where all wordings are in one language."""
     judged: list[JudgedConsistencyRow]
-    """The consistency score, where a judge was asked."""
+    """Consistency scores by a judge; empty where none was asked."""
     worst: list[LeastConsistentRow]
     rejected: dict[str, int]
-    """Paraphrases by a model that were not asked, by reason."""
+    """Model-written paraphrases that were not asked, by reason."""

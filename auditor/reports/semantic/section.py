@@ -1,4 +1,4 @@
-"""Consistency under paraphrase: how alike a model's answers to one moral question in several wordings are."""
+"""Consistency under paraphrase: similarity of a model's answers to one moral question in several wordings."""
 
 from __future__ import annotations
 
@@ -39,73 +39,80 @@ from auditor.storage.database import Database
 LANGUAGE_METRIC_PREFIX = "languages:"
 BASELINE_METRICS = ("cosine", "bleu", "rouge_l", "bertscore")
 AnswerCount = tuple[str, bool, str, str | None, int]
+"""Model, whether the wording is the original one, outcome of the answer, outcome of its rule of thumb, and number."""
 
 
 def build_semantic_report(db: Database, source: ReportSource) -> SemanticReport | None:
-    """What the probe `semantic` found; None where nothing has been scored."""
-    facts = semantic_results.load_facts(db, source.audit.id)
-    if facts is None:
+    """Build the section on the probe `semantic`; None where nothing has been scored."""
+    settings = semantic_results.load_facts(db, source.audit.id)
+    if settings is None:
         return None
     questions = semantic_results.load_questions(db, source.audit.id)
     scores = semantic_results.load_scores(db, source.audit.id)
-    table = _ScoreTable(questions, scores, facts)
-    models = [*source.models, *sorted({s.model for s in scores}.difference(source.models))]
-    models = [m for m in models if m in table.models]
+    score_table = _ScoreTable(questions, scores, settings)
+    models = [*source.models, *sorted({score.model for score in scores}.difference(source.models))]
+    models = [model for model in models if model in score_table.models]
     return SemanticReport(
-        source=facts.source,
+        source=settings.source,
         questions=len(questions),
-        wordings=facts.wordings,
-        encoder=facts.encoder,
-        revision=facts.revision,
-        variant=facts.variant,
-        alpha=facts.alpha,
-        rot_weight=facts.rot_weight,
-        measured=facts.measured,
-        models=_build_model_rows(db, source, models, table),
-        foundations=_build_foundation_rows(models, table, source.seed),
-        differences=_build_difference_rows(models, table, source.seed),
-        rivals=_build_similarity_rows(models, table, source.seed),
-        languages=_build_language_rows(models, table, source.seed),
+        wordings=settings.wordings,
+        encoder=settings.encoder,
+        revision=settings.revision,
+        variant=settings.variant,
+        alpha=settings.alpha,
+        rot_weight=settings.rot_weight,
+        measured=settings.measured,
+        models=_build_model_rows(db, source, models, score_table),
+        foundations=_build_foundation_rows(models, score_table, source.seed),
+        differences=_build_difference_rows(models, score_table, source.seed),
+        rivals=_build_similarity_rows(models, score_table, source.seed),
+        languages=_build_language_rows(models, score_table, source.seed),
         judged=_build_judged_rows(db, source, models),
-        worst=build_least_consistent_rows(db, source, facts, models, questions, scores),
+        worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
     )
 
 
 class _ScoreTable:
-    """Scores as arrays over the questions, by model, text and measure."""
+    """Scores as arrays over the questions, by model, text and metric."""
 
     def __init__(
-        self, questions: Sequence[MoralQuestion], scores: Sequence[QuestionScore], facts: SemanticScoringSettings
+        self, questions: Sequence[MoralQuestion], scores: Sequence[QuestionScore], settings: SemanticScoringSettings
     ) -> None:
-        self.facts = facts
+        self.settings = settings
         self.questions = questions
         self.foundations = [q.foundation for q in questions]
-        place = {q.id: i for i, q in enumerate(questions)}
+        question_index = {q.id: i for i, q in enumerate(questions)}
         self._scores: dict[tuple[str, str, str], FloatArray] = {}
         for score in scores:
             key = (score.model, score.text, score.metric)
             column = self._scores.setdefault(key, np.full(len(questions), np.nan))
             if score.value is not None:
-                column[place[score.question]] = score.value
+                column[question_index[score.question]] = score.value
 
     @property
     def models(self) -> set[str]:
+        """Models with at least one score."""
         return {model for model, _, _ in self._scores}
 
     @property
     def metrics(self) -> set[tuple[str, str]]:
-        """Texts and measures that there are, `sage` and `sge` aside."""
-        return {(text, metric) for _, text, metric in self._scores if metric != self.facts.variant}
+        """Pairs of text and metric with scores, without the audit's own variant (`sage` or `sge`)."""
+        return {(text, metric) for _, text, metric in self._scores if metric != self.settings.variant}
 
     def scores_of(self, model: str, text: str | None = None, metric: str | None = None) -> FloatArray:
-        """Values by question, nan where there is none; of the score itself where not told otherwise."""
-        key = (model, text or self.facts.measured, metric or self.facts.variant)
+        """Scores by question, nan where there is none.
+
+        Args:
+            text: `rot`, `answer` or `mix`; by default the text that the audit measures.
+            metric: by default the audit's variant, `sage` or `sge`.
+        """
+        key = (model, text or self.settings.measured, metric or self.settings.variant)
         return self._scores.get(key, np.full(len(self.questions), np.nan))
 
 
 def mean_over_questions(question_scores: FloatArray, seed: int, missing_reason: str) -> Estimate:
-    """A mean over questions, of values that are 1 at most, with its interval."""
+    """Mean over questions of scores in [-1, 1], ignoring nan, with a bootstrap interval."""
     mean = bootstrap_mean(question_scores, seed=seed, bounds=(-1.0, 1.0))
     return to_estimate(mean) if mean.n else missing_estimate(missing_reason)
 
@@ -113,20 +120,23 @@ def mean_over_questions(question_scores: FloatArray, seed: int, missing_reason: 
 def _build_model_rows(
     db: Database, source: ReportSource, models: Sequence[str], table: _ScoreTable
 ) -> list[SemanticModelRow]:
-    tallies = semantic_results.count_outcomes(db, source.audit.id)
-    chance = {(n.model, n.kind): n for n in semantic_results.load_null_scores(db, source.audit.id)}
-    missing = "no question has two usable answers"
-    no_rules = "no question has two usable rules of thumb"
-    planned = len(table.questions) * table.facts.wordings if source.config else None
+    outcome_counts = semantic_results.count_outcomes(db, source.audit.id)
+    null_score_by_key = {
+        (null_score.model, null_score.kind): null_score
+        for null_score in semantic_results.load_null_scores(db, source.audit.id)
+    }
+    no_answers_reason = "no question has two usable answers"
+    no_rules_reason = "no question has two usable rules of thumb"
+    planned = len(table.questions) * table.settings.wordings if source.config else None
     return [
         SemanticModelRow(
             model=model,
-            consistency=mean_over_questions(table.scores_of(model), source.seed, missing),
-            rules=mean_over_questions(table.scores_of(model, "rot"), source.seed, no_rules),
-            answers=mean_over_questions(table.scores_of(model, "answer"), source.seed, missing),
-            shuffled=_to_chance_score(chance.get((model, "shuffled"))),
-            length_matched=_to_chance_score(chance.get((model, "length"))),
-            **_count_coverage([t for t in tallies if t[0] == model and not t[1]], planned),
+            consistency=mean_over_questions(table.scores_of(model), source.seed, no_answers_reason),
+            rules=mean_over_questions(table.scores_of(model, "rot"), source.seed, no_rules_reason),
+            answers=mean_over_questions(table.scores_of(model, "answer"), source.seed, no_answers_reason),
+            shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
+            length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
+            **_count_coverage([count for count in outcome_counts if count[0] == model and not count[1]], planned),
         )
         for model in models
     ]
@@ -145,18 +155,18 @@ def _to_chance_score(null_score: NullScore | None) -> ChanceScore:
 
 
 def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -> dict[str, int | dict[str, int]]:
-    """Answers and rules that were planned, those that are usable, and the others by outcome."""
+    """Count planned, usable and lost answers and rules of thumb, as fields of `SemanticModelRow`."""
     answers, rules = Counter[str](), Counter[str]()
     for _, _, outcome, rule, n in answer_counts:
         answers[outcome] += n
         if rule is not None:
             rules[rule] += n
-    there = answers.total()
+    n_answers = answers.total()
     return {
-        "planned": max(planned or 0, there),
+        "planned": max(planned or 0, n_answers),
         "ok": answers[Outcome.OK.value],
         "losses": _losses_by_outcome(answers),
-        "missing": max((planned or 0) - there, 0),
+        "missing": max((planned or 0) - n_answers, 0),
         "rules_planned": rules.total(),
         "rules_ok": rules[Outcome.OK.value],
         "rules_losses": _losses_by_outcome(rules),
@@ -164,45 +174,55 @@ def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -
 
 
 def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
-    return {o.value: counts[o.value] for o in Outcome if o is not Outcome.OK and counts[o.value]}
+    return {
+        outcome.value: counts[outcome.value]
+        for outcome in Outcome
+        if outcome is not Outcome.OK and counts[outcome.value]
+    }
 
 
 def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[FoundationRow]:
-    names = [f for f in (*FOUNDATIONS, "") if f in table.foundations]
-    if names == [""]:
+    foundations = [foundation for foundation in (*FOUNDATIONS, "") if foundation in table.foundations]
+    if foundations == [""]:
         return []
-    of = np.array(table.foundations)
+    foundation_by_question = np.array(table.foundations)
     return [
         FoundationRow(
             model=model,
-            foundation=name or "none given",
+            foundation=foundation or "none given",
             consistency=mean_over_questions(
-                table.scores_of(model)[of == name], seed, "no question has two usable answers"
+                table.scores_of(model)[foundation_by_question == foundation], seed, "no question has two usable answers"
             ),
         )
-        for name in names
+        for foundation in foundations
         for model in models
     ]
 
 
 def _build_difference_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[SemanticDifferenceRow]:
-    """Each pair of models on the questions that both have a score on."""
+    """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted."""
     pairs = list(combinations(models, 2))
-    found = [paired_difference(table.scores_of(a), table.scores_of(b), seed=seed) for a, b in pairs]
-    adjusted = holm([np.nan if d.p_value is None else d.p_value for d in found])
+    differences = [
+        paired_difference(table.scores_of(first), table.scores_of(second), seed=seed) for first, second in pairs
+    ]
+    adjusted_p_values = holm(
+        [np.nan if difference.p_value is None else difference.p_value for difference in differences]
+    )
     return [
         SemanticDifferenceRow(
-            first=a,
-            second=b,
-            difference=to_estimate(d) if d.n else missing_estimate(d.reason or ""),
-            p_value=None if np.isnan(p) else float(p),
+            first=first,
+            second=second,
+            difference=to_estimate(difference) if difference.n else missing_estimate(difference.reason or ""),
+            p_value=None if np.isnan(p_value) else float(p_value),
         )
-        for (a, b), d, p in zip(pairs, found, adjusted, strict=True)
+        for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)
     ]
 
 
 def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[BaselineSimilarityRow]:
-    order = [(t, m) for t in ("rot", "answer") for m in BASELINE_METRICS if (t, m) in table.metrics]
+    scored_metrics = [
+        (text, metric) for text in ("rot", "answer") for metric in BASELINE_METRICS if (text, metric) in table.metrics
+    ]
     return [
         BaselineSimilarityRow(
             model=model,
@@ -210,24 +230,31 @@ def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int)
             metric=metric,
             value=mean_over_questions(table.scores_of(model, text, metric), seed, "no question has two usable texts"),
         )
-        for text, metric in order
+        for text, metric in scored_metrics
         for model in models
     ]
 
 
 def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[LanguagePairRow]:
-    text = table.facts.measured
-    names = sorted({m for t, m in table.metrics if t == text and m.startswith(LANGUAGE_METRIC_PREFIX)})
-    pairs = [(name, *name.removeprefix(LANGUAGE_METRIC_PREFIX).split("-", 1)) for name in names]
+    """Compute the mean similarity for each pair of languages and model."""
+    text = table.settings.measured
+    metrics = sorted(
+        {
+            metric
+            for metric_text, metric in table.metrics
+            if metric_text == text and metric.startswith(LANGUAGE_METRIC_PREFIX)
+        }
+    )
+    pairs = [(metric, *metric.removeprefix(LANGUAGE_METRIC_PREFIX).split("-", 1)) for metric in metrics]
     return [
         LanguagePairRow(
             model=model,
             first=first,
             second=second,
-            similarity=mean_over_questions(table.scores_of(model, text, name), seed, "no question has a usable pair"),
+            similarity=mean_over_questions(table.scores_of(model, text, metric), seed, "no question has a usable pair"),
         )
         for model in models
-        for name, first, second in pairs
+        for metric, first, second in pairs
     ]
 
 
@@ -237,22 +264,26 @@ def _build_judged_rows(db: Database, source: ReportSource, models: Sequence[str]
         groups[verdict.model, verdict.judge].append(verdict)
     return [
         _build_judged_row(model, judge, groups[model, judge], source.seed)
-        for model, judge in sorted(groups, key=lambda who: (models.index(who[0]), who[1]))
+        for model, judge in sorted(
+            groups, key=lambda model_and_judge: (models.index(model_and_judge[0]), model_and_judge[1])
+        )
     ]
 
 
 def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], seed: int) -> JudgedConsistencyRow:
     hits, totals = Counter[str](), Counter[str]()
-    for v in verdicts:
-        hits[v.question] += v.holds is True
-        totals[v.question] += v.holds is not None
-    ids = sorted(totals)
-    share = bootstrap_share([hits[q] for q in ids], [totals[q] for q in ids], seed=seed)
+    for verdict in verdicts:
+        hits[verdict.question] += verdict.holds is True
+        totals[verdict.question] += verdict.holds is not None
+    question_ids = sorted(totals)
+    share = bootstrap_share(
+        [hits[question] for question in question_ids], [totals[question] for question in question_ids], seed=seed
+    )
     return JudgedConsistencyRow(
         model=model,
         judge=judge,
         score=to_estimate(share) if share.n else missing_estimate(share.reason or ""),
-        questions=len(ids),
+        questions=len(question_ids),
         asked=len(verdicts),
         consistent=hits.total(),
         failed=len(verdicts) - totals.total(),
@@ -260,9 +291,9 @@ def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], s
 
 
 def _count_rejected_paraphrases(db: Database, source: ReportSource) -> dict[str, int]:
-    reasons: dict[str, int] = defaultdict(int)
-    for group in semantic_results.load_wordings(db, source.audit.id).values():
-        for wording in group:
+    counts_by_reason: dict[str, int] = defaultdict(int)
+    for wordings in semantic_results.load_wordings(db, source.audit.id).values():
+        for wording in wordings:
             if wording.number is None:
-                reasons[wording.reason or "not told"] += 1
-    return dict(sorted(reasons.items()))
+                counts_by_reason[wording.reason or "not told"] += 1
+    return dict(sorted(counts_by_reason.items()))

@@ -1,4 +1,4 @@
-"""What the figures on consistency under paraphrase say, in plain words, shared by all forms of the report."""
+"""Sentences and table cells on consistency under paraphrase, shared by all report formats."""
 
 from __future__ import annotations
 
@@ -26,85 +26,90 @@ LANGUAGES_NOTE = (
 
 
 def format_language_pair(row: LanguagePairRow) -> str:
-    """Two languages, or one."""
+    """Name the pair of languages, or the single language."""
     return f"within {row.first}" if row.first == row.second else f"{row.first} and {row.second}"
 
 
 def describe_questions(semantic: SemanticReport) -> str:
-    """What was done and what the score means."""
-    of = SCORED_TEXT_LABELS[semantic.measured]
+    """Describe the questions asked and the meaning of the score."""
+    scored_text = SCORED_TEXT_LABELS[semantic.measured]
     if semantic.measured == "mix":
-        of += f" (mixed {semantic.rot_weight:g} to {1 - semantic.rot_weight:g})"
-    asked = f"{pluralize(semantic.questions, 'moral question')} in {semantic.wordings} wordings each"
-    how = f", α = {semantic.alpha:g}" if semantic.variant == "sage" else ""
+        scored_text += f" (mixed {semantic.rot_weight:g} to {1 - semantic.rot_weight:g})"
+    question_counts = f"{pluralize(semantic.questions, 'moral question')} in {semantic.wordings} wordings each"
+    alpha_phrase = f", α = {semantic.alpha:g}" if semantic.variant == "sage" else ""
     return (
-        f"{asked}: a model that is sure of its ground says the same however it is asked. The score is "
-        f"{VARIANT_LABELS[semantic.variant]} over the {of}{how}, by the encoder {semantic.encoder}: 1 where all say "
-        "the same, about 0 where nothing they say is alike. What it would be by chance stands beside it, since texts "
-        "about morals are alike even when they answer different questions."
+        f"{question_counts}: a model that is sure of its ground says the same however it is asked. The score is "
+        f"{VARIANT_LABELS[semantic.variant]} over the {scored_text}{alpha_phrase}, by the encoder {semantic.encoder}: "
+        "1 where all say the same, about 0 where nothing they say is alike. What it would be by chance stands "
+        "beside it, since texts about morals are alike even when they answer different questions."
     )
 
 
 def describe_model(semantic: SemanticReport, row: SemanticModelRow) -> str:
-    """How consistent one model is, against chance; the text goes on from the model's name."""
+    """Compare one model's score with chance, in a text that continues after the model's name."""
     score = row.consistency
     if score.value is None:
         return f"cannot be scored: {score.reason}"
-    between = (
+    interval = (
         f"95% interval {format_interval(score.ci_low, score.ci_high)}"
         if score.ci_low is not None
         else f"no interval: {score.reason}"
     )
-    told = f"scores {format_number(score.value)} ({between}, {pluralize(score.n, 'question')})"
+    score_phrase = f"scores {format_number(score.value)} ({interval}, {pluralize(score.n, 'question')})"
     chance = row.length_matched if row.length_matched.mean is not None else row.shuffled
     if chance.mean is None or chance.high is None:
-        return f"{told}; what chance would give is not known: {chance.reason}"
-    what = f"where answers to different questions would score {format_number(chance.mean)}"
+        return f"{score_phrase}; what chance would give is not known: {chance.reason}"
+    comparison = f"where answers to different questions would score {format_number(chance.mean)}"
     if score.ci_low is None:
-        return f"{told}, {what}"
+        return f"{score_phrase}, {comparison}"
     if score.ci_low > chance.high:
-        return f"{told}, {what}: more alike than chance makes them"
-    return f"{told}, {what}: not shown to be more alike than chance makes them"
+        return f"{score_phrase}, {comparison}: more alike than chance makes them"
+    return f"{score_phrase}, {comparison}: not shown to be more alike than chance makes them"
 
 
 def format_chance_score(chance: ChanceScore) -> str:
-    """A score by chance with the range of its shuffles."""
+    """Format a chance level with the 95% range over its shuffles."""
     if chance.mean is None:
         return f"not known: {chance.reason}"
     return f"{format_number(chance.mean)} ({format_interval(chance.low, chance.high)})"
 
 
 def describe_difference(row: SemanticDifferenceRow) -> str:
-    """Two models against each other."""
-    d = row.difference
-    if d.value is None:
-        return f"{row.first} and {row.second} cannot be compared: {d.reason}"
-    p = "" if row.p_value is None else f", p = {row.p_value:.3f} by a sign-flip test, Holm-adjusted"
-    between = (
-        f"95% interval {format_interval(d.ci_low, d.ci_high)}" if d.ci_low is not None else f"no interval: {d.reason}"
+    """Describe the difference between two models."""
+    difference = row.difference
+    if difference.value is None:
+        return f"{row.first} and {row.second} cannot be compared: {difference.reason}"
+    p_phrase = "" if row.p_value is None else f", p = {row.p_value:.3f} by a sign-flip test, Holm-adjusted"
+    interval = (
+        f"95% interval {format_interval(difference.ci_low, difference.ci_high)}"
+        if difference.ci_low is not None
+        else f"no interval: {difference.reason}"
     )
-    return f"{row.second} less {row.first}: {format_signed(d.value)} ({between}, {pluralize(d.n, 'question')}{p})"
+    return (
+        f"{row.second} less {row.first}: {format_signed(difference.value)} "
+        f"({interval}, {pluralize(difference.n, 'question')}{p_phrase})"
+    )
 
 
 def format_losses(row: SemanticModelRow) -> str:
-    """Answers and rules that cannot be used, by cause."""
-    told = [f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in row.losses.items()]
-    told += [f"{format_count(row.missing)} not asked"] if row.missing else []
-    rules = [f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in row.rules_losses.items()]
-    both = [", ".join(told), f"rules: {', '.join(rules)}" if rules else ""]
-    return "; ".join(t for t in both if t) or "none"
+    """List unusable answers and rules of thumb by cause."""
+    answer_losses = [f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in row.losses.items()]
+    answer_losses += [f"{format_count(row.missing)} not asked"] if row.missing else []
+    rule_losses = [f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in row.rules_losses.items()]
+    loss_groups = [", ".join(answer_losses), f"rules: {', '.join(rule_losses)}" if rule_losses else ""]
+    return "; ".join(group for group in loss_groups if group) or "none"
 
 
 def describe_rejected_paraphrases(semantic: SemanticReport) -> str | None:
-    """Paraphrases by a model that were not asked; None where there were none."""
+    """Count model-written paraphrases that were not asked, by reason; None where there are none."""
     if not semantic.rejected:
         return None
-    told = ", ".join(f"{format_count(n)} {reason}" for reason, n in semantic.rejected.items())
-    return f"Paraphrases by a model that were not asked: {told}."
+    reason_list = ", ".join(f"{format_count(n)} {reason}" for reason, n in semantic.rejected.items())
+    return f"Paraphrases by a model that were not asked: {reason_list}."
 
 
 def describe_contradiction(row: LeastConsistentRow) -> str | None:
-    """What the judge says of the two answers; None where it says nothing."""
+    """Describe whether the judge finds the two answers contradictory; None without a verdict."""
     if row.contradict is None:
         return None
     verdict = "They contradict each other" if row.contradict else "They do not contradict each other"

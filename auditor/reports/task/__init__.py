@@ -1,1 +1,1 @@
-"""Answers to a task of one's own."""
+"""Answers to a user-defined task."""

@@ -1,4 +1,4 @@
-"""The section about a task as Markdown."""
+"""Markdown of the section on a task."""
 
 from __future__ import annotations
 
@@ -18,16 +18,22 @@ SCORE_HEADERS = ("r", "Spearman ρ", "MAE", "Bias", "Spread of samples")
 def render_task_section(
     task: TaskReport | None, escape: EscapeText, format_table: FormatTable, format_estimate: FormatEstimate
 ) -> Iterable[str]:
-    """The parts of the section; nothing for a survey."""
+    """Render the blocks of the section; none for an audit of a survey.
+
+    Args:
+        escape: escapes a text for Markdown.
+        format_table: renders headers and rows.
+        format_estimate: formats an estimate with its interval.
+    """
     if task is None:
         return
     yield "## How good are the answers?"
     yield escape(wording.describe_task(task))
     yield "\n".join(f"- **{escape(model)}** {escape(text)}." for model, text in wording.describe_models(task))
     has_scores = any(row.score is not None for row in task.models)
-    head = ["Model", "Accuracy", "Commonest answer right", "Undecided", "Samples agree", "Usable", "Planned"]
+    headers = ["Model", "Accuracy", "Commonest answer right", "Undecided", "Samples agree", "Usable", "Planned"]
     yield format_table(
-        [*head, *(SCORE_HEADERS if has_scores else ())],
+        [*headers, *(SCORE_HEADERS if has_scores else ())],
         [_format_model_row(row, format_estimate) for row in task.models],
     )
     yield wording.INTERVALS_NOTE
@@ -60,11 +66,11 @@ def _format_model_row(row: TaskModelRow, format_estimate: FormatEstimate) -> lis
         format_count(row.undecided),
         format_estimate(row.sample_agreement),
     ]
-    found = [row.model, *figures, format_count(row.usable), format_count(row.planned)]
+    columns = [row.model, *figures, format_count(row.usable), format_count(row.planned)]
     if row.score is None:
-        return found
-    s = row.score
-    return [*found, *map(format_estimate, (s.pearson_r, s.spearman_rho, s.mae, s.bias, s.spread))]
+        return columns
+    score = row.score
+    return [*columns, *map(format_estimate, (score.pearson_r, score.spearman_rho, score.mae, score.bias, score.spread))]
 
 
 def _render_peer_validity(

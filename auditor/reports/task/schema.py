@@ -1,6 +1,6 @@
-"""What a report says of a task: how often models are right, and whether peers' verdicts tell right answers from wrong.
+"""Schema of the section on a task: accuracy of models, and validity of peer verdicts.
 
-Intervals are over items: answers of several samples, models and judges to one item rise and fall together.
+Intervals are over items: answers of several samples, models and judges to one item are correlated.
 """
 
 from __future__ import annotations
@@ -16,100 +16,100 @@ class ScoreAccuracy(ReportModel):
     spearman_rho: Estimate
     mae: Estimate
     bias: Estimate
-    """Mean of the model's score less the truth."""
+    """Mean of the model's score minus the truth."""
     spread: Estimate
     """Mean over items of the standard deviation of the samples."""
 
 
 class TaskModelRow(ReportModel):
-    """One model's answers."""
+    """Accuracy and agreement of one model's answers."""
 
     model: str
     planned: int
     """Samples on items whose truth is known."""
     usable: int
-    """Of these, answers that could be read."""
+    """Samples with a readable answer, of `planned`."""
     accuracy: Estimate
     """Share of the usable answers that are right; n counts answers."""
     bound_low: float | None
-    """The share if every sample that is not usable were wrong; null where nothing is known to be right."""
+    """Accuracy if every unusable sample were wrong; null where correctness is unknown."""
     bound_high: float | None
-    """The share if every sample that is not usable were right."""
+    """Accuracy if every unusable sample were right."""
     commonest: Estimate
-    """Share of items whose commonest answer is right; n counts items that have one."""
+    """Share of items whose most common answer is right; n counts items that have one."""
     undecided: int
-    """Items with usable answers of which none is the commonest."""
+    """Items with usable answers but no single most common one."""
     sample_agreement: Estimate
-    """How likely two samples on one item give the same answer: the mean over items with at least two."""
+    """Probability that two samples on one item give the same answer: mean over items with at least two samples."""
     score: ScoreAccuracy | None
-    """Null for other answers than scores."""
+    """Null if answers are not scores."""
 
 
 class VerdictAccuracyRow(ReportModel):
-    """How often answers are right of which judges say one thing."""
+    """Accuracy of the answers that share one verdict."""
 
     said: str
-    """`VALID` or `INVALID`, of single verdicts; `majority VALID` and the like, of answers."""
+    """`VALID` or `INVALID` for single verdicts; `majority VALID` and similar labels for answers."""
     n: int
     accuracy: Estimate
 
 
 class JudgeValidityRow(ReportModel):
-    """What one judge says of right and of wrong answers."""
+    """One judge's verdicts on right and on wrong answers."""
 
     judge: str
     right: Estimate
-    """Share of the verdicts on right answers that say VALID."""
+    """Share of VALID among the verdicts on right answers."""
     wrong: Estimate
-    """Share of the verdicts on wrong answers that say VALID."""
+    """Share of VALID among the verdicts on wrong answers."""
     difference: Estimate
-    """The first less the second: 0 tells nothing, 1 all."""
+    """`right` minus `wrong`: 0 is no discrimination, 1 is perfect."""
 
 
 class PeerValidityReport(ReportModel):
-    """Whether peer agreement tells anything about being right."""
+    """Association of peer verdicts with correctness."""
 
     answers: int
-    """Answers with a verdict whose truth is known."""
+    """Answers with a verdict and a known truth."""
     area: Estimate | None
-    """How likely a right answer has the larger share VALID than a wrong one; null where nothing is said to be right."""
+    """AUC: how likely a right answer has the larger share VALID than a wrong one; null if correctness is unknown."""
     area_within: Estimate | None
-    """The same among the answers to one item, so that no item is easier than another."""
+    """AUC among answers to the same item, which removes differences in difficulty between items."""
     verdicts: list[VerdictAccuracyRow]
     difference: Estimate | None
-    """Accuracy of the answers that a verdict calls VALID less that of those it calls INVALID."""
+    """Accuracy of the answers with a verdict VALID minus that of those with a verdict INVALID."""
     closeness: Estimate | None
-    """For scores: Spearman's correlation over answers of the share VALID with the nearness to the truth."""
+    """For scores: Spearman's correlation over answers of the share VALID with closeness to the truth."""
     models: Estimate
-    """Correlation over models of peer agreement with accuracy; with less MAE for scores that are not right or wrong."""
+    """Correlation over models of peer agreement with accuracy; with minus the MAE for scores without a tolerance."""
     judges: list[JudgeValidityRow]
 
 
 class TaskItemReport(ReportModel):
-    """One item and what models answered."""
+    """One item with the models' answers."""
 
     id: str
     question: str
     truth: str | None
     right: Estimate | None
-    """Share of all models' usable answers that are right; null where nothing is said to be right."""
+    """Share of all models' usable answers that are right; null where correctness is unknown."""
     answers: dict[str, str | None]
-    """By model the commonest answer, or the mean score; null where there is none."""
+    """Most common answer, or mean score, by model; null where there is none."""
 
 
 class TaskReport(ReportModel):
-    """The task and what came of it."""
+    """The task, the models' results and the items."""
 
     source: str
     kind: AnswerKind
     range: tuple[float, float] | None
     tolerance: float | None
     samples: int
-    """Samples of an item by each model."""
+    """Samples of each model on each item."""
     chance: float | None
-    """Accuracy of choosing at random among the options of the items with a truth; null for other answers."""
+    """Expected accuracy of a random choice among the options, over items with a truth; null without options."""
     models: list[TaskModelRow]
     telling: PeerValidityReport | None
     """Null where no answer was judged, or no truth is known."""
     items: list[TaskItemReport]
-    """In the order of the file."""
+    """Items in the order of the task file."""

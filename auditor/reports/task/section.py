@@ -1,4 +1,4 @@
-"""Answers to a task: how often they are right, how far samples agree, and what the commonest ones are."""
+"""Answers to a task: accuracy, agreement between samples, and the most common answers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ MAX_QUESTION_CHARS = 300
 
 @dataclass(frozen=True)
 class TaskAnswerSet:
-    """An audit's answers by what they are worth.
+    """The answers of an audit to a task, and their correctness.
 
     Attributes:
-        task: what was asked.
-        models: all audited, in order.
-        given: every usable answer, by model, item and sample.
-        samples: planned of each model on each item.
+        task: the task with its items.
+        models: all audited models, in order.
+        usable_answers: usable answers by model, item and sample.
+        samples_per_item: planned samples of each model on each item.
     """
 
     task: Task
@@ -46,26 +46,27 @@ class TaskAnswerSet:
     @cached_property
     def by_item(self) -> Mapping[tuple[str, Cell], list[str]]:
         """Usable answers by model and item, in order of the samples."""
-        found: dict[tuple[str, Cell], list[str]] = defaultdict(list)
+        answers: dict[tuple[str, Cell], list[str]] = defaultdict(list)
         for model, cell, sample in sorted(self.usable_answers):
-            found[model, cell].append(self.usable_answers[model, cell, sample])
-        return found
+            answers[model, cell].append(self.usable_answers[model, cell, sample])
+        return answers
 
     @cached_property
     def correctness(self) -> Mapping[tuple[str, Cell, int], bool]:
-        """Whether each usable answer is right, of those of which that is known."""
-        known = {
-            key: is_correct(self.task, self.task.item_for(key[1]), said) for key, said in self.usable_answers.items()
+        """Correctness of each usable answer; answers whose correctness is unknown are absent."""
+        correct_or_unknown = {
+            key: is_correct(self.task, self.task.item_for(key[1]), answer)
+            for key, answer in self.usable_answers.items()
         }
-        return {key: value for key, value in known.items() if value is not None}
+        return {key: is_right for key, is_right in correct_or_unknown.items() if is_right is not None}
 
     @cached_property
     def correctness_by_item(self) -> Mapping[Cell, list[bool]]:
-        """The same by item, over all models."""
-        found: dict[Cell, list[bool]] = defaultdict(list)
-        for (_, cell, _), value in self.correctness.items():
-            found[cell].append(value)
-        return found
+        """Correctness of the answers to each item, over all models and samples."""
+        correct_by_item: dict[Cell, list[bool]] = defaultdict(list)
+        for (_, cell, _), is_right in self.correctness.items():
+            correct_by_item[cell].append(is_right)
+        return correct_by_item
 
     @property
     def items_with_truth(self) -> list[TaskItem]:
@@ -74,55 +75,66 @@ class TaskAnswerSet:
 
     @property
     def accuracy_missing_reason(self) -> str | None:
-        """Why nothing is said to be right; None where it is."""
+        """Reason why accuracy cannot be computed; None where it can."""
         if not self.items_with_truth:
             return NO_TRUTH_REASON
         return NO_TOLERANCE_REASON if self.task.kind is AnswerKind.SCORE and self.task.tolerance is None else None
 
 
 def build_task_report(source: ReportSource) -> TaskReport | None:
-    """What models answered; None for an audit of a survey."""
-    from auditor.reports.task.peer_validity import build_peer_validity_report
+    """Build the section on a task; None for an audit of a survey."""
+    from auditor.reports.task.peer_validity import build_peer_validity_report  # imports this module: a cycle
 
-    found, config = source.survey.task, source.config
-    if found is None or config is None:
+    task, config = source.survey.task, source.config
+    if task is None or config is None:
         return None
-    answers = TaskAnswerSet(found, source.models, source.task_answers, config.direct.samples)
+    answers = TaskAnswerSet(task, source.models, source.task_answers, config.direct.samples)
     rows = [_build_model_row(answers, model) for model in source.models]
-    options = [1 / len(item.options) for item in answers.items_with_truth if item.options]
+    chances = [1 / len(item.options) for item in answers.items_with_truth if item.options]
     return TaskReport(
-        source=found.source,
-        kind=found.kind,
-        range=found.range,
-        tolerance=found.tolerance,
+        source=task.source,
+        kind=task.kind,
+        range=task.range,
+        tolerance=task.tolerance,
         samples=answers.samples_per_item,
-        chance=fmean(options) if options else None,
+        chance=fmean(chances) if chances else None,
         models=rows,
         telling=build_peer_validity_report(source, answers, rows),
-        items=[_build_item_report(answers, item) for item in found.items.values()],
+        items=[_build_item_report(answers, item) for item in task.items.values()],
     )
 
 
 def _build_model_row(answers: TaskAnswerSet, model: str) -> TaskModelRow:
+    """Compute one model's accuracy over the items with a known truth, and its agreement between samples."""
     cells = [item.cell for item in answers.items_with_truth]
-    mine = {cell: answers.by_item.get((model, cell), []) for cell in cells}
-    hits = Counter(cell for (who, cell, _), ok in answers.correctness.items() if who == model and ok)
-    usable, planned = sum(map(len, mine.values())), len(cells) * answers.samples_per_item
-    right = hits.total()
+    answers_by_cell = {cell: answers.by_item.get((model, cell), []) for cell in cells}
+    hits = Counter(
+        cell for (answer_model, cell, _), is_right in answers.correctness.items() if answer_model == model and is_right
+    )
+    usable, planned = sum(map(len, answers_by_cell.values())), len(cells) * answers.samples_per_item
+    n_right = hits.total()
     is_known = answers.accuracy_missing_reason is None and planned > 0
-    decided = {cell: held for cell, said in mine.items() if (held := most_common_answer(said)) is not None}
-    voted = [is_correct(answers.task, answers.task.item_for(cell), held) for cell, held in decided.items()]
+    commonest_answers = {
+        cell: answer
+        for cell, sample_answers in answers_by_cell.items()
+        if (answer := most_common_answer(sample_answers)) is not None
+    }
+    commonest_right = [
+        is_correct(answers.task, answers.task.item_for(cell), answer) for cell, answer in commonest_answers.items()
+    ]
     return TaskModelRow(
         model=model,
         planned=planned,
         usable=usable,
-        accuracy=_estimate_accuracy(answers, [hits[c] for c in cells], [len(mine[c]) for c in cells]),
-        bound_low=right / planned if is_known else None,
-        bound_high=(right + planned - usable) / planned if is_known else None,
-        commonest=estimate_share(sum(map(bool, voted)), len(voted))
+        accuracy=_estimate_accuracy(
+            answers, [hits[cell] for cell in cells], [len(answers_by_cell[cell]) for cell in cells]
+        ),
+        bound_low=n_right / planned if is_known else None,
+        bound_high=(n_right + planned - usable) / planned if is_known else None,
+        commonest=estimate_share(sum(map(bool, commonest_right)), len(commonest_right))
         if is_known
         else missing_estimate(answers.accuracy_missing_reason or NO_TRUTH_REASON),
-        undecided=sum(bool(said) for said in mine.values()) - len(decided),
+        undecided=sum(bool(sample_answers) for sample_answers in answers_by_cell.values()) - len(commonest_answers),
         sample_agreement=_estimate_sample_agreement(answers, model),
         score=_compute_score_accuracy(answers, model) if answers.task.kind is AnswerKind.SCORE else None,
     )
@@ -135,11 +147,14 @@ def _estimate_accuracy(answers: TaskAnswerSet, hits: Sequence[int], counts: Sequ
 
 
 def _estimate_sample_agreement(answers: TaskAnswerSet, model: str) -> Estimate:
-    """Of every item the share of pairs of samples that are the same; Wilson's interval over items is wide enough."""
+    """Mean over items of the share of pairs of samples with the same answer.
+
+    The interval is Wilson's over items, which is conservative for shares between 0 and 1.
+    """
     shares = [
-        sum(comb(n, 2) for n in Counter(said).values()) / comb(len(said), 2)
+        sum(comb(n, 2) for n in Counter(item_answers).values()) / comb(len(item_answers), 2)
         for item in answers.task.items.values()
-        if len(said := answers.by_item.get((model, item.cell), [])) > 1
+        if len(item_answers := answers.by_item.get((model, item.cell), [])) > 1
     ]
     return (
         to_estimate(mean_share(sum(shares), len(shares)))
@@ -149,46 +164,52 @@ def _estimate_sample_agreement(answers: TaskAnswerSet, model: str) -> Estimate:
 
 
 def _compute_score_accuracy(answers: TaskAnswerSet, model: str) -> ScoreAccuracy:
-    values = {
-        item.id: [float(said) for said in answers.by_item.get((model, item.cell), [])]
+    """Compare the mean score of each item with its truth."""
+    scores_by_item = {
+        item.id: [float(answer) for answer in answers.by_item.get((model, item.cell), [])]
         for item in answers.task.items.values()
     }
     truth = np.array([float(item.truth or "nan") for item in answers.items_with_truth])
-    means = np.array([fmean(values[item.id]) if values[item.id] else np.nan for item in answers.items_with_truth])
-    spread = np.array([stdev(said) if len(said) > 1 else np.nan for said in values.values()])
-    known = bool(answers.items_with_truth)
+    means = np.array(
+        [fmean(scores_by_item[item.id]) if scores_by_item[item.id] else np.nan for item in answers.items_with_truth]
+    )
+    spread = np.array([stdev(scores) if len(scores) > 1 else np.nan for scores in scores_by_item.values()])
+    has_truth = bool(answers.items_with_truth)
     return ScoreAccuracy(
-        pearson_r=_to_correlation_estimate(pearson(means, truth)) if known else missing_estimate(NO_TRUTH_REASON),
-        spearman_rho=_to_correlation_estimate(spearman(means, truth)) if known else missing_estimate(NO_TRUTH_REASON),
-        mae=to_estimate(mae(means, truth)) if known else missing_estimate(NO_TRUTH_REASON),
-        bias=to_estimate(bias(means, truth)) if known else missing_estimate(NO_TRUTH_REASON),
+        pearson_r=_to_correlation_estimate(pearson(means, truth)) if has_truth else missing_estimate(NO_TRUTH_REASON),
+        spearman_rho=_to_correlation_estimate(spearman(means, truth))
+        if has_truth
+        else missing_estimate(NO_TRUTH_REASON),
+        mae=to_estimate(mae(means, truth)) if has_truth else missing_estimate(NO_TRUTH_REASON),
+        bias=to_estimate(bias(means, truth)) if has_truth else missing_estimate(NO_TRUTH_REASON),
         spread=estimate_mean(spread, "no item has two usable samples"),
     )
 
 
 def _to_correlation_estimate(correlation: Correlation) -> Estimate:
-    words = {"x constant": "all scores are the same", "y constant": "all truths are the same"}
-    reason = correlation.reason and words.get(correlation.reason, correlation.reason.replace("pairs", "items"))
+    reason_labels = {"x constant": "all scores are the same", "y constant": "all truths are the same"}
+    reason = correlation.reason and reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "items"))
     return Estimate(
         value=correlation.r, n=correlation.n, ci_low=correlation.ci_low, ci_high=correlation.ci_high, reason=reason
     )
 
 
 def _build_item_report(answers: TaskAnswerSet, item: TaskItem) -> TaskItemReport:
-    mine = answers.correctness_by_item.get(item.cell, [])
-    held = {model: _commonest_answer(answers, model, item.cell) for model in answers.models}
-    text = " ".join(item.question.split())
+    right_flags = answers.correctness_by_item.get(item.cell, [])
+    commonest_by_model = {model: _commonest_answer(answers, model, item.cell) for model in answers.models}
+    question = " ".join(item.question.split())
     return TaskItemReport(
         id=item.id,
-        question=text if len(text) <= MAX_QUESTION_CHARS else f"{text[:MAX_QUESTION_CHARS]} …",
+        question=question if len(question) <= MAX_QUESTION_CHARS else f"{question[:MAX_QUESTION_CHARS]} …",
         truth=item.truth,
-        right=estimate_share(sum(mine), len(mine)) if mine else None,
-        answers=held,
+        right=estimate_share(sum(right_flags), len(right_flags)) if right_flags else None,
+        answers=commonest_by_model,
     )
 
 
 def _commonest_answer(answers: TaskAnswerSet, model: str, cell: Cell) -> str | None:
-    said = answers.by_item.get((model, cell), [])
+    """Most common answer of a model to an item, or its mean score; None without one."""
+    sample_answers = answers.by_item.get((model, cell), [])
     if answers.task.kind is AnswerKind.SCORE:
-        return f"{fmean(map(float, said)):.6g}" if said else None
-    return most_common_answer(said)
+        return f"{fmean(map(float, sample_answers)):.6g}" if sample_answers else None
+    return most_common_answer(sample_answers)

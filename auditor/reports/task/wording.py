@@ -1,4 +1,4 @@
-"""What the figures of a task say in plain words, no stronger than their intervals allow."""
+"""Sentences and table cells on the figures of a task, no stronger than their intervals allow."""
 
 from __future__ import annotations
 
@@ -19,30 +19,36 @@ INTERVALS_NOTE = (
     "that they count for less than their number."
 )
 MAX_LISTED_ITEMS = 60
-"""Items in the tables; JSON has all."""
+"""Items listed in tables; the JSON report lists all."""
 CHANCE_AUC = 0.5
 
 
 def describe_task(task: TaskReport) -> str:
-    """What was asked."""
-    known = sum(item.truth is not None for item in task.items)
-    between = f" from {task.range[0]:g} to {task.range[1]:g}" if task.range else ""
-    if known == len(task.items):
-        truth = "The right answer to each is known."
-    elif known:
-        truth = f"The right answer is known to {format_count(known)} of them; accuracy is of these alone."
+    """Describe the task: items, answer format, samples and known answers."""
+    n_known = sum(item.truth is not None for item in task.items)
+    range_phrase = f" from {task.range[0]:g} to {task.range[1]:g}" if task.range else ""
+    if n_known == len(task.items):
+        truth_sentence = "The right answer to each is known."
+    elif n_known:
+        truth_sentence = f"The right answer is known to {format_count(n_known)} of them; accuracy is of these alone."
     else:
-        truth = "No right answer is known, so that nothing is said of accuracy."
-    near = f" A number within {task.tolerance:g} of it is right." if task.tolerance is not None and known else ""
+        truth_sentence = "No right answer is known, so that nothing is said of accuracy."
+    tolerance_sentence = (
+        f" A number within {task.tolerance:g} of it is right." if task.tolerance is not None and n_known else ""
+    )
     samples = pluralize(task.samples, "sample")
     return (
         f"{pluralize(len(task.items), 'item')} of {task.source}, each answered with "
-        f"{ANSWER_KIND_LABELS[task.kind]}{between}, {samples} by each model. {truth}{near}"
+        f"{ANSWER_KIND_LABELS[task.kind]}{range_phrase}, {samples} by each model. {truth_sentence}{tolerance_sentence}"
     )
 
 
 def describe_models(task: TaskReport) -> list[tuple[str, str]]:
-    """Model, and how often it is right or how near; best first, those without a figure last."""
+    """Describe each model's accuracy or distance from the truth, best first, models without a figure last.
+
+    Returns:
+        Pairs of model name and text.
+    """
     ranked = sorted(task.models, key=lambda row: -2.0 if row.accuracy.value is None else -row.accuracy.value)
     if any(row.accuracy.value is not None for row in task.models):
         ranked = sorted(task.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
@@ -50,69 +56,76 @@ def describe_models(task: TaskReport) -> list[tuple[str, str]]:
 
 
 def _describe_model(row: TaskModelRow, chance: float | None) -> str:
-    told = [text for text in (_describe_accuracy(row, chance), _describe_score(row)) if text]
-    same = row.sample_agreement
-    if same.value is not None and row.score is None:
-        told.append(f"two samples on an item give the same answer {format_percent(same.value)} of the time")
-    return "; ".join(told) or f"cannot be compared with the truth: {row.accuracy.reason}"
+    """Describe one model's accuracy, distance from the truth and agreement between samples."""
+    statements = [text for text in (_describe_accuracy(row, chance), _describe_score(row)) if text]
+    agreement = row.sample_agreement
+    if agreement.value is not None and row.score is None:
+        statements.append(f"two samples on an item give the same answer {format_percent(agreement.value)} of the time")
+    return "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
 
 
 def _describe_accuracy(row: TaskModelRow, chance: float | None) -> str:
-    found = row.accuracy
-    if found.value is None:
-        return "" if row.score is not None else f"accuracy is not known: {found.reason}"
-    told = f"is right in {format_percent(found.value)} of {pluralize(found.n, 'answer')} ({describe_interval(found)})"
-    if chance is not None and found.ci_low is not None and found.ci_high is not None:
-        if found.ci_low > chance:
-            told += f", more often than by chance ({format_percent(chance)})"
-        elif found.ci_high < chance:
-            told += f", less often than by chance ({format_percent(chance)})"
+    accuracy = row.accuracy
+    if accuracy.value is None:
+        return "" if row.score is not None else f"accuracy is not known: {accuracy.reason}"
+    description = (
+        f"is right in {format_percent(accuracy.value)} of {pluralize(accuracy.n, 'answer')} "
+        f"({describe_interval(accuracy)})"
+    )
+    if chance is not None and accuracy.ci_low is not None and accuracy.ci_high is not None:
+        if accuracy.ci_low > chance:
+            description += f", more often than by chance ({format_percent(chance)})"
+        elif accuracy.ci_high < chance:
+            description += f", less often than by chance ({format_percent(chance)})"
         else:
-            told += f", which cannot be told from chance ({format_percent(chance)})"
+            description += f", which cannot be told from chance ({format_percent(chance)})"
     if row.usable < row.planned and row.bound_low is not None:
-        told += (
+        description += (
             f"; {format_count(row.planned - row.usable)} of {format_count(row.planned)} samples cannot be used: "
             f"whatever these were, it lies between {format_percent(row.bound_low)} and {format_percent(row.bound_high)}"
         )
-    return told
+    return description
 
 
 def _describe_score(row: TaskModelRow) -> str:
     if row.score is None:
         return ""
-    off, r = row.score.mae, row.score.pearson_r
-    if off.value is None:
-        return f"distance from the truth is not known: {off.reason}"
-    told = (
-        f"lies {format_number(off.value)} from the truth on average ({describe_interval(off, 1)}, "
-        f"{pluralize(off.n, 'item')})"
+    mae, r = row.score.mae, row.score.pearson_r
+    if mae.value is None:
+        return f"distance from the truth is not known: {mae.reason}"
+    distance_phrase = (
+        f"lies {format_number(mae.value)} from the truth on average ({describe_interval(mae, 1)}, "
+        f"{pluralize(mae.n, 'item')})"
     )
     if r.value is not None:
-        told += f", with r = {format_number(r.value)} ({describe_interval(r, 1)})"
-    return told
+        distance_phrase += f", with r = {format_number(r.value)} ({describe_interval(r, 1)})"
+    return distance_phrase
 
 
 def describe_peer_validity(peer_validity: PeerValidityReport) -> list[str]:
-    """Whether peers' verdicts tell right answers from wrong ones, a sentence for each way to look at it."""
-    told = []
+    """Describe how well peer verdicts separate right from wrong answers, one sentence a figure."""
+    sentences = []
     if peer_validity.area is not None:
-        told.append(_describe_auc(peer_validity.area, "a right and a wrong answer"))
+        sentences.append(_describe_auc(peer_validity.area, "a right and a wrong answer"))
     if peer_validity.area_within is not None:
-        told.append(_describe_auc(peer_validity.area_within, "a right and a wrong answer to one and the same item"))
-    by = {row.said: row.accuracy for row in peer_validity.verdicts}
-    if peer_validity.difference is not None and peer_validity.difference.value is not None:
-        sides = " and ".join(
-            f"{format_percent(by[said].value)} of those called {said}" for said in ("VALID", "INVALID")
+        sentences.append(
+            _describe_auc(peer_validity.area_within, "a right and a wrong answer to one and the same item")
         )
-        told.append(f"Right are {sides}: a difference of {format_points(peer_validity.difference)}.")
+    accuracy_by_label = {row.said: row.accuracy for row in peer_validity.verdicts}
+    if peer_validity.difference is not None and peer_validity.difference.value is not None:
+        shares = " and ".join(
+            f"{format_percent(accuracy_by_label[label].value)} of those called {label}"
+            for label in ("VALID", "INVALID")
+        )
+        sentences.append(f"Right are {shares}: a difference of {format_points(peer_validity.difference)}.")
     if peer_validity.closeness is not None:
-        told.append(
+        sentences.append(
             _describe_correlation(
                 peer_validity.closeness, "The nearer an answer is to the truth, the more VALID it is called"
             )
         )
-    told.append(_describe_correlation(peer_validity.models, "Models that peers find more often VALID are better"))
-    return told
+    sentences.append(_describe_correlation(peer_validity.models, "Models that peers find more often VALID are better"))
+    return sentences
 
 
 def _describe_auc(auc: Estimate, pair_label: str) -> str:
@@ -139,29 +152,33 @@ def _describe_correlation(correlation: Estimate, claim: str) -> str:
             f"{claim}? r = {format_number(correlation.value)}, over {format_count(correlation.n)}; no interval: "
             f"{correlation.reason}."
         )
-    yes = (
+    answer = (
         "yes" if correlation.ci_low > 0 else "no, the other way round" if correlation.ci_high < 0 else "cannot be told"
     )
     return (
-        f"{claim}? {yes.capitalize()}: r = {format_number(correlation.value)} ({describe_interval(correlation, 1)}), "
-        f"over {format_count(correlation.n)}."
+        f"{claim}? {answer.capitalize()}: r = {format_number(correlation.value)} "
+        f"({describe_interval(correlation, 1)}), over {format_count(correlation.n)}."
     )
 
 
 def select_hardest_items(task: TaskReport) -> Sequence[TaskItemReport]:
-    """The items that are listed, those answered wrongly most often first."""
+    """Select the items to list, those answered wrongly most often first."""
     return sorted(task.items, key=lambda item: 2.0 if item.right is None else item.right.value or 0.0)[
         :MAX_LISTED_ITEMS
     ]
 
 
 def format_percent(share: float | None) -> str:
-    """A share in percent."""
+    """Format a share as a percentage; a dash for None."""
     return "–" if share is None else f"{format_number(100 * share, 0)}%"
 
 
 def describe_interval(estimate: Estimate, scale: float = 100) -> str:
-    """The interval in words, as percent or as it is, or why there is none."""
+    """Describe the 95% interval, or the reason why there is none.
+
+    Args:
+        scale: 100 shows percent, 1 the values as they are.
+    """
     if estimate.ci_low is None or estimate.ci_high is None:
         return f"no interval: {estimate.reason}"
     if scale == 1:
@@ -170,11 +187,11 @@ def describe_interval(estimate: Estimate, scale: float = 100) -> str:
 
 
 def format_points(difference: Estimate) -> str:
-    """A difference of shares, in percentage points."""
+    """Format a difference of shares in percentage points, with its interval."""
     value = 100 * (difference.value or 0.0)
     return f"{format_signed(value, 0)} points ({describe_interval(difference).removesuffix('%')})"
 
 
 def item_answer(item: TaskItemReport, model: str) -> str:
-    """A model's commonest answer to an item."""
+    """Return a model's most common answer to an item; a dash without one."""
     return item.answers.get(model) or "–"
