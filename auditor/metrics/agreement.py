@@ -91,6 +91,7 @@ def fleiss_kappa(counts: ArrayLike, *, replicates: int = 2000, seed: int = 0) ->
         )
 
         def kappa(weights: Floats) -> Floats:
+            """Kappa for item weights, shape (replicates, items)."""
             n_items = weights.sum(axis=1)
             chance = (((weights @ category_shares) / n_items[:, None]) ** 2).sum(axis=1)
             return _safe_divide((weights @ pair_agreement) / n_items - chance, 1 - chance)
@@ -150,6 +151,7 @@ def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, replicates: i
         )
 
         def ac1(weights: Floats) -> Floats:
+            """AC1 for item weights, shape (replicates, items)."""
             n_items = weights.sum(axis=1)
             prevalence = (weights @ category_shares) / n_items[:, None]
             chance = (prevalence * (1 - prevalence)).sum(axis=1) / (n_categories - 1)
@@ -265,11 +267,12 @@ def _agreeing_pair_share(counts: Floats) -> Floats:
 
 
 def _make_nominal_alpha(counts: Floats) -> CoefficientFunction:
-    """Krippendorff's alpha for categories: two ratings either agree or disagree."""
+    """Krippendorff's alpha for categories as a function of item weights; two ratings either agree or disagree."""
     n_ratings = counts.sum(axis=1)
     disagreement = (n_ratings * n_ratings - (counts**2).sum(axis=1)) / (n_ratings - 1)
 
     def alpha(weights: Floats) -> Floats:
+        """1 - observed / expected disagreement, for item weights of shape (replicates, items)."""
         category_totals = weights @ counts
         total = category_totals.sum(axis=1)
         return 1 - _safe_divide((total - 1) * (weights @ disagreement), total**2 - (category_totals**2).sum(axis=1))
@@ -278,11 +281,12 @@ def _make_nominal_alpha(counts: Floats) -> CoefficientFunction:
 
 
 def _make_distance_alpha(counts: Floats, category_values: Floats, *, ordinal: bool) -> CoefficientFunction:
-    """Krippendorff's alpha of squared distances: "interval" between values, "ordinal" between their midranks."""
+    """Krippendorff's alpha of squared distances between values, or midranks if `ordinal`, by item weights."""
     n_ratings = counts.sum(axis=1)
     weighted_counts = counts * (n_ratings / (n_ratings - 1))[:, None]
 
     def alpha(weights: Floats) -> Floats:
+        """1 - observed / expected disagreement, for item weights of shape (replicates, items)."""
         category_totals = weights @ counts
         total = category_totals.sum(axis=1)
         position = (

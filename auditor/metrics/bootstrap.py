@@ -165,6 +165,7 @@ def gap_interval(
     grid = table.to_grid(statistic.moments(x, y))
 
     def gap(country_weights: Floats, topic_weights: Floats) -> Floats:
+        """The first group's value minus the second's in each resample, shape (replicates,)."""
         first_value, second_value = (
             statistic.value(weighted_sums(grid[members], country_weights[:, members], topic_weights))
             for members in table.strata
@@ -199,6 +200,7 @@ def paired_interval(
     first_grid, second_grid = (table.to_grid(statistic.moments(model_scores, y)) for model_scores in (a, b))
 
     def difference(country_weights: Floats, topic_weights: Floats) -> Floats:
+        """The first model's value minus the second's in each resample, shape (replicates,)."""
         return statistic.value(weighted_sums(first_grid, country_weights, topic_weights)) - statistic.value(
             weighted_sums(second_grid, country_weights, topic_weights)
         )

@@ -191,6 +191,7 @@ def _jackknife_variance(
     totals = [grid.sum((0, 1))[None] for grid in grids]
 
     def transform_replicates(left_out: Sequence[Floats]) -> Floats:
+        """The transformed statistic with each unit left out, shape (units,), from the units' moments in each grid."""
         return transform.forward(
             compute_statistic([total - group_left_out for total, group_left_out in zip(totals, left_out, strict=True)])
         )

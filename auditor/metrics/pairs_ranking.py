@@ -165,6 +165,7 @@ def _interleave_merges(
     pending_questions: dict[int, list[PairQuestion]] = {}
 
     def advance(index: int, answers: Sequence[float] | None) -> None:
+        """Send answers to one merge (None starts it), and store its next questions, or its merged run at the end."""
         try:
             pending_questions[index] = next(merges[index]) if answers is None else merges[index].send(answers)
         except StopIteration as stop:

@@ -116,6 +116,7 @@ def _rank_by_merge_sort(
     """Ranks as scores, larger is better, the number of questions asked, and of those without an answer."""
 
     def answer(questions: list[PairQuestion]) -> list[float]:
+        """The recorded answers to a batch of questions."""
         return [float(preferences[i, j]) for i, j in questions]
 
     ranking = run_ranking(rank_with_pairs(initial_order, beam=beam, calibrated=calibrated), answer)

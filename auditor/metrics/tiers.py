@@ -82,6 +82,7 @@ def model_tiers(
     grids = [table.to_grid(statistic.moments(model_scores, y)) for model_scores in models]
 
     def compute_estimates(country_weights: Floats, topic_weights: Floats) -> Floats:
+        """The statistic of each model in each resample, shape (replicates, models)."""
         return np.stack(
             [statistic.value(weighted_sums(grid, country_weights, topic_weights)) for grid in grids], axis=1
         )

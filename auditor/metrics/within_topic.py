@@ -81,11 +81,13 @@ def _within_topic_statistic(topic_index: NDArray[np.intp]) -> Statistic:
     n_topics = int(topic_index.max(initial=-1)) + 1
 
     def moments(x: Floats, y: Floats) -> Floats:
+        """1, x, y, x², y² and xy in the columns of the cell's topic, shape (n, 6 topics); 0 in the others."""
         sums = np.zeros((len(x), n_topics, 6))
         sums[np.arange(len(x)), topic_index] = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
         return sums.reshape(len(x), n_topics * 6)
 
     def value(sums: Floats) -> Floats:
+        """Fisher's z from within-topic sums of squares and products, shape (replicates,); nan if a side is constant."""
         n, x, y, xx, yy, xy = np.moveaxis(sums.reshape(len(sums), n_topics, 6), 2, 0)
         n = np.maximum(n, 1.0)
         sxx, syy, sxy = ((a - b / n).sum(axis=1) for a, b in ((xx, x * x), (yy, y * y), (xy, x * y)))
