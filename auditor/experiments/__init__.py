@@ -1,1 +1,1 @@
-"""Would another choice give another result? Experiments on an audit that was run."""
+"""Experiments on a finished audit: whether other settings would have given other results."""

@@ -1,4 +1,4 @@
-"""The papers' experiments on consistency: run on an audit of moral questions, with its own config and ledger."""
+"""Consistency experiments of the papers, run on an audit of moral questions with its own config and ledger."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import bootstrap
+from auditor.config import AuditConfig
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.correlation import pearson
 from auditor.metrics.resampling import bootstrap_mean, paired_difference
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Floats = NDArray[np.float64]
 CONSISTENCY_BOUNDS = (-1.0, 1.0)
-"""Of a consistency."""
+"""Smallest and largest possible consistency."""
 
 
 def run_temperature_experiment(
@@ -42,28 +43,28 @@ def run_temperature_experiment(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> list[SemanticTemperatureRow]:
-    """Consistency over temperatures: the same words as often as there are wordings, against the wordings.
+    """Consistency at several temperatures: the same wording repeated, against paraphrases, with equally many answers.
 
     Raises:
         UsageError: the audit asked no moral questions by a config.
-        ConfigError, ModelSetupError, StorageError: what is wrong, and how to mend it.
-        Interrupted: a signal stopped it, where `signals` says that one may, as in `run_audit`.
+        ConfigError, ModelSetupError, StorageError: with the problem and how to fix it.
+        RunInterrupted: stopped by a signal, if `signals` is set, as in `run_audit`.
     """
-    from auditor.agents.semantic.experiments import scores_by_temperature
+    from auditor.agents.semantic.experiments import scores_by_temperature  # loads langgraph (2 s)
 
-    found, seed = _ask_audit_models(
+    scores, seed = _ask_audit_models(
         audit_name, lambda context: scores_by_temperature(context, temperatures), storage, progress, signals
     )
     rows = []
-    for model, t in dict.fromkeys((model, t) for model, t, _ in found):
-        same, other = found[model, t, False], found[model, t, True]
-        change = paired_difference(same, other, seed=seed)
+    for model, temperature in dict.fromkeys((model, temperature) for model, temperature, _ in scores):
+        same_words, other_words = scores[model, temperature, False], scores[model, temperature, True]
+        change = paired_difference(same_words, other_words, seed=seed)
         rows.append(
             SemanticTemperatureRow(
                 model=model,
-                temperature=t,
-                same_words=to_estimate(bootstrap_mean(same, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                other_words=to_estimate(bootstrap_mean(other, seed=seed, bounds=CONSISTENCY_BOUNDS)),
+                temperature=temperature,
+                same_words=to_estimate(bootstrap_mean(same_words, seed=seed, bounds=CONSISTENCY_BOUNDS)),
+                other_words=to_estimate(bootstrap_mean(other_words, seed=seed, bounds=CONSISTENCY_BOUNDS)),
                 difference=to_estimate(change) if change.n else missing_estimate(change.reason or ""),
                 p_value=change.p_value,
             )
@@ -77,14 +78,14 @@ def run_rule_experiment(
     """Consistency before and after a model is told to follow its own first rule of thumb on each question.
 
     Raises:
-        As `temperature_trial`.
+        As `run_temperature_experiment`.
     """
-    from auditor.agents.semantic.experiments import scores_by_rule
+    from auditor.agents.semantic.experiments import scores_by_rule  # loads langgraph (2 s)
 
-    found, seed = _ask_audit_models(audit_name, scores_by_rule, storage, progress, signals)
+    scores, seed = _ask_audit_models(audit_name, scores_by_rule, storage, progress, signals)
     rows = []
-    for model in dict.fromkeys(model for model, _ in found):
-        before, after = found[model, False], found[model, True]
+    for model in dict.fromkeys(model for model, _ in scores):
+        before, after = scores[model, False], scores[model, True]
         change = paired_difference(before, after, seed=seed)
         rows.append(
             RuleFollowingRow(
@@ -106,68 +107,75 @@ def run_accuracy_experiment(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> list[ConsistencyAccuracyRow]:
-    """Whether a model is right where it is consistent: questions with a known answer, in several wordings.
+    """Whether consistent models are right: questions with a known answer, in several wordings.
 
     Args:
-        name: an audit of moral questions, whose models, encoder and score are used.
+        audit_name: an audit of moral questions, whose models, encoder and score are used.
         file: `question_id,question,choices,correct[,paraphrase]`, choices separated by `|`; a row for each paraphrase.
 
     Raises:
         ImportFileError: a row that cannot be used.
-        Others as `temperature_trial`.
+        Others as `run_temperature_experiment`.
     """
-    from auditor.agents.semantic.experiments import accuracy_and_consistency
+    from auditor.agents.semantic.experiments import accuracy_and_consistency  # loads langgraph (2 s)
 
     questions = _read_known_answers(file)
-    found, seed = _ask_audit_models(
+    measures_by_model, seed = _ask_audit_models(
         audit_name, lambda context: accuracy_and_consistency(context, questions), storage, progress, signals
     )
     rows = []
-    for model, (accuracy, consistency) in found.items():
-        together = pearson(consistency, accuracy)
+    for model, (accuracy, consistency) in measures_by_model.items():
+        correlation = pearson(consistency, accuracy)
         rows.append(
             ConsistencyAccuracyRow(
                 model=model,
                 accuracy=to_estimate(bootstrap_mean(accuracy, seed=seed, bounds=(0.0, 1.0))),
                 consistency=to_estimate(bootstrap_mean(consistency, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                n=together.n,
-                r=together.r,
-                p_value=together.p_value,
-                ci_low=together.ci_low,
-                ci_high=together.ci_high,
-                reason=together.reason,
+                n=correlation.n,
+                r=correlation.r,
+                p_value=correlation.p_value,
+                ci_low=correlation.ci_low,
+                ci_high=correlation.ci_high,
+                reason=correlation.reason,
             )
         )
     return rows
 
 
 def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
-    from auditor.agents.semantic.experiments import KnownAnswerQuestion
+    """Read the questions of a file, with their wordings; ImportFileError for a row that cannot be used."""
+    from auditor.agents.semantic.experiments import KnownAnswerQuestion  # loads langgraph (2 s)
 
-    found: dict[str, KnownAnswerQuestion] = {}
+    questions_by_id: dict[str, KnownAnswerQuestion] = {}
     for row in read_rows(file, ("question_id", "question", "choices", "correct"), ("paraphrase",)):
-        c = row.cells
-        choices = tuple(t.strip() for t in c["choices"].split("|") if t.strip())
-        if not c["question_id"] or not c["question"] or len(choices) < 2:
+        cells = row.cells
+        choices = tuple(choice.strip() for choice in cells["choices"].split("|") if choice.strip())
+        if not cells["question_id"] or not cells["question"] or len(choices) < 2:
             raise ImportFileError(f"{row.location}: needs a question_id, a question and two choices.", "Separate by |.")
-        if c["correct"] not in choices:
+        if cells["correct"] not in choices:
             raise ImportFileError(
-                f"{row.location}, column 'correct': '{c['correct']}' is none of the choices.", "Mend it."
+                f"{row.location}, column 'correct': '{cells['correct']}' is none of the choices.", "Mend it."
             )
-        new = KnownAnswerQuestion(c["question_id"], (c["question"],), choices, choices.index(c["correct"]) + 1)
-        old = found.setdefault(new.id, new)
-        if (old.wordings[0], old.choices, old.correct) != (new.wordings[0], new.choices, new.correct):
-            raise ImportFileError(f"{row.location}: question '{new.id}' is another in an earlier row.", "Mend one.")
-        if c["paraphrase"]:
-            found[new.id] = old._replace(wordings=(*old.wordings, c["paraphrase"]))
-    for question in found.values():
+        parsed = KnownAnswerQuestion(
+            cells["question_id"], (cells["question"],), choices, choices.index(cells["correct"]) + 1
+        )
+        earlier = questions_by_id.setdefault(parsed.id, parsed)
+        if (earlier.wordings[0], earlier.choices, earlier.correct) != (
+            parsed.wordings[0],
+            parsed.choices,
+            parsed.correct,
+        ):
+            raise ImportFileError(f"{row.location}: question '{parsed.id}' is another in an earlier row.", "Mend one.")
+        if cells["paraphrase"]:
+            questions_by_id[parsed.id] = earlier._replace(wordings=(*earlier.wordings, cells["paraphrase"]))
+    for question in questions_by_id.values():
         if len(question.wordings) < 2:
             raise ImportFileError(
                 f"{file}: question '{question.id}' has no paraphrase.", "Add a row for each, with the same question."
             )
-    if not found:
+    if not questions_by_id:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return list(found.values())
+    return list(questions_by_id.values())
 
 
 def _ask_audit_models(
@@ -177,10 +185,8 @@ def _ask_audit_models(
     progress: ProgressReporter | None,
     signals: bool,
 ) -> tuple[T, int]:
-    """What the work finds among an audit's models, and the audit's seed."""
+    """Run `ask` with the models of an audit; its return value, and the audit's seed."""
     bootstrap.prepare_environment()
-    from auditor.config import AuditConfig
-
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, audit_name)
         config = AuditConfig.model_validate_json(audit.config) if audit.config else None

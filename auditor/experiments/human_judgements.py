@@ -1,4 +1,4 @@
-"""What people say of pairs of answers, against every measure of consistency; no model is asked."""
+"""Validity of each consistency measure against human judgements of pairs of answers; no model is called."""
 
 from __future__ import annotations
 
@@ -29,107 +29,122 @@ JUDGEMENT_SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
 
 
 def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str | None = None) -> HumanJudgementReport:
-    """How well each measure of consistency goes with what people say of pairs of answers; no call to any model.
+    """Correlate each consistency measure with human judgements of pairs of answers; calls no model.
 
     Args:
-        name: an audit with semantic scores, run or imported.
-        file: `rater,model,question_id,left,right,judgement`: do the answers to the wordings `left` and `right` say the
-            same? Y, N, or NA for cannot say.
+        audit_name: an audit with semantic scores, run or imported.
+        file: `rater,model,question_id,left,right,judgement`: whether the answers to the wordings `left` and `right` say
+            the same: Y, N, or NA for cannot say.
         storage: database URL.
 
     Raises:
         ImportFileError: a row that cannot be used.
         UsageError: the audit has no semantic scores.
     """
-    judged = _read_judgements(file)
+    judgements = _read_judgements(file)
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, audit_name)
         facts = semantic_results.load_facts(db, audit.id)
         stored = semantic_results.load_scores(db, audit.id)
     if facts is None:
         raise UsageError(f"the audit '{audit_name}' has no semantic scores.", "Run one, or import answers.")
-    known = {(s.model, s.question) for s in stored}
-    units = sorted({(m, q) for _, m, q, _, _ in judged} & known)
+    scored_units = {(score.model, score.question) for score in stored}
+    units = sorted({(model, question) for _, model, question, _, _ in judgements} & scored_units)
     if not units:
         raise UsageError(f"{file}: no row is about a model and question of the audit '{audit_name}'.", "Check the ids.")
-    labels = {who: [v for (_, m, q, _, _), v in judged.items() if (m, q) == who] for who in units}
-    people = np.array([_share_judged_consistent(labels[who]) for who in units])
-    entropy = np.array([_judgement_entropy(labels[who]) for who in units])
+    labels = {
+        unit: [judgement for (_, model, question, _, _), judgement in judgements.items() if (model, question) == unit]
+        for unit in units
+    }
+    consistent_shares = np.array([_share_judged_consistent(labels[unit]) for unit in units])
+    entropy = np.array([_judgement_entropy(labels[unit]) for unit in units])
     columns: dict[tuple[str, str], Floats] = {}
-    place = {who: i for i, who in enumerate(units)}
-    for s in stored:
-        if (s.model, s.question) in place and s.value is not None:
-            column = columns.setdefault((s.text, s.metric), np.full(len(units), np.nan))
-            column[place[s.model, s.question]] = s.value
-    main = (facts.measured, facts.variant)
+    unit_index = {unit: i for i, unit in enumerate(units)}
+    for score in stored:
+        if (score.model, score.question) in unit_index and score.value is not None:
+            column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
+            column[unit_index[score.model, score.question]] = score.value
+    main_key = (facts.measured, facts.variant)
     return HumanJudgementReport(
         questions=len(units),
-        judgements=len(judged),
-        alpha=_krippendorff_estimate(judged),
+        judgements=len(judgements),
+        alpha=_krippendorff_estimate(judgements),
         entropy=to_estimate(bootstrap_mean(entropy)),
-        correlations=[_correlation_row(key, values, people, entropy) for key, values in sorted(columns.items())],
+        correlations=[
+            _correlation_row(key, values, consistent_shares, entropy) for key, values in sorted(columns.items())
+        ],
         differences=[
-            _correlation_difference(main, key, columns[main], values, people)
+            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares)
             for key, values in sorted(columns.items())
-            if key != main and main in columns
+            if key != main_key and main_key in columns
         ],
     )
 
 
 JudgementsByPair = dict[tuple[str, str, str, str, str], float]
+"""1 for Y, 0 for N and nan for NA, by rater, model, question and the two wordings in sorted order."""
 
 
 def _read_judgements(file: Path) -> JudgementsByPair:
-    found: JudgementsByPair = {}
+    """Read the judgements of a file; ImportFileError for a row that cannot be used."""
+    judgements: JudgementsByPair = {}
     columns = ("rater", "model", "question_id", "left", "right", "judgement")
     for row in read_rows(file, columns):
-        *who, text = (row.cells[c] for c in columns)
-        if not all(who):
+        *ids, text = (row.cells[column] for column in columns)
+        if not all(ids):
             raise ImportFileError(f"{row.location}: a cell is empty.", f"Fill {', '.join(columns)}.")
         if text.upper() not in JUDGEMENT_SCORES:
             raise ImportFileError(f"{row.location}, column 'judgement': '{text}' is none of Y, N and NA.", "Mend it.")
-        left, right = sorted(who[3:5])
-        key = (who[0], who[1], who[2], left, right)
-        if key in found:
+        first_wording, second_wording = sorted(ids[3:5])
+        key = (ids[0], ids[1], ids[2], first_wording, second_wording)
+        if key in judgements:
             raise ImportFileError(f"{row.location}: this rater has judged this pair before.", "Keep one row.")
-        found[key] = JUDGEMENT_SCORES[text.upper()]
-    if not found:
+        judgements[key] = JUDGEMENT_SCORES[text.upper()]
+    if not judgements:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return found
+    return judgements
 
 
 def _share_judged_consistent(labels: Sequence[float]) -> float:
-    """Of the judgements that decide, how many find the answers alike; nan without any."""
-    known = [v for v in labels if v == v]
-    return float(np.mean(known)) if known else float("nan")
+    """Share of Y in the judgements that are Y or N; nan without any."""
+    decided = [label for label in labels if label == label]
+    return float(np.mean(decided)) if decided else float("nan")
 
 
 def _judgement_entropy(labels: Sequence[float]) -> float:
-    """In bits, over Y, N and NA: 0 where all say the same."""
-    counts = np.array([sum(v == 1 for v in labels), sum(v == 0 for v in labels), sum(v != v for v in labels)])
-    p = counts[counts > 0] / counts.sum()
-    return float(-(p * np.log2(p)).sum()) + 0.0
+    """Entropy in bits over Y, N and NA: 0 where all judgements are the same."""
+    counts = np.array(
+        [
+            sum(label == 1 for label in labels),
+            sum(label == 0 for label in labels),
+            sum(label != label for label in labels),
+        ]
+    )
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum()) + 0.0
 
 
 def _krippendorff_estimate(judgements: JudgementsByPair) -> Estimate:
-    found = krippendorff_alpha(_rating_table(judgements))
-    return Estimate(value=found.value, n=found.n_items, ci_low=found.ci_low, ci_high=found.ci_high, reason=found.reason)
+    """Krippendorff's alpha of the raters."""
+    alpha = krippendorff_alpha(_rating_table(judgements))
+    return Estimate(value=alpha.value, n=alpha.n_items, ci_low=alpha.ci_low, ci_high=alpha.ci_high, reason=alpha.reason)
 
 
 def _rating_table(judgements: JudgementsByPair) -> Floats:
-    """Shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    """Judgements as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
     raters = sorted({key[0] for key in judgements})
     pairs = sorted({key[1:] for key in judgements})
-    row, column = {r: i for i, r in enumerate(raters)}, {p: j for j, p in enumerate(pairs)}
+    rater_index, pair_index = {rater: i for i, rater in enumerate(raters)}, {pair: j for j, pair in enumerate(pairs)}
     table = np.full((len(raters), len(pairs)), np.nan)
     for key, value in judgements.items():
-        table[row[key[0]], column[key[1:]]] = value
+        table[rater_index[key[0]], pair_index[key[1:]]] = value
     return table
 
 
 def _correlation_row(
     metric_key: tuple[str, str], values: Floats, human_scores: Floats, entropy: Floats
 ) -> HumanCorrelationRow:
+    """Correlation of one measure with the share of consistent judgements, and with their entropy."""
     with_people, with_entropy = pearson(human_scores, values), pearson(entropy, values)
     return HumanCorrelationRow(
         text=metric_key[0],
@@ -146,16 +161,17 @@ def _correlation_row(
 def _correlation_difference(
     main_key: tuple[str, str], metric_key: tuple[str, str], first: Floats, second: Floats, human_scores: Floats
 ) -> CorrelationDifferenceRow:
-    d = dependent_correlation_difference(human_scores, first, second)
+    """Difference between the main measure's correlation with people and another measure's."""
+    difference = dependent_correlation_difference(human_scores, first, second)
     return CorrelationDifferenceRow(
         text=metric_key[0],
         metric=metric_key[1],
         than_text=main_key[0],
         than_metric=main_key[1],
-        difference=d.difference,
-        p_value=d.p_value,
-        ci_low=d.ci_low,
-        ci_high=d.ci_high,
-        n=d.n,
-        reason=d.reason,
+        difference=difference.difference,
+        p_value=difference.p_value,
+        ci_low=difference.ci_low,
+        ci_high=difference.ci_high,
+        n=difference.n,
+        reason=difference.reason,
     )

@@ -1,4 +1,4 @@
-"""Experiments that ask an audit's judges more: run on a finished audit, with its own config and ledger."""
+"""Experiments that ask an audit's judges further questions: on a finished audit, with its own config and ledger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal
 
 from auditor import bootstrap
+from auditor.agents import judge_experiments
+from auditor.config import AuditConfig
 from auditor.errors import UsageError
 from auditor.run import resolve_storage_url, run_with_models
 from auditor.storage import audits
@@ -26,24 +28,22 @@ def run_judge_experiment(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> None:
-    """Ask the judges of an audit what an experiment asks; what is recorded is never asked again.
+    """Ask the judges of an audit the questions of an experiment; recorded calls are not repeated.
 
     Args:
-        name: of an audit that was run.
-        experiment: `planted` plants known faults; `bias` shows two sides in both orders, and judges their own traces.
-        sample: traces for each fault, of each judge, or conflicts, at most.
+        audit_name: of an audit that was run.
+        experiment: `planted` injects known faults; `bias` shows two sides in both orders, and has judges rate their own
+            traces.
+        sample_size: most traces for each fault, of each judge, or most conflicts.
         storage: database URL.
-        progress: is told of every answer.
+        progress: receives every answer.
         signals: as of `run_audit`.
-        storage: database URL.
 
     Raises:
         UsageError: the audit was imported, or has no judges.
-        ConfigError, ModelSetupError, StorageError: what is wrong, and how to mend it.
+        ConfigError, ModelSetupError, StorageError: with the problem and how to fix it.
     """
     bootstrap.prepare_environment()
-    from auditor.config import AuditConfig
-
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, audit_name)
         if audit.config is None:
@@ -61,16 +61,15 @@ def run_judge_experiment(
         survey = audits.load_audit_survey(db, audit)
 
         async def ask(context: RunContext) -> None:
-            for part in _experiment_steps(experiment):
-                await part(context, sample_size)
+            for run_step in _experiment_steps(experiment):
+                await run_step(context, sample_size)
 
         with run_lock(db, audit_name):
             run_with_models(ask, config, survey, audit, db, progress=progress, signals=signals)
 
 
 def _experiment_steps(experiment: JudgeExperiment) -> tuple[Callable[[RunContext, int], Awaitable[None]], ...]:
-    from auditor.agents import judge_experiments
-
+    """The functions to run in order, each with the run's context and the sample size."""
     return (
         (judge_experiments.run_fault_injection,)
         if experiment == "planted"

@@ -1,4 +1,4 @@
-"""Experiments on the direct probe: other numbers of samples, other temperatures, over the same ledger."""
+"""Experiments on the direct probe: other numbers of samples, other temperatures, with the same ledger."""
 
 from __future__ import annotations
 
@@ -13,79 +13,90 @@ from auditor.storage.database import Database
 
 
 def load_sample_size_experiment(db: Database, audit_name: str, sizes: Sequence[int]) -> SamplingExperiment:
-    """What fewer samples would have come to, from the recorded ones; asks nothing.
+    """Compare smaller numbers of samples, drawn from the recorded ones; calls no model.
 
-    Where the variant with more samples was run to its end (see `variant`), it is what is drawn from. What neither of
-    the two has samples for is in `missing`.
+    They are drawn from the variant with more samples if that was run to its end (see `build_variant`). Sizes for which
+    neither has enough samples are in `missing`.
 
     Raises:
         StorageError: there is no such audit.
         UsageError: it has no direct samples.
     """
     config = _load_audit_config(db, audit_name)
-    more = _load_variant(db, build_variant(config, samples=max(sizes))) if max(sizes) > config.direct.samples else None
-    found = compare_sample_sizes(db, more or load_source(db, audit_name), sizes)
-    return found.model_copy(update={"audit": audit_name})
+    larger_variant = (
+        _load_variant(db, build_variant(config, samples=max(sizes))) if max(sizes) > config.direct.samples else None
+    )
+    experiment = compare_sample_sizes(db, larger_variant or load_source(db, audit_name), sizes)
+    return experiment.model_copy(update={"audit": audit_name})
 
 
 def load_temperature_experiment(db: Database, audit_name: str, temperatures: Sequence[float]) -> SamplingExperiment:
-    """What was run at each temperature; those that were not run yet are in `missing`; asks nothing.
+    """Compare the temperatures that were run; calls no model.
 
-    Raises: as `experiment_samples`.
+    `missing` has the number of calls of each temperature that was not run yet.
+
+    Raises: as `load_sample_size_experiment`.
     """
     config = _load_audit_config(db, audit_name)
-    here = load_source(db, audit_name)
-    rows, missing = [], {}
+    audit_source = load_source(db, audit_name)
+    rows, n_missing_calls = [], {}
     for temperature in temperatures:
         source = (
-            here
+            audit_source
             if uses_temperature(config, temperature)
             else _load_variant(db, build_variant(config, temperature=temperature))
         )
         if source is None:
-            asked = len(here.survey.scores)
-            missing[f"{temperature:g}"] = asked * config.direct.samples * len(config.models)
+            n_cells = len(audit_source.survey.scores)
+            n_missing_calls[f"{temperature:g}"] = n_cells * config.direct.samples * len(config.models)
         else:
             rows += build_temperature_rows(source, temperature)
-    rows.sort(key=lambda row: (here.models.index(row.model), row.setting))
-    asked = len(here.survey.scores)
-    return SamplingExperiment(audit=audit_name, what="temperature", cells=asked, rows=rows, missing=missing)
+    rows.sort(key=lambda row: (audit_source.models.index(row.model), row.setting))
+    n_cells = len(audit_source.survey.scores)
+    return SamplingExperiment(audit=audit_name, what="temperature", cells=n_cells, rows=rows, missing=n_missing_calls)
 
 
 def uses_temperature(config: AuditConfig, temperature: float) -> bool:
-    """Whether the audit itself was asked at a temperature, by all of its models."""
-    usual = config.direct.temperature
-    return all((usual if m.temperature is None else m.temperature) == temperature for m in config.models)
+    """Whether all models of the audit itself were asked at this temperature."""
+    default_temperature = config.direct.temperature
+    return all(
+        (default_temperature if model.temperature is None else model.temperature) == temperature
+        for model in config.models
+    )
 
 
 def build_variant(config: AuditConfig, *, samples: int | None = None, temperature: float | None = None) -> AuditConfig:
-    """The audit with another number of samples or at another temperature, without review: only what it measures.
+    """The audit's config with another number of samples or another temperature, without review.
 
-    What is recorded already is not asked again: the calls of a sample depend on the cell and the sample alone.
+    Recorded calls are not repeated: the calls of a sample depend on the cell and the sample only.
     """
-    changes: dict[str, object] = {}
+    direct_changes: dict[str, object] = {}
     models, suffix = config.models, ""
     if samples is not None:
-        changes, suffix = changes | {"samples": samples, "tolerance": None, "target_width": None}, f".k{samples}"
+        direct_changes, suffix = (
+            direct_changes | {"samples": samples, "tolerance": None, "target_width": None},
+            f".k{samples}",
+        )
     if temperature is not None:
-        changes, suffix = changes | {"temperature": temperature}, f"{suffix}.t{temperature:g}"
-        models = [m.model_copy(update={"temperature": None}) for m in models]
-    probes = Probes(direct=config.direct.model_copy(update=changes), review=config.probes.review)
+        direct_changes, suffix = direct_changes | {"temperature": temperature}, f"{suffix}.t{temperature:g}"
+        models = [model.model_copy(update={"temperature": None}) for model in models]
+    probes = Probes(direct=config.direct.model_copy(update=direct_changes), review=config.probes.review)
     name = config.name[: 100 - len(suffix)] + suffix
-    changed = {"name": name, "judges": [], "probes": probes, "models": models, "panel": PanelSection()}
-    return config.model_copy(update=changed)
+    config_changes = {"name": name, "judges": [], "probes": probes, "models": models, "panel": PanelSection()}
+    return config.model_copy(update=config_changes)
 
 
 def _load_variant(db: Database, expected: AuditConfig) -> ReportSource | None:
-    """What was run of a variant; None where it is not whole, or an audit of that name was of another config."""
-    found = audits.find_audit(db, expected.name)
-    if found is None or found.config is None or found.stage not in audits.FINAL_STAGES:
+    """The results of a variant; None where it has not finished, or an audit of that name has another config."""
+    audit = audits.find_audit(db, expected.name)
+    if audit is None or audit.config is None or audit.stage not in audits.FINAL_STAGES:
         return None
-    same = AuditConfig.model_validate_json(found.config).hash == expected.hash
-    return load_source(db, found.name) if same else None
+    has_same_config = AuditConfig.model_validate_json(audit.config).hash == expected.hash
+    return load_source(db, audit.name) if has_same_config else None
 
 
 def _load_audit_config(db: Database, audit_name: str) -> AuditConfig:
+    """The config of an audit with direct samples; UsageError where it does not fit these experiments."""
     audit = audits.get_audit(db, audit_name)
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     if config is None or not config.probes.direct:

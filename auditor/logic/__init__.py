@@ -1,1 +1,1 @@
-"""What is done with compared items: repairing the relation, ranking by it, data to learn from."""
+"""Uses of compared items: repair of contradicting comparisons, ranking, and training data."""

@@ -1,4 +1,4 @@
-"""PairS with a model as comparator: ranking items in few calls, each of them in the ledger."""
+"""PairS with a model as comparator: rank items in few calls, each recorded in the ledger."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from auditor import bootstrap
+from auditor.agents.logic.item_sets import build_item_sets
+from auditor.agents.logic.questions import LogicQuestion, build_comparison_call, parse_comparison
+from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.config import AuditConfig, LogicProbe, ModelSection
 from auditor.domain import ItemSet, Survey, derive_seed
 from auditor.errors import UsageError
@@ -25,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """How to rank.
+    """Options of the ranking algorithm (see `auditor.metrics.pairs_ranking`).
 
     Attributes:
-        beam: ways to merge that are followed at a time; 1 is greedy.
-        uncertainty: with a beam, both outcomes are followed where the probability is nearer to 1/2 than this.
+        beam: number of partial merges to follow; 1 is greedy.
+        uncertainty: with a beam, both outcomes are followed where the probability is closer to 1/2 than this.
         calibrated: whether each comparison is asked in both orders and averaged.
-        budget: most questions a set and judge; None is no limit.
+        budget: most questions for each set and judge; None is no limit.
     """
 
     beam: int = 1
@@ -42,7 +45,7 @@ class RankingOptions:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRanking:
-    """One judge's ranking of one set, best first, with Spearman's rho against people's scores."""
+    """One judge's ranking of one set, best first, with Spearman's rho against human scores."""
 
     judge: str
     item_set: ItemSet
@@ -51,7 +54,7 @@ class JudgeRanking:
 
     @property
     def n_all_pairs(self) -> int:
-        """Questions that all pairs would take, each in one order."""
+        """Number of questions that all pairs would take, each in one order."""
         return comb(len(self.item_set.items), 2)
 
 
@@ -66,52 +69,53 @@ def rank_items(
 ) -> list[JudgeRanking]:
     """Rank the items of the probe `logic` of a config, set by set and judge by judge.
 
-    Every answer is in the ledger, under the same key as the probe's own: what it asked is not asked again, and a
-    ranking that was stopped goes on where it was. What it costs is the audit's, and the audit's budget holds for both.
+    Every answer is recorded in the ledger, under the same key as the probe's own calls: no call is repeated, and a
+    stopped ranking is resumed. Calls count towards the audit's cost and budget.
 
     Args:
-        config: with a probe `logic`, which says what is compared; with `items = "traces"` the audit must have run.
-        wanted: how to rank.
+        config: with a probe `logic`, which defines the items; with `items = "traces"` the audit must have run.
+        options: of the ranking algorithm.
         judge: only this model.
         storage: database URL.
-        progress: is told of every answer.
+        progress: receives every answer.
         signals: as of `run_audit`.
 
     Raises:
         UsageError: the config has no probe `logic`, or no model of that name.
-        ConfigError, ModelSetupError, StorageError, Interrupted: as for a run.
+        ConfigError, ModelSetupError, StorageError, RunInterrupted: as for a run.
     """
     bootstrap.prepare_environment()
-    from auditor.agents.logic.item_sets import build_item_sets
-
     probe = config.probes.logic
     if probe is None:
         raise UsageError("the config has no probe 'logic', which says what is ranked.", "Add logic = {} to [probes].")
-    judges = [m for m in _logic_judges(config) if judge in (None, m.name)]
+    judges = [model for model in _logic_judges(config) if judge in (None, model.name)]
     if not judges:
-        names = ", ".join(m.name for m in _logic_judges(config))
+        names = ", ".join(model.name for model in _logic_judges(config))
         raise UsageError(f"the config has no model '{judge}'.", f"It has: {names}.")
     survey = load_planned_survey(config)
     with open_database(resolve_storage_url(storage, config)) as db, run_lock(db, config.name):
         audit = audits.find_audit(db, config.name) or _create_audit(db, config, survey)
 
         async def rank(context: RunContext) -> list[JudgeRanking]:
-            sets = build_item_sets(context, probe)
-            wants = [_rank_item_set(context, probe, options, judge, one) for judge in judges for one in sets]
-            return list(await asyncio.gather(*wants))
+            item_sets = build_item_sets(context, probe)
+            rankings = [
+                _rank_item_set(context, probe, options, judge, item_set) for judge in judges for item_set in item_sets
+            ]
+            return list(await asyncio.gather(*rankings))
 
-        asking = config.model_copy(update={"batch": None})  # what is asked next depends on what was said last
-        return run_with_models(rank, asking, survey, audit, db, progress=progress, signals=signals)
+        unbatched_config = config.model_copy(update={"batch": None})  # each question depends on the last answer
+        return run_with_models(rank, unbatched_config, survey, audit, db, progress=progress, signals=signals)
 
 
 def _logic_judges(config: AuditConfig) -> list[ModelSection]:
-    from auditor.agents.logic.graph import comparing_models
+    """The models of a config that compare items."""
+    from auditor.agents.logic.graph import comparing_models  # loads langgraph: after prepare_environment
 
     return comparing_models(config)
 
 
 def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.Audit:
-    """The audit that the questions belong to, where it has not run yet."""
+    """Create the audit that the questions belong to, if it has not run yet."""
     return audits.save_audit(
         db,
         name=config.name,
@@ -125,39 +129,39 @@ def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.A
 async def _rank_item_set(
     context: RunContext, probe: LogicProbe, options: RankingOptions, judge: ModelSection, item_set: ItemSet
 ) -> JudgeRanking:
-    """Drive the algorithm with the model's answers; it begins from an order that is drawn."""
-    n = len(item_set.items)
+    """Rank one set with one judge, from a random initial order."""
+    n_items = len(item_set.items)
     seed = derive_seed(context.config.seed, "rank", item_set.context)
-    start: list[int] = np.random.default_rng(seed).permutation(n).tolist()
+    initial_order: list[int] = np.random.default_rng(seed).permutation(n_items).tolist()
     algorithm = rank_with_pairs(
-        start, beam=options.beam, uncertainty=options.uncertainty, calibrated=options.calibrated, budget=options.budget
+        initial_order,
+        beam=options.beam,
+        uncertainty=options.uncertainty,
+        calibrated=options.calibrated,
+        budget=options.budget,
     )
     try:
-        batch = next(algorithm)
+        questions = next(algorithm)
         while True:
-            batch = algorithm.send(await _ask_comparisons(context, probe, judge, item_set, batch))
-    except StopIteration as end:
-        ranking: PairsRanking = end.value
-    scores = np.empty(n)
-    scores[list(ranking.order)] = np.arange(n, 0, -1)
-    people = np.array([np.nan if item.human is None else item.human for item in item_set.items])
-    return JudgeRanking(judge.name, item_set, ranking, spearman(scores, people))
+            questions = algorithm.send(await _ask_comparisons(context, probe, judge, item_set, questions))
+    except StopIteration as stop:
+        ranking: PairsRanking = stop.value
+    scores = np.empty(n_items)
+    scores[list(ranking.order)] = np.arange(n_items, 0, -1)
+    human_scores = np.array([np.nan if item.human is None else item.human for item in item_set.items])
+    return JudgeRanking(judge.name, item_set, ranking, spearman(scores, human_scores))
 
 
 async def _ask_comparisons(
     context: RunContext, probe: LogicProbe, judge: ModelSection, item_set: ItemSet, pairs_to_ask: list[PairQuestion]
 ) -> list[float]:
-    from auditor.agents.logic import questions as asked
-    from auditor.agents.semantic.answer_collection import run_audit_calls
-
-    wanted = [asked.LogicQuestion(0, first, second) for first, second in pairs_to_ask]
-    calls = [asked.build_comparison_call(context.config, probe, judge, item_set, question) for question in wanted]
+    """Ask a batch of questions; probabilities that the item shown first is preferred, nan without an answer."""
+    questions = [LogicQuestion(0, first, second) for first, second in pairs_to_ask]
+    calls = [build_comparison_call(context.config, probe, judge, item_set, question) for question in questions]
     answers = await run_audit_calls(context, "rank", calls)
     context.raise_if_stopped()
-    read = [
-        asked.parse_comparison(
-            answers[call.key], judge.name, item_set, question, from_letters=probe.answer == "probability"
-        )
-        for call, question in zip(calls, wanted, strict=True)
+    parsed = [
+        parse_comparison(answers[call.key], judge.name, item_set, question, from_letters=probe.answer == "probability")
+        for call, question in zip(calls, questions, strict=True)
     ]
-    return [comparisons.preference_value(comparison) for comparison in read]
+    return [comparisons.preference_value(comparison) for comparison in parsed]

@@ -1,7 +1,7 @@
-"""REPAIR (Aligning with Logic): what follows from a judge's comparisons as a whole, and which of its verdicts it flips.
+"""REPAIR (Aligning with Logic): the answers implied by all of a judge's comparisons, and the verdicts they reverse.
 
-The items of a set are ranked by win-loss rate; every pair then has one answer, in both orders and both forms. Out of it
-come a list of flipped verdicts, rows for preference tuning, and conflicts for people to settle.
+The items of a set are ranked by win-loss rate; every pair then has one answer, in both orders and both forms. The
+results are a list of flipped verdicts, rows for preference tuning, and conflicts for human review.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
 
 REPAIRED_SUFFIX = "after repair"
+"""Suffix of the judge's name for the side of a conflict that holds the repaired answer."""
 
 
 @dataclass(frozen=True)
 class RepairedAnswers:
-    """One judge's answers on one set, as they were and as they follow from the ranking."""
+    """One judge's answers on one set: the original ones, and those implied by the ranking."""
 
     original: ItemSetAnswers
     repair: Repair
 
 
 class FlippedComparison(NamedTuple):
-    """One verdict that the ranking reverses: a question with `first` shown first, by position in the set."""
+    """A verdict that the ranking reverses, on the question that shows `first` first; both are positions in the set."""
 
     judge: str
     item_set: ItemSet
@@ -54,11 +55,12 @@ class FlippedComparison(NamedTuple):
 
 
 class RepairSummary(NamedTuple):
-    """What the repair does to one judge's answers; shares are None where they cannot be measured.
+    """Effect of the repair on one judge's answers; each pair is before and after, None where it cannot be measured.
 
     Attributes:
-        questions: answers to the standard question; flipped: those that the ranking reverses.
-        people: share of answers that say what people say, before and after, of those that people and both decide.
+        questions: answers to the standard question.
+        flipped: those of them that the ranking reverses.
+        people: share of answers that agree with people, over questions decided by people and both sides.
     """
 
     judge: str
@@ -71,7 +73,7 @@ class RepairSummary(NamedTuple):
 
 
 class TrainingRow(NamedTuple):
-    """One question with the answer that follows, and the one that does not."""
+    """One question with the answer implied by the ranking (`chosen`) and the opposite one (`rejected`)."""
 
     judge: str
     context: str
@@ -90,84 +92,104 @@ def repair_comparisons(
     """Repair the comparisons of an audit, judge by judge and set by set, in the first wording they were asked in.
 
     Args:
-        db: where the audit is.
-        audit: its name.
-        judge: only this one's.
-        noise: share of the answers to reverse first, to see what the repair makes of it.
+        db: the database with the audit.
+        audit_name: name of the audit.
+        judge: only this judge's comparisons.
+        noise: share of the answers to reverse first, to test the repair.
         seed: of the noise.
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: it compares nothing, or has no such judge.
+        UsageError: it has no comparisons, or no such judge.
     """
-    found = audits.get_audit(db, audit_name)
-    sets = comparisons.load_item_sets(db, found.id)
-    answers = comparisons.build_set_answers(sets, comparisons.load_comparisons(db, found.id))
-    judges = list(dict.fromkeys(a.judge for a in answers))
+    audit = audits.get_audit(db, audit_name)
+    item_sets = comparisons.load_item_sets(db, audit.id)
+    answers = comparisons.build_set_answers(item_sets, comparisons.load_comparisons(db, audit.id))
+    judges = list(dict.fromkeys(set_answers.judge for set_answers in answers))
     if not judges:
         raise UsageError(
             f"audit '{audit_name}' has no comparisons.", "Ask for the probe 'logic', or `auditor import comparisons`."
         )
     if judge is not None and judge not in judges:
         raise UsageError(f"audit '{audit_name}' has no judge '{judge}'.", f"It has: {', '.join(judges)}.")
-    first = {name: min(a.paraphrase for a in answers if a.judge == name) for name in judges}
-    mine = [a for a in answers if judge in (None, a.judge) and a.paraphrase == first[a.judge]]
+    first_paraphrase = {
+        name: min(set_answers.paraphrase for set_answers in answers if set_answers.judge == name) for name in judges
+    }
+    selected = [
+        set_answers
+        for set_answers in answers
+        if judge in (None, set_answers.judge) and set_answers.paraphrase == first_paraphrase[set_answers.judge]
+    ]
     if noise:
-        mine = [replace(a, preferences=add_flip_noise(a.preferences, noise, seed + i)) for i, a in enumerate(mine)]
-    return [RepairedAnswers(a, repair(a.preferences)) for a in mine]
+        selected = [
+            replace(set_answers, preferences=add_flip_noise(set_answers.preferences, noise, seed + i))
+            for i, set_answers in enumerate(selected)
+        ]
+    return [RepairedAnswers(set_answers, repair(set_answers.preferences)) for set_answers in selected]
 
 
 def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
-    """The verdicts that the rankings reverse, in order."""
+    """List the verdicts that the rankings reverse, in order."""
     return [
         FlippedComparison(
-            judge=m.original.judge,
-            item_set=m.original.item_set,
+            judge=repaired_set.original.judge,
+            item_set=repaired_set.original.item_set,
             first=int(i),
             second=int(j),
-            original_choice=ComparisonChoice.FIRST if m.original.preferences[i, j] > 0.5 else ComparisonChoice.SECOND,
-            repaired_choice=ComparisonChoice.FIRST if m.repair.preferences[i, j] > 0.5 else ComparisonChoice.SECOND,
+            original_choice=ComparisonChoice.FIRST
+            if repaired_set.original.preferences[i, j] > 0.5
+            else ComparisonChoice.SECOND,
+            repaired_choice=ComparisonChoice.FIRST
+            if repaired_set.repair.preferences[i, j] > 0.5
+            else ComparisonChoice.SECOND,
         )
-        for m in repaired
-        for i, j in m.repair.flipped
+        for repaired_set in repaired
+        for i, j in repaired_set.repair.flipped
     ]
 
 
 def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 3, max_subsets: int = 1000) -> list[RepairSummary]:
-    """Before and after, judge by judge, over all sets; transitivity as of one order a pair, drawn."""
+    """Summarize the repair before and after, judge by judge, over all sets.
+
+    Transitivity is computed from one order of each pair, drawn at random.
+    """
     return [
-        _summarize_judge(judge, [m for m in repaired if m.original.judge == judge], k, max_subsets)
-        for judge in dict.fromkeys(m.original.judge for m in repaired)
+        _summarize_judge(
+            judge, [repaired_set for repaired_set in repaired if repaired_set.original.judge == judge], k, max_subsets
+        )
+        for judge in dict.fromkeys(repaired_set.original.judge for repaired_set in repaired)
     ]
 
 
 def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, max_subsets: int) -> RepairSummary:
-    before = [_to_judge_answers(m.original, m.original.preferences) for m in repaired]
-    after = [_to_judge_answers(m.original, m.repair.preferences) for m in repaired]
-    tran = [pooled_transitivity(each, k, max_subsets).value for each in (before, after)]
-    comm = [pooled_commutativity(each).value for each in (before, after)]
-    people = measure_repair_effect(before, [one.preferences for one in after])
+    """Summarize the repair of one judge's answers."""
+    before = [_to_judge_answers(repaired_set.original, repaired_set.original.preferences) for repaired_set in repaired]
+    after = [_to_judge_answers(repaired_set.original, repaired_set.repair.preferences) for repaired_set in repaired]
+    transitivity = [pooled_transitivity(answer_sets, k, max_subsets).value for answer_sets in (before, after)]
+    commutativity = [pooled_commutativity(answer_sets).value for answer_sets in (before, after)]
+    human_agreement = measure_repair_effect(before, [answers.preferences for answers in after])
     return RepairSummary(
         judge=judge,
         sets=len(repaired),
-        questions=sum(int((~np.isnan(one.preferences)).sum()) for one in before),
-        flipped=sum(len(m.repair.flipped) for m in repaired),
-        transitivity=(tran[0], tran[1]),
-        commutativity=(comm[0], comm[1]),
-        people=(people.before.value, people.after.value),
+        questions=sum(int((~np.isnan(answers.preferences)).sum()) for answers in before),
+        flipped=sum(len(repaired_set.repair.flipped) for repaired_set in repaired),
+        transitivity=(transitivity[0], transitivity[1]),
+        commutativity=(commutativity[0], commutativity[1]),
+        people=(human_agreement.before.value, human_agreement.after.value),
     )
 
 
 def _to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:
+    """Answers on a set with other preferences, as input of the metrics."""
     return JudgeAnswers(preferences, answers.negated, answers.asked, answers.samples, answers.human_preferences)
 
 
 class ItemRating(NamedTuple):
-    """One item by three ratings; nan where it has no comparison, or no estimate.
+    """Three ratings of one item; nan where it has no comparison, or no estimate.
 
     Attributes:
         win_loss: (wins - losses) / comparisons, in [-1, 1].
-        strength, std_error: Bradley and Terry's, on the logit scale, relative to the mean item.
+        strength, std_error: of the Bradley–Terry model, on the logit scale, relative to the mean item.
         elo, elo_low, elo_high: mean and 95% range over a hundred orders of the comparisons.
     """
 
@@ -183,57 +205,77 @@ class ItemRating(NamedTuple):
 
 
 def rate_items(repaired: Sequence[RepairedAnswers], seed: int = 0) -> tuple[list[ItemRating], list[str]]:
-    """Every item by win-loss rate, Bradley and Terry's model and Elo, best first in each set; and what is to be said.
+    """Rate every item by win-loss rate, the Bradley–Terry model and Elo, best first in each set.
 
-    Said are items without a comparison, and sets that comparisons do not connect: their ratings share no scale.
+    Returns:
+        The ratings, and notes on sets with items without a comparison, or with items that comparisons do not connect,
+        whose ratings are not comparable.
     """
     rows, notes = [], []
-    for m in repaired:
-        n, one = len(m.original.item_set.items), m.original.item_set
-        compared = comparisons_from_preferences(m.original.preferences)
-        strength, note = _estimate_strengths(compared, n)
-        by_elo = elo(compared, n, seed=seed)
-        notes += [f"{m.original.judge}, {one.context}: {note}"] if note else []
-        columns = (m.repair.rating, strength.strength, strength.std_error, by_elo.rating, by_elo.low, by_elo.high)
-        rest = [i for i in range(n) if i not in m.repair.order]
-        for i in [*m.repair.order, *rest]:
-            rows.append(ItemRating(m.original.judge, one.context, one.items[i].id, *(float(c[i]) for c in columns)))
+    for repaired_set in repaired:
+        n_items, item_set = len(repaired_set.original.item_set.items), repaired_set.original.item_set
+        comparison_rows = comparisons_from_preferences(repaired_set.original.preferences)
+        strength, note = _estimate_strengths(comparison_rows, n_items)
+        elo_ratings = elo(comparison_rows, n_items, seed=seed)
+        notes += [f"{repaired_set.original.judge}, {item_set.context}: {note}"] if note else []
+        columns = (
+            repaired_set.repair.rating,
+            strength.strength,
+            strength.std_error,
+            elo_ratings.rating,
+            elo_ratings.low,
+            elo_ratings.high,
+        )
+        unrated = [i for i in range(n_items) if i not in repaired_set.repair.order]
+        for i in [*repaired_set.repair.order, *unrated]:
+            rows.append(
+                ItemRating(
+                    repaired_set.original.judge,
+                    item_set.context,
+                    item_set.items[i].id,
+                    *(float(column[i]) for column in columns),
+                )
+            )
     return rows, notes
 
 
 def _estimate_strengths(comparison_rows: NDArray[np.float64], n_items: int) -> tuple[BradleyTerry, str | None]:
-    """By maximum likelihood where that exists, with errors relative to the mean item; else with a prior, saying so."""
-    plain = bradley_terry(comparison_rows, n_items, prior=0.0)
-    if plain.reason is None and np.isfinite(plain.strength).all():
-        return plain, None
-    drawn = bradley_terry(comparison_rows, n_items)
-    why = drawn.reason or "some items won or lost all"
-    return drawn, f"{why}; strengths are drawn to 0 by a prior, and those of sets apart share no scale"
+    """Bradley–Terry strengths by maximum likelihood; where there is no estimate, with a prior and a note on it."""
+    unregularized = bradley_terry(comparison_rows, n_items, prior=0.0)
+    if unregularized.reason is None and np.isfinite(unregularized.strength).all():
+        return unregularized, None
+    regularized = bradley_terry(comparison_rows, n_items)
+    reason = regularized.reason or "some items won or lost all"
+    return regularized, f"{reason}; strengths are drawn to 0 by a prior, and those of sets apart share no scale"
 
 
 def build_training_rows(repaired: Sequence[RepairedAnswers]) -> list[TrainingRow]:
-    """What follows from the rankings, for preference tuning: both orders and both forms of every pair that is known.
+    """Build rows for preference tuning: both orders and both forms of every pair that the rankings decide.
 
-    Pairs of equal rate, and pairs that nothing connects, are left out.
+    Pairs of equal rate, and pairs that no comparison connects, are left out.
     """
-    return [row for m in repaired for row in _training_rows_of_set(m)]
+    return [row for repaired_set in repaired for row in _training_rows_of_set(repaired_set)]
 
 
 def _training_rows_of_set(repaired: RepairedAnswers) -> list[TrainingRow]:
-    one, found = repaired.original.item_set, repaired.repair
-    flipped = {(int(i), int(j)) for i, j in found.flipped}
+    """Rows of one judge's ranking of one set."""
+    item_set, repair_outcome = repaired.original.item_set, repaired.repair
+    flipped = {(int(i), int(j)) for i, j in repair_outcome.flipped}
     rows = []
-    for relation, answers in ((Relation.STANDARD, found.preferences), (Relation.NEGATED, found.negated)):
+    for relation, answers in (
+        (Relation.STANDARD, repair_outcome.preferences),
+        (Relation.NEGATED, repair_outcome.negated),
+    ):
         for i, j in np.argwhere(~np.isnan(answers)):
             chosen, rejected = ("A", "B") if answers[i, j] > 0.5 else ("B", "A")
             rows.append(
                 TrainingRow(
                     judge=repaired.original.judge,
-                    context=one.context,
-                    item_a=one.items[i].id,
-                    item_b=one.items[j].id,
+                    context=item_set.context,
+                    item_a=item_set.items[i].id,
+                    item_b=item_set.items[j].id,
                     relation=relation,
-                    messages=render_question(one, int(i), int(j), relation),
+                    messages=render_question(item_set, int(i), int(j), relation),
                     chosen=f'{{"answer": "{chosen}"}}',
                     rejected=f'{{"answer": "{rejected}"}}',
                     flipped=relation is Relation.STANDARD and (int(i), int(j)) in flipped,
@@ -242,33 +284,36 @@ def _training_rows_of_set(repaired: RepairedAnswers) -> list[TrainingRow]:
     return rows
 
 
-# --- for people -------------------------------------------------------------------------------------------------
+# --- human review -----------------------------------------------------------------------------------------------
 
 
 def send_to_review(db: Database, audit_name: str, flips: Sequence[FlippedComparison]) -> int:
-    """Put exactly the flipped verdicts into the review queue, a conflict for each pair; those sent before go.
+    """Put the flipped verdicts into the review queue, one conflict for each pair, in place of those sent before.
 
-    What people decided before holds on, since it belongs to the pair and not to the sending.
+    Earlier human decisions on a pair are kept, since they belong to the pair and not to one submission.
 
     Returns:
-        How many conflicts there are now.
+        The number of conflicts in the queue.
     """
     conflicts: dict[Conflict, tuple[str, str]] = {}
     for flip in flips:
         conflict, claims = _build_conflict(flip)
-        if not any(known.id == conflict.id for known in conflicts):
+        if not any(queued.id == conflict.id for queued in conflicts):
             conflicts[conflict] = claims
     results.replace_logic_conflicts(db, audits.get_audit(db, audit_name).id, conflicts)
     return len(conflicts)
 
 
 def _build_conflict(flip: FlippedComparison) -> tuple[Conflict, tuple[str, str]]:
-    """The conflict between a verdict and what follows: of the two items +1 upholds the one named first."""
-    names = sorted((flip.first, flip.second))
-    one, other = (flip.item_set.items[i] for i in names)
-    said = flip.original_choice is ComparisonChoice.FIRST
-    first_of_pair = said == (flip.first == names[0])
-    topic = f"{one.id} / {other.id}"
+    """The conflict between an original and a repaired verdict, and the text of each side.
+
+    A score of +1 upholds the item of the pair with the lower position, -1 the other.
+    """
+    pair = sorted((flip.first, flip.second))
+    first_item, second_item = (flip.item_set.items[i] for i in pair)
+    prefers_shown_first = flip.original_choice is ComparisonChoice.FIRST
+    first_of_pair = prefers_shown_first == (flip.first == pair[0])
+    topic = f"{first_item.id} / {second_item.id}"
     score = 1.0 if first_of_pair else -1.0
     conflict = Conflict(
         cell=Cell(flip.item_set.context, topic),
@@ -279,5 +324,8 @@ def _build_conflict(flip: FlippedComparison) -> tuple[Conflict, tuple[str, str]]
         kind=ConflictKind.LOGIC,
     )
     question = comparison_prompt_fields(flip.item_set, Relation.STANDARD)["question"]
-    texts = [f"{question}\n\n{item.text}" for item in ((one, other) if first_of_pair else (other, one))]
+    texts = [
+        f"{question}\n\n{item.text}"
+        for item in ((first_item, second_item) if first_of_pair else (second_item, first_item))
+    ]
     return conflict, (texts[0], texts[1])

@@ -1,4 +1,4 @@
-"""Rows for preference tuning as files: JSONL or Parquet, with a data card that says what they are."""
+"""Write rows for preference tuning as JSONL or Parquet, with a data card that describes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor.atomic_files import report_write_errors, write_atomically
 from auditor.errors import UsageError
 from auditor.logic.repair import RepairSummary, TrainingRow
 
@@ -15,15 +16,16 @@ TrainingFormat = Literal["preference", "chat"]
 
 
 def training_records(rows: Sequence[TrainingRow], row_format: TrainingFormat) -> list[dict[str, Any]]:
-    """The rows as trainers read them.
+    """The rows as records for training libraries.
 
-    `preference` has `prompt`, `chosen` and `rejected` as texts, `chat` as lists of messages; both say beside it where
-    the row comes from.
+    `preference` has `prompt`, `chosen` and `rejected` as texts, `chat` as lists of messages; both also record the
+    source of the row.
     """
     return [_training_record(row, row_format) for row in rows]
 
 
 def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, Any]:
+    """One row as a record."""
     source = {
         "judge": row.judge,
         "context": row.context,
@@ -36,7 +38,7 @@ def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, 
         prompt = "\n\n".join(message.content for message in row.messages)
         return {"prompt": prompt, "chosen": row.chosen, "rejected": row.rejected, **source}
     return {
-        "prompt": [{"role": m.role, "content": m.content} for m in row.messages],
+        "prompt": [{"role": message.role, "content": message.content} for message in row.messages],
         "chosen": [{"role": "assistant", "content": row.chosen}],
         "rejected": [{"role": "assistant", "content": row.rejected}],
         **source,
@@ -44,44 +46,44 @@ def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, 
 
 
 def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat) -> None:
-    """Write the rows, as JSONL or Parquet by the file's suffix.
+    """Write the rows as JSONL or Parquet, chosen by the file's suffix.
 
     Raises:
         UsageError: another suffix, no rows, or the folder does not exist.
     """
-    from auditor.atomic_files import report_write_errors, write_atomically
 
     if not rows:
         raise UsageError("nothing follows from the comparisons, so there is nothing to write.")
     if file.suffix not in (".jsonl", ".parquet"):
         raise UsageError(f"{file}: the suffix says neither JSONL nor Parquet.", "Name it .jsonl or .parquet.")
-    made = training_records(rows, row_format)
+    records = training_records(rows, row_format)
     if file.suffix == ".jsonl":
-        write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in made), file)
+        write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), file)
         return
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not file.parent.is_dir():
         raise UsageError(f"{file}: the folder does not exist.", "Make it first.")
-    part = file.with_name(f".{file.name}.part")
+    partial_file = file.with_name(f".{file.name}.part")
     try:
         with report_write_errors(file):
-            pq.write_table(pa.Table.from_pylist(made), part)
-            part.replace(file)
+            pq.write_table(pa.Table.from_pylist(records), partial_file)
+            partial_file.replace(file)
     finally:
-        part.unlink(missing_ok=True)
+        partial_file.unlink(missing_ok=True)
 
 
 def build_data_card(
     audit_name: str, rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary], row_format: TrainingFormat
 ) -> str:
-    """What the rows are, where they come from, and what they are not good for, as Markdown."""
+    """Describe the rows, their source and their limits, as Markdown."""
     by_judge, relations = Counter(row.judge for row in rows), Counter(row.relation.value for row in rows)
     table = "\n".join(
-        f"| {o.judge} | {by_judge[o.judge]} | {o.questions} | {o.flipped} | {_format_change(o.transitivity)} | "
-        f"{_format_change(o.commutativity)} | {_format_change(o.people)} |"
-        for o in summaries
+        f"| {summary.judge} | {by_judge[summary.judge]} | {summary.questions} | {summary.flipped} | "
+        f"{_format_change(summary.transitivity)} | {_format_change(summary.commutativity)} | "
+        f"{_format_change(summary.people)} |"
+        for summary in summaries
     )
     counts = ", ".join(f"{n} {name}" for name, n in relations.items())
     return f"""# Data card: repaired comparisons of the audit {audit_name}
@@ -111,4 +113,5 @@ others; their licences are theirs. Rows of one set go together: split training f
 
 
 def _format_change(before_after: tuple[float | None, float | None]) -> str:
+    """Two shares as "0.50 → 0.80"; a dash where one is None."""
     return " → ".join("–" if value is None else f"{value:.2f}" for value in before_after)

@@ -1,4 +1,4 @@
-"""The arithmetic: pure functions on numpy arrays, and nothing else of this package.
+"""Statistics of this package: pure functions on numpy arrays, which import nothing else of it.
 
 Names are imported on first use, since scipy takes half a second to load.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# A module that bears its function's name would take that name as soon as anyone imports it: these two come at once.
+# Imported now: importing a submodule sets its name on the package, which would hide the function of the same name.
 from auditor.metrics.proportion import proportion as proportion
 from auditor.metrics.self_consistency import self_consistency as self_consistency
 

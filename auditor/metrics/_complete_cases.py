@@ -1,4 +1,4 @@
-"""What every metric on two columns does first: check them, and leave out the rows with a gap."""
+"""Input checks shared by the metrics: drop rows with a missing value, detect constant columns."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 Z_95 = 1.959963984540054
-"""The 97.5% point of the normal distribution."""
+"""The 97.5% quantile of the standard normal distribution, for two-sided 95% intervals."""
 
 
 def complete_cases(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]]:
-    """The rows of the columns in which no value is nan, and the mask that chose them.
+    """Drop the rows in which any column is nan (listwise deletion).
+
+    Args:
+        columns: shape (n,) each.
+
+    Returns:
+        The columns without these rows, and the mask, shape (n,), of the rows that remain.
 
     Raises:
         ValueError: a column is not one-dimensional, the lengths differ, or a value is infinite.
     """
-    arrays = [np.asarray(c, dtype=np.float64) for c in columns]
-    shapes = [a.shape for a in arrays]
-    if len(shapes[0]) != 1 or len(set(shapes)) > 1:
-        raise ValueError(f"columns must be one-dimensional and of one length, but have shapes {shapes}")
-    if any(np.isinf(a).any() for a in arrays):
+    arrays = [np.asarray(column, dtype=np.float64) for column in columns]
+    array_shapes = [array.shape for array in arrays]
+    if len(array_shapes[0]) != 1 or len(set(array_shapes)) > 1:
+        raise ValueError(f"columns must be one-dimensional and of one length, but have shapes {array_shapes}")
+    if any(np.isinf(array).any() for array in arrays):
         raise ValueError("columns must be finite, or nan where a value is missing, but one holds an infinity")
-    keep = np.asarray(~np.isnan(np.stack(arrays)).any(axis=0))
-    return [a[keep] for a in arrays], keep
+    is_complete = np.asarray(~np.isnan(np.stack(arrays)).any(axis=0))
+    return [array[is_complete] for array in arrays], is_complete
 
 
 def is_constant(values: Floats) -> bool:
-    """Whether the values are equal up to rounding (0.1 + 0.2 counts as 0.3)."""
+    """Whether all values are equal up to rounding (0.1 + 0.2 counts as 0.3)."""
     return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())

@@ -1,4 +1,4 @@
-"""Figures with one country, one topic or one cell left out: what the jackknife's variances and covariances rest on."""
+"""Jackknife replicates with one country, one topic or one cell left out, and the variances computed from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.metrics._complete_cases import Floats
 
 @dataclass(frozen=True, slots=True)
 class JackknifeReplicates:
-    """One figure without each country, each topic and each cell, shapes (countries,), (topics,) and (cells,)."""
+    """A statistic without each country, each topic and each cell, shapes (countries,), (topics,) and (cells,)."""
 
     by_country: Floats
     by_topic: Floats
@@ -20,37 +20,41 @@ class JackknifeReplicates:
 
     @property
     def is_finite(self) -> bool:
-        return all(bool(np.isfinite(part).all()) for part in (self.by_country, self.by_topic, self.by_cell))
+        """Whether the statistic is defined whatever is left out."""
+        return all(bool(np.isfinite(replicates).all()) for replicates in (self.by_country, self.by_topic, self.by_cell))
 
 
 def jackknife_replicates(statistic: Callable[[Floats], Floats], grid: Floats, cells: Floats) -> JackknifeReplicates:
-    """A figure of sums, with each part of them left out.
+    """Recompute a statistic with each country, each topic and each cell left out.
 
     Args:
-        value: from sums, shape (m, k), to the figure, shape (m,).
+        statistic: from sums of moments, shape (m, k), to the statistic, shape (m,).
         grid: moments laid out as (countries, topics, k).
-        cells: the same of the cells that are there, shape (n, k).
+        cells: the moments of the cells that exist, shape (n, k).
     """
     total = grid.sum((0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return JackknifeReplicates(*(statistic(total - part) for part in (grid.sum(1), grid.sum(0), cells)))
+        return JackknifeReplicates(*(statistic(total - left_out) for left_out in (grid.sum(1), grid.sum(0), cells)))
 
 
 def jackknife_covariance(replicates: Sequence[Floats] | Floats) -> Floats:
-    """The jackknife's covariances, shape (m, m), of m figures with each of k parts left out, shape (m, k)."""
+    """Jackknife covariance matrix, shape (m, m), of m statistics with each of k units left out, shape (m, k)."""
     values = np.asarray(replicates, dtype=np.float64)
     k = values.shape[1]
     centred = values - values.mean(axis=1, keepdims=True)
-    found: Floats = (k - 1) / k * (centred @ centred.T)
-    return found
+    covariances: Floats = (k - 1) / k * (centred @ centred.T)
+    return covariances
 
 
 def variances_of_differences(covariances: Floats) -> Floats:
-    """Variances of the differences of any two, shape (m, m)."""
-    own = np.diag(covariances)
-    return np.maximum(own[:, None] + own[None, :] - 2 * covariances, 0.0)
+    """Variance of the difference of each two statistics, shape (m, m), from their covariance matrix."""
+    variances = np.diag(covariances)
+    return np.maximum(variances[:, None] + variances[None, :] - 2 * covariances, 0.0)
 
 
 def two_way_variance(by_country: Floats, by_topic: Floats, by_cell: Floats) -> Floats:
-    """What countries and topics vary together, less what both count of the cells; never less than either alone."""
+    """Two-way cluster variance, V_country + V_topic - V_cell, but at least the larger of V_country and V_topic.
+
+    The subtraction removes the variance of single cells, which both other terms contain.
+    """
     return np.maximum(by_country + by_topic - by_cell, np.maximum(by_country, by_topic))

@@ -1,4 +1,4 @@
-"""Tables of countries and topics, both drawn anew: what every interval over the two rests on."""
+"""Tables of country-topic cells whose countries and topics are resampled: the base of all two-way intervals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from auditor.metrics._complete_cases import Floats
 
 @dataclass(frozen=True, slots=True)
 class TwoWayTable:
-    """Where the cells lie: the row and column of each, and which rows stand for one another."""
+    """Positions of the cells in a table of countries (rows) and topics (columns).
+
+    Attributes:
+        row_index, column_index: shape (n,), the country and the topic of each cell.
+    """
 
     row_index: NDArray[np.intp]
     column_index: NDArray[np.intp]
     strata: tuple[NDArray[np.intp], ...]
-    """Rows, the countries, that are drawn among themselves."""
+    """Row numbers of the countries that are resampled among themselves, one array a stratum."""
     n_topics: int
 
     @property
@@ -26,52 +30,66 @@ class TwoWayTable:
         return sum(map(len, self.strata))
 
     def to_grid(self, moments: Floats) -> Floats:
-        """Moments, shape (n, k), laid out as (countries, topics, k)."""
-        cells = np.zeros((self.n_countries, self.n_topics, moments.shape[1]))
-        np.add.at(cells, (self.row_index, self.column_index), moments)
-        return cells
+        """Lay out the cells' moments, shape (n, k), as (countries, topics, k); cells that do not exist are 0."""
+        grid = np.zeros((self.n_countries, self.n_topics, moments.shape[1]))
+        np.add.at(grid, (self.row_index, self.column_index), moments)
+        return grid
 
     def draw_weights(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        """How often each country and each topic counts, shapes (size, countries) and (size, topics)."""
-        rows = np.empty((size, self.n_countries))
+        """Draw how often each country and each topic counts, shapes (size, countries) and (size, topics)."""
+        country_weights = np.empty((size, self.n_countries))
         for members in self.strata:
-            rows[:, members] = _draw_multinomial_weights(rng, len(members), size)
-        return rows, _draw_multinomial_weights(rng, self.n_topics, size)
+            country_weights[:, members] = _draw_multinomial_weights(rng, len(members), size)
+        return country_weights, _draw_multinomial_weights(rng, self.n_topics, size)
 
 
 def build_two_way_table(
     countries: ArrayLike, topics: ArrayLike, included: NDArray[np.bool_], strata_masks: Sequence[NDArray[np.bool_]] = ()
 ) -> TwoWayTable:
-    """The table of the cells that are kept.
+    """Build the table of the included cells.
 
     Args:
         countries, topics: shape (n,), labels of any kind.
-        keep: shape (n,).
-        groups: shape (n,) each, the cells of one group of countries; together all that are kept. None is one group.
+        included: shape (n,), the cells to use.
+        strata_masks: shape (n,) each, the cells of one group of countries; together all that are included. Without
+            masks all countries are one stratum.
 
     Raises:
         ValueError: shapes differ, or a country is in two groups.
     """
-    labels = [np.asarray(c) for c in (countries, topics)]
-    if any(c.shape != included.shape for c in labels):
+    label_columns = [np.asarray(labels) for labels in (countries, topics)]
+    if any(labels.shape != included.shape for labels in label_columns):
         raise ValueError(f"countries and topics must have the shape {included.shape}, as the scores have")
-    (names, row), (subjects, column) = (np.unique(c[included], return_inverse=True) for c in labels)
+    (country_names, country_index), (topic_names, topic_index) = (
+        np.unique(labels[included], return_inverse=True) for labels in label_columns
+    )
     if not strata_masks:
-        return TwoWayTable(row, column, (np.arange(len(names)),), len(subjects))
-    strata = tuple(np.unique(row[group[included]]) for group in strata_masks)
-    members, times = np.unique(np.concatenate(strata), return_counts=True)
-    if (times > 1).any():
-        raise ValueError(f"a country must be in one group only, but {names[members[times > 1][0]]} is in both")
-    return TwoWayTable(row, column, strata, len(subjects))
+        return TwoWayTable(country_index, topic_index, (np.arange(len(country_names)),), len(topic_names))
+    strata = tuple(np.unique(country_index[mask[included]]) for mask in strata_masks)
+    members, n_strata = np.unique(np.concatenate(strata), return_counts=True)
+    if (n_strata > 1).any():
+        raise ValueError(
+            f"a country must be in one group only, but {country_names[members[n_strata > 1][0]]} is in both"
+        )
+    return TwoWayTable(country_index, topic_index, strata, len(topic_names))
 
 
 def weighted_sums(grid: Floats, row_weights: Floats, column_weights: Floats) -> Floats:
-    """Sums over a grid, shape (countries, topics, k), in which a cell weighs its row's times its column's weight."""
-    n, topics, k = grid.shape
-    by_topic = (row_weights @ grid.reshape(n, topics * k)).reshape(len(row_weights), topics, k)
+    """Sum a grid, shape (countries, topics, k), over its cells; a cell's weight is row weight times column weight.
+
+    Args:
+        row_weights: shape (replicates, countries).
+        column_weights: shape (replicates, topics).
+
+    Returns:
+        Shape (replicates, k).
+    """
+    n_countries, n_topics, k = grid.shape
+    by_topic = (row_weights @ grid.reshape(n_countries, n_topics * k)).reshape(len(row_weights), n_topics, k)
     sums: Floats = np.einsum("btk,bt->bk", by_topic, column_weights)
     return sums
 
 
 def _draw_multinomial_weights(rng: np.random.Generator, n: int, size: int) -> Floats:
+    """How often each of n units is drawn in n draws with replacement, shape (size, n)."""
     return rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)

@@ -1,7 +1,7 @@
-"""What r would be without the noise of few samples: a mean of k samples correlates less than the model's own leaning.
+"""Correlations corrected for the noise of few samples, which attenuates r of the cells' means.
 
 Spearman's correction (American Journal of Psychology 15, 1904, 72-101): r' = r / sqrt(reliability), for the models'
-side only; what noise the survey has is in its ceiling. The reliability of the cells' means is the share of their
+side only; noise of the survey is part of its noise ceiling. The reliability of the cells' means is the share of their
 variance that is not noise, 1 - (mean of s² / n over cells) / variance of the means: with equal n it is 1 - 1 / F of the
 one-way analysis of variance, which is Shrout and Fleiss' ICC(1, k) (Psychological Bulletin 86, 1979, 420-428).
 """
@@ -41,43 +41,42 @@ class CorrectedCorrelation:
 def corrected_pearson(
     scores: ArrayLike, truth: ArrayLike, variances: ArrayLike, samples: ArrayLike
 ) -> CorrectedCorrelation:
-    """Pearson's r of cells' means with the truth, as it would be with any number of samples a cell.
+    """Pearson's r of cell means with the truth, estimated for an unlimited number of samples a cell.
 
-    The 95% interval leaves out each cell in turn (jackknife on Fisher's scale), so that not knowing the noise exactly
-    is part of it. Sampling that stops early where samples agree makes noise look smaller than it is, so that the
-    correction falls short.
+    The 95% interval is the jackknife over cells on Fisher's z, so it includes the uncertainty about the noise. Sampling
+    that stops early when samples agree underestimates the noise, which makes the correction too small.
 
     Args:
         scores: shape (n,), means of the samples; a cell with a nan in scores or truth is dropped and counted.
         truth: shape (n,).
         variances: shape (n,), of the samples of a cell (n - 1 in the denominator); nan where there is one sample only,
-            which then has the variance of the others.
-        samples: shape (n,), how many there are.
+            for which the pooled variance of the other cells is used.
+        samples: shape (n,), number of samples of each cell.
 
     Returns:
-        None with a reason for fewer than 4 cells, a constant side, no cell with two samples, no variance beside noise,
-        or a correction beyond 1.
+        None with a reason for fewer than 4 cells, a constant side, no cell with two samples, no variance beyond the
+        noise, or a corrected r of 1 or more.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    moments, keep, reason = _cell_moments(scores, truth, variances, samples)
-    n, dropped = int(keep.sum()), int((~keep).sum())
+    moments, is_complete, reason = _cell_moments(scores, truth, variances, samples)
+    n, n_dropped = int(is_complete.sum()), int((~is_complete).sum())
     if moments is None:
-        return CorrectedCorrelation(None, None, None, n, dropped, None, reason)
-    total = moments.sum(axis=0)
-    reliability, z = float(_reliability(total[None])[0]), float(_corrected_fisher_z(total[None])[0])
+        return CorrectedCorrelation(None, None, None, n, n_dropped, None, reason)
+    sums = moments.sum(axis=0)
+    reliability, z = float(_reliability(sums[None])[0]), float(_corrected_fisher_z(sums[None])[0])
     if not np.isfinite(z):
         reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beside noise"
-        return CorrectedCorrelation(None, None, None, n, dropped, reliability, reason)
-    without = _corrected_fisher_z(total - moments)
-    spread = (n - 1) / n * float(((without - without.mean()) ** 2).sum())
-    if not np.isfinite(spread):
+        return CorrectedCorrelation(None, None, None, n, n_dropped, reliability, reason)
+    replicates = _corrected_fisher_z(sums - moments)
+    variance = (n - 1) / n * float(((replicates - replicates.mean()) ** 2).sum())
+    if not np.isfinite(variance):
         return CorrectedCorrelation(
-            float(np.tanh(z)), None, None, n, dropped, reliability, "leaving a cell out leaves no value"
+            float(np.tanh(z)), None, None, n, n_dropped, reliability, "leaving a cell out leaves no value"
         )
-    low, high = (float(np.tanh(z + side * Z_95 * spread**0.5)) for side in (-1, 1))
-    return CorrectedCorrelation(float(np.tanh(z)), low, high, n, dropped, reliability)
+    low, high = (float(np.tanh(z + sign * Z_95 * variance**0.5)) for sign in (-1, 1))
+    return CorrectedCorrelation(float(np.tanh(z)), low, high, n, n_dropped, reliability)
 
 
 def crossed_corrected(
@@ -88,66 +87,76 @@ def crossed_corrected(
     countries: ArrayLike,
     topics: ArrayLike,
 ) -> TwoWayEstimate:
-    """As `corrected_pearson`, with the interval over other countries and other topics of `crossed_jackknife`."""
-    moments, keep, reason = _cell_moments(scores, truth, variances, samples)
-    places = [np.asarray(labels)[keep] for labels in (countries, topics)]
+    """As `corrected_pearson`, with the interval over other countries and topics of `crossed_jackknife`."""
+    moments, is_complete, reason = _cell_moments(scores, truth, variances, samples)
+    cluster_labels = [np.asarray(labels)[is_complete] for labels in (countries, topics)]
     if moments is None:
-        sizes = [len(np.unique(labels)) for labels in places]
-        return TwoWayEstimate(None, None, None, sizes[0], sizes[1], int(keep.sum()), 0, reason)
+        n_clusters = [len(np.unique(labels)) for labels in cluster_labels]
+        return TwoWayEstimate(None, None, None, n_clusters[0], n_clusters[1], int(is_complete.sum()), 0, reason)
     statistic = Statistic(lambda x, y: moments, _corrected_fisher_z)
-    column = np.zeros(len(moments))
-    found = crossed_jackknife(statistic, column, column, *places)
-    estimate, low, high = (None if v is None else float(np.tanh(v)) for v in (found.estimate, found.low, found.high))
-    sizes = [found.n_countries, found.n_topics]
-    why = found.reason
+    unused_scores = np.zeros(len(moments))
+    z_estimate = crossed_jackknife(statistic, unused_scores, unused_scores, *cluster_labels)
+    estimate, low, high = (
+        None if end is None else float(np.tanh(end)) for end in (z_estimate.estimate, z_estimate.low, z_estimate.high)
+    )
+    n_clusters = [z_estimate.n_countries, z_estimate.n_topics]
+    interval_reason = z_estimate.reason
     if estimate is None:
-        why = OVERCORRECTED_REASON if _reliability(moments.sum(axis=0)[None])[0] > 0 else "no variance beside noise"
-    return TwoWayEstimate(estimate, low, high, sizes[0], sizes[1], found.n_cells, found.replicates, why)
+        interval_reason = (
+            OVERCORRECTED_REASON if _reliability(moments.sum(axis=0)[None])[0] > 0 else "no variance beside noise"
+        )
+    return TwoWayEstimate(
+        estimate, low, high, n_clusters[0], n_clusters[1], z_estimate.n_cells, z_estimate.replicates, interval_reason
+    )
 
 
 def _cell_moments(
     scores: ArrayLike, truth: ArrayLike, variances: ArrayLike, samples: ArrayLike
 ) -> tuple[Floats | None, NDArray[np.bool_], str | None]:
-    """What is summed over cells, shape (n, 7), which cells they are, and why there is nothing."""
-    (x, y), keep = complete_cases(scores, truth)
+    """The moments that are summed over cells, shape (n, 7), the mask of complete cells, and a reason if there are none.
+
+    Columns: 1, u, v, u², v², uv and the noise variance, u and v being standardized scores and truth.
+    """
+    (x, y), is_complete = complete_cases(scores, truth)
     variance, size = (np.asarray(column, dtype=np.float64) for column in (variances, samples))
-    if variance.shape != keep.shape or size.shape != keep.shape:
-        raise ValueError(f"variances and samples must have the shape {keep.shape}, as the scores have")
-    variance, size = variance[keep], size[keep]
+    if variance.shape != is_complete.shape or size.shape != is_complete.shape:
+        raise ValueError(f"variances and samples must have the shape {is_complete.shape}, as the scores have")
+    variance, size = variance[is_complete], size[is_complete]
     if np.isinf(variance).any():
         raise ValueError("variances must be finite, or nan where there is one sample only, but one is infinite")
     if len(x) < MIN_CELLS:
-        return None, keep, f"fewer than {MIN_CELLS} cells ({len(x)})"
-    flat = [name for name, side in (("x", x), ("y", y)) if is_constant(side)]
-    if flat:
-        return None, keep, f"{' and '.join(flat)} constant"
-    known = ~np.isnan(variance)
-    if not known.any():
-        return None, keep, "no cell has two samples"
-    pooled = np.average(variance[known], weights=np.maximum(size[known] - 1, 1))
-    noise = np.where(known, variance, pooled) / np.maximum(size, 1)
-    largest = np.abs(x - x.mean()).max()
-    u, v = (x - x.mean()) / largest, (y - y.mean()) / np.abs(y - y.mean()).max()
-    return np.stack([np.ones_like(u), u, v, u * u, v * v, u * v, noise / largest**2], axis=1), keep, None
+        return None, is_complete, f"fewer than {MIN_CELLS} cells ({len(x)})"
+    constant_sides = [name for name, side in (("x", x), ("y", y)) if is_constant(side)]
+    if constant_sides:
+        return None, is_complete, f"{' and '.join(constant_sides)} constant"
+    has_variance = ~np.isnan(variance)
+    if not has_variance.any():
+        return None, is_complete, "no cell has two samples"
+    pooled = np.average(variance[has_variance], weights=np.maximum(size[has_variance] - 1, 1))
+    noise = np.where(has_variance, variance, pooled) / np.maximum(size, 1)
+    score_scale = np.abs(x - x.mean()).max()
+    u, v = (x - x.mean()) / score_scale, (y - y.mean()) / np.abs(y - y.mean()).max()
+    return np.stack([np.ones_like(u), u, v, u * u, v * v, u * v, noise / score_scale**2], axis=1), is_complete, None
 
 
 def _variance_components(sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Variance of the means, that of the truth, their covariance, and the noise, each as if divided by n."""
+    """Variance of the means, variance of the truth, their covariance, and the noise variance, all with divisor n."""
     n = np.maximum(sums[:, 0], 2.0)
-    mu, mv, uu, vv, uv, noise = sums[:, 1:].T / n
-    return uu - mu * mu, vv - mv * mv, uv - mu * mv, noise * (n - 1) / n
+    mean_u, mean_v, uu, vv, uv, noise = sums[:, 1:].T / n
+    return uu - mean_u * mean_u, vv - mean_v * mean_v, uv - mean_u * mean_v, noise * (n - 1) / n
 
 
 def _reliability(sums: Floats) -> Floats:
+    """Share of the variance of the cells' means that is not noise; nan where the means do not vary."""
     variance, _, _, noise = _variance_components(sums)
-    share: Floats = 1 - noise / np.where(variance > 1e-12, variance, np.nan)
-    return share
+    reliability: Floats = 1 - noise / np.where(variance > 1e-12, variance, np.nan)
+    return reliability
 
 
 def _corrected_fisher_z(sums: Floats) -> Floats:
-    """The corrected r on Fisher's scale; nan where there is none, or it would be 1 or more."""
-    variance, truth, shared, noise = _variance_components(sums)
-    true = (variance - noise) * truth
-    r = shared / np.sqrt(np.where(true > 1e-12, true, np.nan))
+    """Fisher's z of the corrected r; nan where r is undefined or 1 or more."""
+    variance, truth_variance, covariance, noise = _variance_components(sums)
+    noise_free_product = (variance - noise) * truth_variance
+    r = covariance / np.sqrt(np.where(noise_free_product > 1e-12, noise_free_product, np.nan))
     z: Floats = np.arctanh(np.where(np.abs(r) < 1 - 1e-12, r, np.nan))
     return z

@@ -1,4 +1,4 @@
-"""Scores brought onto people's scale, with the error that this leaves on ratings it has not seen."""
+"""Calibration of scores to the scale of human ratings, with the cross-validated error that remains."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics.error import IntervalEstimate, bias, mae
 
 MIN_RATINGS = 30
-"""A monotone curve through fewer points follows their noise."""
+"""Fewest pairs of score and rating for a curve: a monotone curve through fewer points follows their noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A rising curve from scores to people's ratings; `reason` says why there is none.
+    """A non-decreasing curve from scores to human ratings; `reason` says why there is none.
 
     Attributes:
-        knots, values: shape (points,), both rising; empty when there is no curve.
-        error_before, error_after: mean absolute error of the scores as they are, and of the curve on held-out ratings.
-        gain: error_before - error_after, pair by pair: the curve helps when its interval lies above 0.
+        knots, values: shape (points,): knots increase, values do not decrease; empty when there is no curve.
+        error_before, error_after: mean absolute error of the uncalibrated scores, and of the curve on held-out ratings.
+        gain: error_before - error_after, paired: the curve helps when the interval lies above 0.
     """
 
     knots: Floats
@@ -48,15 +48,16 @@ class Calibration:
 def calibrate(
     scores: ArrayLike, ratings: ArrayLike, *, groups: ArrayLike | None = None, folds: int = 5, seed: int = 0
 ) -> Calibration:
-    """Isotonic regression of people's ratings on scores (Zadrozny and Elkan, KDD 2002, 694-699).
+    """Isotonic regression of human ratings on scores (Zadrozny and Elkan, KDD 2002, 694-699).
 
-    The error afterwards is cross-validated: each rating is compared with a curve fitted without its fold.
+    The error after calibration is cross-validated: each rating is compared with a curve fitted without its fold.
 
     Args:
-        scores: shape (n,), what is to be calibrated.
-        ratings: shape (n,), what people said, on the scale that is wanted. Pairs with a nan are dropped and counted.
-        groups: shape (n,), integers: pairs of one group are never on both sides of a split. None: each is its own.
-        folds: parts of the cross-validation, from 2 to 30.
+        scores: shape (n,), the scores to calibrate.
+        ratings: shape (n,), human ratings, on the target scale. Pairs with a nan are dropped and counted.
+        groups: shape (n,), integers: pairs of one group are never on both sides of a split. By default each pair is a
+            group.
+        folds: number of folds of the cross-validation, from 2 to 30.
         seed: of the split into folds.
 
     Returns:
@@ -68,53 +69,59 @@ def calibrate(
     """
     if not 2 <= folds <= MIN_RATINGS:
         raise ValueError(f"folds must be from 2 to {MIN_RATINGS}, but got {folds!r}")
-    (x, y), keep = complete_cases(scores, ratings)
-    dropped = int((~keep).sum())
-    before = mae(x, y)
-    of = np.arange(len(keep)) if groups is None else np.asarray(groups)
-    if of.shape != keep.shape:
-        raise ValueError(f"groups must have the shape of scores, {keep.shape}, but have {of.shape}")
-    group = np.unique(of[keep], return_inverse=True)[1]
-    reason = _undefined_reason(x, y) or _too_few_groups_reason(group, folds)
+    (x, y), is_complete = complete_cases(scores, ratings)
+    n_dropped = int((~is_complete).sum())
+    error_before = mae(x, y)
+    group_labels = np.arange(len(is_complete)) if groups is None else np.asarray(groups)
+    if group_labels.shape != is_complete.shape:
+        raise ValueError(f"groups must have the shape of scores, {is_complete.shape}, but have {group_labels.shape}")
+    group_index = np.unique(group_labels[is_complete], return_inverse=True)[1]
+    reason = _undefined_reason(x, y) or _too_few_groups_reason(group_index, folds)
     if reason is not None:
-        unknown = IntervalEstimate(None, len(x), 0, None, None, reason)
-        return Calibration(np.empty(0), np.empty(0), before, unknown, unknown, len(x), dropped, reason)
-    unseen = _cross_validated_predictions(x, y, group, folds, np.random.default_rng(seed))
+        undefined = IntervalEstimate(None, len(x), 0, None, None, reason)
+        return Calibration(np.empty(0), np.empty(0), error_before, undefined, undefined, len(x), n_dropped, reason)
+    held_out_predictions = _cross_validated_predictions(x, y, group_index, folds, np.random.default_rng(seed))
     knots, values = _fit_isotonic(x, y)
-    gain = bias(np.abs(x - y), np.abs(unseen - y))
-    return Calibration(knots, values, before, mae(unseen, y), gain, len(x), dropped)
+    gain = bias(np.abs(x - y), np.abs(held_out_predictions - y))
+    return Calibration(knots, values, error_before, mae(held_out_predictions, y), gain, len(x), n_dropped)
 
 
 def _undefined_reason(x: Floats, y: Floats) -> str | None:
+    """Why there is no curve: too few ratings, or all scores or ratings are equal; None where there is one."""
     if len(x) < MIN_RATINGS:
         return f"calibration needs {MIN_RATINGS} ratings, but there are {len(x)}"
-    flat = [name for name, side in (("scores", x), ("ratings", y)) if is_constant(side)]
-    return f"all {' and all '.join(flat)} are equal" if flat else None
+    constant_columns = [name for name, column in (("scores", x), ("ratings", y)) if is_constant(column)]
+    return f"all {' and all '.join(constant_columns)} are equal" if constant_columns else None
 
 
 def _too_few_groups_reason(group: NDArray[np.intp], folds: int) -> str | None:
-    n = int(group.max()) + 1
-    return f"calibration needs {folds} separate groups of ratings, but there are {n}" if n < folds else None
+    """Why the ratings cannot be split into folds; None where they can."""
+    n_groups = int(group.max()) + 1
+    return (
+        f"calibration needs {folds} separate groups of ratings, but there are {n_groups}" if n_groups < folds else None
+    )
 
 
 def _cross_validated_predictions(
     x: Floats, y: Floats, group: NDArray[np.intp], folds: int, rng: np.random.Generator
 ) -> Floats:
+    """Calibrated scores, shape (n,), each from a curve fitted without its fold; groups stay together."""
     fold = rng.permutation(np.arange(group.max() + 1) % folds)[group]
-    unseen = np.empty_like(x)
+    predictions = np.empty_like(x)
     for i in range(folds):
-        unseen[fold == i] = _interpolate(*_fit_isotonic(x[fold != i], y[fold != i]), x[fold == i])
-    return unseen
+        predictions[fold == i] = _interpolate(*_fit_isotonic(x[fold != i], y[fold != i]), x[fold == i])
+    return predictions
 
 
 def _fit_isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Knots and values; scores that are equal share one knot, at the mean of their ratings."""
-    knots, place, counts = np.unique(x, return_inverse=True, return_counts=True)
-    means = np.bincount(place, weights=y) / counts
+    """Knots and values of the isotonic curve; equal scores share one knot, at the mean of their ratings."""
+    knots, knot_index, counts = np.unique(x, return_inverse=True, return_counts=True)
+    means = np.bincount(knot_index, weights=y) / counts
     values: Floats = isotonic_regression(means, weights=counts).x
     return knots, values
 
 
 def _interpolate(knots: Floats, values: Floats, scores: Floats) -> Floats:
-    curve: Floats = np.interp(scores, knots, values)
-    return curve
+    """The curve at the scores: linear between knots, constant beyond them; nan stays nan."""
+    interpolated: Floats = np.interp(scores, knots, values)
+    return interpolated

@@ -1,4 +1,4 @@
-"""How far scores are from the truth, with intervals."""
+"""Errors of scores against the truth, with intervals: MAE, RMSE and bias."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class IntervalEstimate:
 
 
 def mae(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
-    """Mean absolute difference, in the units of the scores, with Student's interval for a mean, cut at 0.
+    """Mean absolute difference, in the units of the scores, with Student's interval for a mean, clipped at 0.
 
-    The interval takes the pairs for independent; where cells share countries and topics, see `crossed_interval`.
+    The interval assumes independent pairs; where cells share countries and topics, see `crossed_interval`.
 
     Args:
         x, y: shape (n,); pairs with nan on either side are dropped and counted.
@@ -37,35 +37,39 @@ def mae(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (a, b), keep = complete_cases(x, y)
-    return _mean_estimate(np.abs(a - b), int((~keep).sum()), lower_bound=0.0)
+    (a, b), is_complete = complete_cases(x, y)
+    return _mean_estimate(np.abs(a - b), int((~is_complete).sum()), lower_bound=0.0)
 
 
 def rmse(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
     """Root of the mean squared difference, in the units of the scores.
 
-    Its interval is Student's for the mean of the squares, cut at 0, with the root taken of both ends: the root is
-    monotone, so it covers as often as that one does. With heavy tails and few pairs that is less than 95%.
+    The interval is Student's for the mean of the squares, clipped at 0, with the root taken of both ends. The root is
+    monotone, so both intervals have the same coverage. With heavy tails and few pairs that is less than 95%.
 
     Args, Returns, Raises: as `mae`.
     """
-    (a, b), keep = complete_cases(x, y)
-    square = _mean_estimate((a - b) ** 2, int((~keep).sum()), lower_bound=0.0)
-    roots = (None if v is None else float(np.sqrt(v)) for v in (square.value, square.ci_low, square.ci_high))
+    (a, b), is_complete = complete_cases(x, y)
+    mean_square = _mean_estimate((a - b) ** 2, int((~is_complete).sum()), lower_bound=0.0)
+    roots = (
+        None if end is None else float(np.sqrt(end))
+        for end in (mean_square.value, mean_square.ci_low, mean_square.ci_high)
+    )
     value, low, high = roots
-    return IntervalEstimate(value, square.n, square.n_dropped, low, high, square.reason)
+    return IntervalEstimate(value, mean_square.n, mean_square.n_dropped, low, high, mean_square.reason)
 
 
 def bias(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
-    """Mean of x - y, with Student's interval: above 0 where x is the more permissive.
+    """Mean of x - y, with Student's interval: positive where x is the more permissive.
 
     Args, Returns, Raises: as `mae`, but of either sign.
     """
-    (a, b), keep = complete_cases(x, y)
-    return _mean_estimate(a - b, int((~keep).sum()), lower_bound=-np.inf)
+    (a, b), is_complete = complete_cases(x, y)
+    return _mean_estimate(a - b, int((~is_complete).sum()), lower_bound=-np.inf)
 
 
 def _mean_estimate(values: Floats, n_dropped: int, lower_bound: float) -> IntervalEstimate:
+    """The mean of the values with Student's 95% interval, whose lower end is clipped at `lower_bound`."""
     n = len(values)
     if n == 0:
         return IntervalEstimate(None, 0, n_dropped, None, None, "no pairs")
@@ -74,5 +78,5 @@ def _mean_estimate(values: Floats, n_dropped: int, lower_bound: float) -> Interv
         return IntervalEstimate(value, n, n_dropped, None, None, "an interval needs 2 pairs")
     if is_constant(values):
         return IntervalEstimate(value, n, n_dropped, None, None, "all differences are equal: no interval")
-    half = float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
-    return IntervalEstimate(value, n, n_dropped, max(lower_bound, value - half), value + half)
+    half_width = float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
+    return IntervalEstimate(value, n, n_dropped, max(lower_bound, value - half_width), value + half_width)

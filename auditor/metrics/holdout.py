@@ -1,4 +1,4 @@
-"""Whether peer agreement foretells agreement with people on cells, and models, that it was not seen on."""
+"""Whether peer agreement predicts agreement with people on held-out cells and held-out models."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from auditor.metrics._complete_cases import Z_95, Floats
 from auditor.metrics.correlation import pearson
 
 HOLDOUT_SHARE = 0.2
-"""Share of the cells that are held out."""
+"""Share of the cells that are held out in each split."""
 MIN_CELLS, MIN_MODELS = 3, 4
 MAX_UNDEFINED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class HoldoutEstimate:
-    """A figure with its 95% interval over models; `reason` says why something is None."""
+    """An estimate with its 95% interval over models; `reason` says why something is None."""
 
     value: float | None
     n: int
@@ -31,16 +31,18 @@ class HoldoutEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PeerHoldout:
-    """What peers foretell.
+    """How well peer agreement predicts correlation with people.
 
     Attributes:
-        models, splits: models with all that is needed, and splits in which a correlation is defined.
-        unseen_cells: mean over splits of the correlation over models of peer agreement on 80% of the cells with r
-            against people on the others; n counts models. Its interval is Fisher's for so many models: splits are of
-            the same models, and many of them do not make up for few.
-        error, error_of_mean: of a left-out model's r, as the line through the others foretells it from its peers, and
-            as their mean does; n counts models.
-        gain: the second less the first, paired by model; above 0 where peers foretell something.
+        models: models with verdicts and enough scores.
+        splits: splits in which the correlation is defined.
+        unseen_cells: correlation over models of peer agreement on 80% of the cells with r against people on the others,
+            averaged over splits; n counts models. The interval is Fisher's for that number of models: all splits are
+            of the same models, so more splits do not make up for few models.
+        error: absolute error of a left-out model's r as predicted from its peer agreement by the line through the
+            other models; n counts models.
+        error_of_mean: the same for the mean r of the other models as the prediction.
+        gain: error_of_mean - error, paired by model; above 0 where peer agreement has predictive value.
     """
 
     models: int
@@ -63,60 +65,85 @@ def cross_validate_peer_agreement(
     """Split the cells 80 to 20 many times, and leave out each model in turn.
 
     Args:
-        valid, given: shape (models, cells): verdicts VALID on a model's traces on a cell, and all verdicts.
+        valid_counts, verdict_counts: shape (models, cells): VALID verdicts, and all verdicts, on a model's traces on a
+            cell.
         scores: shape (models, cells), nan where a model has none.
-        truth: shape (cells,), what people say; nan where they were not asked.
-        splits, seed: of the cells.
+        truth: shape (cells,), human scores; nan where there is none.
+        n_splits, seed: of the splits of the cells.
 
     Raises:
-        ValueError: shapes do not fit, or more VALID than given.
+        ValueError: shapes do not fit, or a cell has more VALID verdicts than verdicts.
     """
-    v, g, s = (np.asarray(a, dtype=np.float64) for a in (valid_counts, verdict_counts, scores))
-    t = np.asarray(truth, dtype=np.float64)
-    if not v.shape == g.shape == s.shape or t.shape != s.shape[1:] or np.any(v > g):
+    valid, totals, score_table = (
+        np.asarray(table, dtype=np.float64) for table in (valid_counts, verdict_counts, scores)
+    )
+    human_scores = np.asarray(truth, dtype=np.float64)
+    if (
+        not valid.shape == totals.shape == score_table.shape
+        or human_scores.shape != score_table.shape[1:]
+        or np.any(valid > totals)
+    ):
         raise ValueError("tables must be (models, cells) alike, truth (cells,), and no more VALID than given")
-    asked = ~np.isnan(t)
-    v, g, s, t = v[:, asked], g[:, asked], s[:, asked], t[asked]
-    kept = (g.sum(axis=1) > 0) & ((~np.isnan(s)).sum(axis=1) >= MIN_CELLS)
-    v, g, s = v[kept], g[kept], s[kept]
-    n = len(v)
-    if n < MIN_MODELS:
-        none = HoldoutEstimate(None, n, reason=f"fewer than {MIN_MODELS} models with verdicts and scores ({n})")
-        return PeerHoldout(n, 0, none, none, none, none)
-    known = _split_correlations(v, g, s, t, n_splits, seed)
-    return PeerHoldout(n, len(known), _mean_correlation(known, n_splits, n), *_leave_one_model_out(v, g, s, t))
+    has_truth = ~np.isnan(human_scores)
+    valid, totals, score_table, human_scores = (
+        valid[:, has_truth],
+        totals[:, has_truth],
+        score_table[:, has_truth],
+        human_scores[has_truth],
+    )
+    usable = (totals.sum(axis=1) > 0) & ((~np.isnan(score_table)).sum(axis=1) >= MIN_CELLS)
+    valid, totals, score_table = valid[usable], totals[usable], score_table[usable]
+    n_usable = len(valid)
+    if n_usable < MIN_MODELS:
+        undefined = HoldoutEstimate(
+            None, n_usable, reason=f"fewer than {MIN_MODELS} models with verdicts and scores ({n_usable})"
+        )
+        return PeerHoldout(n_usable, 0, undefined, undefined, undefined, undefined)
+    correlations = _split_correlations(valid, totals, score_table, human_scores, n_splits, seed)
+    return PeerHoldout(
+        n_usable,
+        len(correlations),
+        _mean_correlation(correlations, n_splits, n_usable),
+        *_leave_one_model_out(valid, totals, score_table, human_scores),
+    )
 
 
 def _split_correlations(
     valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats, n_splits: int, seed: int
 ) -> Floats:
-    """The correlation of each split in which it is defined."""
+    """The correlation over models in each split where it is defined, shape (splits,).
+
+    It is between peer agreement on the larger part of the cells and r with people on the held-out part.
+    """
     rng = np.random.default_rng(seed)
-    cells = scores.shape[1]
-    held = max(MIN_CELLS, round(HOLDOUT_SHARE * cells))
-    found = []
-    for _ in range(n_splits if held < cells else 0):
-        unseen = np.zeros(cells, dtype=np.bool_)
-        unseen[rng.choice(cells, held, replace=False)] = True
+    n_cells = scores.shape[1]
+    n_held_out = max(MIN_CELLS, round(HOLDOUT_SHARE * n_cells))
+    correlations = []
+    for _ in range(n_splits if n_held_out < n_cells else 0):
+        held_out = np.zeros(n_cells, dtype=np.bool_)
+        held_out[rng.choice(n_cells, n_held_out, replace=False)] = True
         r = pearson(
-            _peer_agreement_rates(valid_counts[:, ~unseen], verdict_counts[:, ~unseen]),
-            _human_correlations(scores[:, unseen], truth[unseen]),
+            _peer_agreement_rates(valid_counts[:, ~held_out], verdict_counts[:, ~held_out]),
+            _human_correlations(scores[:, held_out], truth[held_out]),
         ).r
         if r is not None:
-            found.append(r)
-    return np.array(found)
+            correlations.append(r)
+    return np.array(correlations)
 
 
 def _peer_agreement_rates(valid_counts: Floats, verdict_counts: Floats) -> Floats:
-    n = verdict_counts.sum(axis=1)
-    return np.where(n > 0, valid_counts.sum(axis=1) / np.maximum(n, 1), np.nan)
+    """Share of VALID verdicts on each model's traces, shape (models,); nan without verdicts."""
+    n_verdicts = verdict_counts.sum(axis=1)
+    return np.where(n_verdicts > 0, valid_counts.sum(axis=1) / np.maximum(n_verdicts, 1), np.nan)
 
 
 def _human_correlations(scores: Floats, truth: Floats) -> Floats:
-    return np.array([np.nan if (r := pearson(row, truth).r) is None else r for row in scores])
+    """Pearson's r of each model's scores with the truth, shape (models,); nan where it is undefined."""
+    return np.array([np.nan if (r := pearson(model_scores, truth).r) is None else r for model_scores in scores])
 
 
 def _mean_correlation(correlations: Floats, n_splits: int, n_models: int) -> HoldoutEstimate:
+    """Mean of the splits' correlations with Fisher's interval for `n_models`; None if too few splits have one."""
     if len(correlations) < MAX_UNDEFINED_SHARE * n_splits or not len(correlations):
         return HoldoutEstimate(
             None, n_models, reason="too few splits have a correlation: too few cells, or models too alike"
@@ -124,36 +151,46 @@ def _mean_correlation(correlations: Floats, n_splits: int, n_models: int) -> Hol
     value = float(correlations.mean())
     if 1 - abs(value) < 1e-12:
         return HoldoutEstimate(value, n_models, reason="|r| = 1: no interval")
-    half = Z_95 / sqrt(n_models - 3)
+    half_width = Z_95 / sqrt(n_models - 3)
     z = np.arctanh(value)
-    return HoldoutEstimate(value, n_models, float(np.tanh(z - half)), float(np.tanh(z + half)))
+    return HoldoutEstimate(value, n_models, float(np.tanh(z - half_width)), float(np.tanh(z + half_width)))
 
 
 def _leave_one_model_out(
     valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats
 ) -> tuple[HoldoutEstimate, HoldoutEstimate, HoldoutEstimate]:
-    """Errors of both forecasts of each model's r from the other models, and what peers gain."""
+    """Predict each model's r from the other models: by a line through peer agreement, and by their mean.
+
+    Returns:
+        Mean absolute error of the line, that of the mean, and the gain: the second minus the first, paired.
+    """
     x, y = _peer_agreement_rates(valid_counts, verdict_counts), _human_correlations(scores, truth)
-    known = ~np.isnan(x) & ~np.isnan(y)
-    x, y = x[known], y[known]
+    defined = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[defined], y[defined]
     if len(x) < MIN_MODELS:
-        none = HoldoutEstimate(None, len(x), reason=f"fewer than {MIN_MODELS} models whose r is defined ({len(x)})")
-        return none, none, none
-    line, mean = np.empty(len(x)), np.empty(len(x))
+        undefined = HoldoutEstimate(
+            None, len(x), reason=f"fewer than {MIN_MODELS} models whose r is defined ({len(x)})"
+        )
+        return undefined, undefined, undefined
+    line_errors, mean_errors = np.empty(len(x)), np.empty(len(x))
     for i in range(len(x)):
-        a, b = np.delete(x, i), np.delete(y, i)
-        spread = ((a - a.mean()) ** 2).sum()
-        slope = ((a - a.mean()) * (b - b.mean())).sum() / spread if spread > 1e-12 else 0.0
-        line[i] = abs(b.mean() + slope * (x[i] - a.mean()) - y[i])
-        mean[i] = abs(b.mean() - y[i])
-    return _mean_estimate(line, 0.0), _mean_estimate(mean, 0.0), _mean_estimate(mean - line)
+        other_x, other_y = np.delete(x, i), np.delete(y, i)
+        sum_of_squares = ((other_x - other_x.mean()) ** 2).sum()
+        slope = (
+            ((other_x - other_x.mean()) * (other_y - other_y.mean())).sum() / sum_of_squares
+            if sum_of_squares > 1e-12
+            else 0.0
+        )
+        line_errors[i] = abs(other_y.mean() + slope * (x[i] - other_x.mean()) - y[i])
+        mean_errors[i] = abs(other_y.mean() - y[i])
+    return _mean_estimate(line_errors, 0.0), _mean_estimate(mean_errors, 0.0), _mean_estimate(mean_errors - line_errors)
 
 
 def _mean_estimate(values: Floats, lower_bound: float = -np.inf) -> HoldoutEstimate:
-    """Student's interval, cut at the least value that there can be."""
+    """The mean with Student's interval, whose lower end is clipped at `lower_bound`."""
     n, value = len(values), float(values.mean())
-    error = float(values.std(ddof=1)) / sqrt(n)
-    if error == 0:
+    std_error = float(values.std(ddof=1)) / sqrt(n)
+    if std_error == 0:
         return HoldoutEstimate(value, n, reason="the same for every model: no interval")
-    half = float(stdtrit(n - 1, 0.975)) * error
-    return HoldoutEstimate(value, n, max(value - half, lower_bound), value + half)
+    half_width = float(stdtrit(n - 1, 0.975)) * std_error
+    return HoldoutEstimate(value, n, max(value - half_width, lower_bound), value + half_width)

@@ -1,14 +1,15 @@
-"""Intervals over other countries and other topics by leaving one out: those that a report gives.
+"""Intervals over other countries and topics by the two-way jackknife: the intervals that reports give.
 
-A country, a topic and a cell are left out in turn. What countries and what topics vary adds up, less what both count
-of the single cells (Cameron, Gelbach & Miller, J. of Business & Economic Statistics 29, 2011, for regressions):
-V = max(V_country + V_topic - V_cell, V_country, V_topic), each by the jackknife (Efron & Stein, Annals of Statistics 9,
-1981). The interval is Student's with the smaller number of clusters less 1, on a scale on which the figure is nearly
-normal: Fisher's z for r; -1/sqrt for MAE and RMSE, with one degree of freedom less, since few topics rarely show how
-skewed their errors are. Chosen by simulation: `benchmarks/bench_coverage.py` holds the study. Percentile intervals of
-the crossed bootstrap (`auditor.metrics.bootstrap`) held an MAE over 90 x 10 in 89% of runs.
+A country, a topic and a cell are left out in turn. The variances over countries and over topics add up, minus the
+variance over single cells, which both contain (Cameron, Gelbach & Miller, J. of Business & Economic Statistics 29,
+2011, for regressions): V = max(V_country + V_topic - V_cell, V_country, V_topic), each by the jackknife (Efron &
+Stein, Annals of Statistics 9, 1981). The interval is Student's with the smaller number of clusters minus 1 degrees of
+freedom, on a scale on which the statistic is nearly normal: Fisher's z for r; -1/sqrt for MAE and RMSE, with one
+degree of freedom less, since few topics rarely show how skewed their errors are. The method was chosen by simulation
+(`benchmarks/bench_coverage.py`). Percentile intervals of the crossed bootstrap (`auditor.metrics.bootstrap`) covered
+an MAE over 90 x 10 in 89% of runs.
 
-What a survey's own sampling error adds is in these intervals already: it is part of what differs from cell to cell.
+The sampling error of the survey is included: it is part of the variation from cell to cell.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ GridStatistic = Callable[[Sequence[Floats]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class NormalizingTransform:
-    """On which a figure is nearly normal: there and back, and degrees of freedom given up."""
+    """A scale on which a statistic is nearly normal.
+
+    Attributes:
+        forward, inverse: to that scale and back.
+        df_penalty: degrees of freedom to subtract.
+    """
 
     forward: Callable[[Floats], Floats] = lambda v: v
     inverse: Callable[[Floats], Floats] = lambda v: v
@@ -38,34 +44,37 @@ class NormalizingTransform:
 
 
 def _inverse_root(v: Floats) -> Floats:
-    below: Floats = np.where(v < 0, np.minimum(v, -1e-150) ** -2.0, np.inf)
-    return below
+    """Inverse of -1/sqrt(v); inf for values of 0 or more, which it does not reach."""
+    inverted: Floats = np.where(v < 0, np.minimum(v, -1e-150) ** -2.0, np.inf)
+    return inverted
 
 
 ROOT_TRANSFORM = NormalizingTransform(lambda v: -(v**-0.5), _inverse_root, df_penalty=1)
 DIFFERENCE_TRANSFORMS = {PEARSON: NormalizingTransform(inverse=lambda v: np.clip(v, -2.0, 2.0))}
-"""Of two figures; two correlations are at most 2 apart."""
+"""Transforms for the difference of two statistics: two correlations differ by at most 2."""
 STATISTIC_TRANSFORMS = {PEARSON: NormalizingTransform(np.arctanh, np.tanh), MAE: ROOT_TRANSFORM, RMSE: ROOT_TRANSFORM}
+"""Transforms for one statistic; others are used as they are."""
 
 
 def crossed_jackknife(
     statistic: Statistic, scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike
 ) -> TwoWayEstimate:
-    """A figure of one model against people, with its 95% interval over other countries and other topics.
+    """A statistic of one model's scores against human scores, with its 95% interval over other countries and topics.
 
     Args:
-        statistic: PEARSON, MAE, RMSE, BIAS or one like them.
-        scores, truth: shape (n,), a cell each; cells with a nan on either side are left out.
+        statistic: PEARSON, MAE, RMSE, BIAS or a similar one.
+        scores, truth: shape (n,), one value a cell; cells with a nan on either side are left out.
         countries, topics: shape (n,), labels of any kind.
 
     Returns:
-        No interval, with a reason, over fewer than 5 countries or topics, or where leaving one out leaves no value.
+        The estimate; no interval, with a reason, for fewer than 5 countries or topics, or where the statistic is
+        undefined with one of them left out.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (x, y), keep = complete_cases(scores, truth)
-    table = build_two_way_table(countries, topics, keep)
+    (x, y), is_complete = complete_cases(scores, truth)
+    table = build_two_way_table(countries, topics, is_complete)
     grid = table.to_grid(statistic.moments(x, y))
     return _jackknife_interval(
         lambda sums: statistic.value(sums[0]),
@@ -83,25 +92,27 @@ def gap_jackknife(
     topics: ArrayLike,
     group: ArrayLike,
 ) -> TwoWayEstimate:
-    """The statistic over one group of countries less that over the other, as `crossed_jackknife`.
+    """The statistic over one group of countries minus that over the other, as `crossed_jackknife`.
 
     Args:
-        group: shape (n,), whether the cell's country is in the first group. The rest as for `crossed_jackknife`.
+        group: shape (n,), whether the cell's country is in the first group. The others as for `crossed_jackknife`.
 
     Raises:
         ValueError: as `crossed_jackknife`, or a country is in both groups.
     """
-    (x, y), keep = complete_cases(scores, truth)
-    first = np.asarray(group, dtype=np.bool_)
-    if first.shape != keep.shape:
-        raise ValueError(f"group must have the shape {keep.shape}, but has {first.shape}")
-    table = build_two_way_table(countries, topics, keep, (first, ~first))
+    (x, y), is_complete = complete_cases(scores, truth)
+    in_first_group = np.asarray(group, dtype=np.bool_)
+    if in_first_group.shape != is_complete.shape:
+        raise ValueError(f"group must have the shape {is_complete.shape}, but has {in_first_group.shape}")
+    table = build_two_way_table(countries, topics, is_complete, (in_first_group, ~in_first_group))
     grid = table.to_grid(statistic.moments(x, y))
     grids = [np.zeros_like(grid) for _ in table.strata]
-    for part, members in zip(grids, table.strata, strict=True):
-        part[members] = grid[members]
-    scale = DIFFERENCE_TRANSFORMS.get(statistic, NormalizingTransform())
-    return _jackknife_interval(lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale)
+    for group_grid, members in zip(grids, table.strata, strict=True):
+        group_grid[members] = grid[members]
+    transform = DIFFERENCE_TRANSFORMS.get(statistic, NormalizingTransform())
+    return _jackknife_interval(
+        lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, transform
+    )
 
 
 def paired_jackknife(
@@ -112,17 +123,17 @@ def paired_jackknife(
     countries: ArrayLike,
     topics: ArrayLike,
 ) -> TwoWayEstimate:
-    """The statistic of one model less that of another, over the cells that both have, with a two-sided p-value.
+    """The statistic of one model minus that of another, over the cells that both have, with a two-sided p-value.
 
     Args:
-        first, second: shape (n,), the scores of either model. The rest as for `crossed_jackknife`.
+        first, second: shape (n,), the scores of the two models. The others as for `crossed_jackknife`.
     """
-    (a, b, y), keep = complete_cases(first, second, truth)
-    table = build_two_way_table(countries, topics, keep)
-    grids = [table.to_grid(statistic.moments(x, y)) for x in (a, b)]
-    scale = DIFFERENCE_TRANSFORMS.get(statistic, NormalizingTransform())
+    (a, b, y), is_complete = complete_cases(first, second, truth)
+    table = build_two_way_table(countries, topics, is_complete)
+    grids = [table.to_grid(statistic.moments(model_scores, y)) for model_scores in (a, b)]
+    transform = DIFFERENCE_TRANSFORMS.get(statistic, NormalizingTransform())
     return _jackknife_interval(
-        lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, scale, is_difference=True
+        lambda sums: statistic.value(sums[0]) - statistic.value(sums[1]), grids, table, transform, is_difference=True
     )
 
 
@@ -134,51 +145,66 @@ def _jackknife_interval(
     *,
     is_difference: bool = False,
 ) -> TwoWayEstimate:
-    n, sizes = len(table.row_index), (table.n_countries, table.n_topics)
-    if n == 0:
-        return TwoWayEstimate(None, None, None, *sizes, n, 0, "no cell has all its values")
-    estimate = float(compute_statistic([g.sum((0, 1))[None] for g in grids])[0])
+    """The statistic with its 95% jackknife interval.
+
+    Args:
+        compute_statistic: from sums of moments, one array of shape (replicates, k) for each grid, to the statistic.
+        grids: moments laid out as (countries, topics, k): one for a single statistic, two for a difference.
+        is_difference: also compute the p-value of 0.
+    """
+    n_cells, n_clusters = len(table.row_index), (table.n_countries, table.n_topics)
+    if n_cells == 0:
+        return TwoWayEstimate(None, None, None, *n_clusters, n_cells, 0, "no cell has all its values")
+    estimate = float(compute_statistic([grid.sum((0, 1))[None] for grid in grids])[0])
     if np.isnan(estimate):
-        return TwoWayEstimate(None, None, None, *sizes, n, 0, "too few cells, or no variation among them")
-    least = min(*map(len, table.strata), table.n_topics)
-    if least < MIN_CLUSTERS:
+        return TwoWayEstimate(None, None, None, *n_clusters, n_cells, 0, "too few cells, or no variation among them")
+    min_clusters = min(*map(len, table.strata), table.n_topics)
+    if min_clusters < MIN_CLUSTERS:
         reason = f"an interval needs {MIN_CLUSTERS} countries{' a group' * (len(table.strata) > 1)} and topics"
-        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, reason)
+        return TwoWayEstimate(estimate, None, None, *n_clusters, n_cells, 0, reason)
     with np.errstate(divide="ignore", invalid="ignore"):
         centre, variance = (
             float(transform.forward(np.array([estimate]))[0]),
             _jackknife_variance(compute_statistic, grids, table, transform),
         )
     if not np.isfinite(centre) or not np.isfinite(variance):
-        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "leaving a country or topic out leaves no value")
+        return TwoWayEstimate(
+            estimate, None, None, *n_clusters, n_cells, 0, "leaving a country or topic out leaves no value"
+        )
     if variance <= 1e-24 * max(1.0, centre**2):
-        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "it is the same whatever is left out: no interval")
-    freedom = min(table.n_countries - len(table.strata), table.n_topics - 1) - transform.df_penalty
-    half = float(stdtrit(freedom, 0.975)) * variance**0.5
-    low, high = transform.inverse(np.array([centre - half, centre + half]))
+        return TwoWayEstimate(
+            estimate, None, None, *n_clusters, n_cells, 0, "it is the same whatever is left out: no interval"
+        )
+    df = min(table.n_countries - len(table.strata), table.n_topics - 1) - transform.df_penalty
+    half_width = float(stdtrit(df, 0.975)) * variance**0.5
+    low, high = transform.inverse(np.array([centre - half_width, centre + half_width]))
     if not np.isfinite(high):
-        return TwoWayEstimate(estimate, None, None, *sizes, n, 0, "it varies too much for an interval")
-    p_value = float(2 * stdtr(freedom, -abs(centre) / variance**0.5)) if is_difference else None
-    return TwoWayEstimate(estimate, float(low), float(high), *sizes, n, sum(sizes), p_value=p_value)
+        return TwoWayEstimate(estimate, None, None, *n_clusters, n_cells, 0, "it varies too much for an interval")
+    p_value = float(2 * stdtr(df, -abs(centre) / variance**0.5)) if is_difference else None
+    return TwoWayEstimate(estimate, float(low), float(high), *n_clusters, n_cells, sum(n_clusters), p_value=p_value)
 
 
 def _jackknife_variance(
     compute_statistic: GridStatistic, grids: Sequence[Floats], table: TwoWayTable, transform: NormalizingTransform
 ) -> float:
-    totals = [g.sum((0, 1))[None] for g in grids]
+    """Two-way jackknife variance of the transformed statistic."""
+    totals = [grid.sum((0, 1))[None] for grid in grids]
 
-    def without(parts: Sequence[Floats]) -> Floats:
-        return transform.forward(compute_statistic([total - part for total, part in zip(totals, parts, strict=True)]))
+    def transform_replicates(left_out: Sequence[Floats]) -> Floats:
+        """The transformed statistic with each unit left out, shape (units,), from the units' moments in each grid."""
+        return transform.forward(
+            compute_statistic([total - group_left_out for total, group_left_out in zip(totals, left_out, strict=True)])
+        )
 
-    country = without([g.sum(1) for g in grids])
-    topic = _replicate_variance(without([g.sum(0) for g in grids]))
-    cell = without([g[table.row_index, table.column_index] for g in grids])
-    places = [np.isin(table.row_index, members) for members in table.strata]
-    by_country = sum(_replicate_variance(country[members]) for members in table.strata)
-    by_cell = sum(_replicate_variance(cell[place]) for place in places)
-    return float(two_way_variance(*map(np.asarray, (by_country, topic, by_cell))))
+    country_replicates = transform_replicates([grid.sum(1) for grid in grids])
+    by_topic = _replicate_variance(transform_replicates([grid.sum(0) for grid in grids]))
+    cell_replicates = transform_replicates([grid[table.row_index, table.column_index] for grid in grids])
+    stratum_masks = [np.isin(table.row_index, members) for members in table.strata]
+    by_country = sum(_replicate_variance(country_replicates[members]) for members in table.strata)
+    by_cell = sum(_replicate_variance(cell_replicates[in_stratum]) for in_stratum in stratum_masks)
+    return float(two_way_variance(*map(np.asarray, (by_country, by_topic, by_cell))))
 
 
 def _replicate_variance(replicates: Floats) -> float:
-    """The jackknife's variance, from the figures with one left out."""
+    """Jackknife variance of a statistic from its values with one unit left out, shape (n,)."""
     return float(jackknife_covariance(replicates[None])[0, 0])

@@ -1,4 +1,4 @@
-"""One figure of consistency for each judge of a panel, by its comparisons, and the weight of its vote by it."""
+"""Consistency of each judge of a panel, from its comparisons of item pairs, and the vote weight derived from it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from auditor.metrics.logic import (
 )
 
 MIN_ANSWERED_SHARE = 0.8
-"""Of the questions put in either form: the few answers of a judge that mostly fails are no measure of it."""
+"""Smallest share of questions, of either form, that a judge must answer: few answers do not measure it reliably."""
 
 
 class ConsistencyMeasures(NamedTuple):
-    """How consistent one judge is, in [0, 1] each; None where it was not measured.
+    """Consistency of one judge, each measure in [0, 1]; None where it was not measured.
 
     Attributes:
-        answered, questions: of the form of the question, plain or negated, that it answered the smaller share of.
+        answered, questions: of the form of the question, plain or negated, with the smaller share of answers.
     """
 
     transitivity: float | None
@@ -35,16 +35,17 @@ class ConsistencyMeasures(NamedTuple):
 
     @property
     def measures(self) -> tuple[float | None, ...]:
+        """Transitivity, commutativity, negation invariance and self-agreement."""
         return self[:4]
 
 
 class VoteWeight(NamedTuple):
-    """What a judge's vote weighs by its consistency.
+    """The weight of a judge's vote, from its consistency.
 
     Attributes:
-        value: mean of the figures that all judges have which answered enough; None for one that did not.
-        weight: the value, or 0 where the judge is benched.
-        reason: why it is benched; None where it is not.
+        value: mean of the measures that are available for all included judges; None for an excluded judge.
+        weight: the value, or 0 for a judge without a vote.
+        reason: why the judge has no vote; None where it has one.
     """
 
     value: float | None
@@ -53,47 +54,61 @@ class VoteWeight(NamedTuple):
 
 
 def measure_consistency(sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int) -> ConsistencyMeasures:
-    """One judge's figures over all its sets (see `auditor.metrics.logic`)."""
-    forms = [_count_answered(sets, form) for form in (0, 1)]
-    least = min((form for form in forms if form[1]), key=lambda form: form[0] / form[1], default=(0, 0))
+    """Measure one judge's consistency over all its item sets (see `auditor.metrics.logic`).
+
+    Args:
+        sets: the judge's answers.
+        k, max_subsets: of transitivity.
+        seed: of transitivity's subsets and of the bootstrap.
+    """
+    counts_by_form = [_count_answered(sets, form) for form in (0, 1)]
+    worst_counts = min(
+        (counts for counts in counts_by_form if counts[1]), key=lambda counts: counts[0] / counts[1], default=(0, 0)
+    )
     return ConsistencyMeasures(
         pooled_transitivity(sets, k, max_subsets, seed).value,
         pooled_commutativity(sets, seed).value,
         pooled_negation_invariance(sets, seed).value,
         pooled_self_agreement(sets, seed).value,
-        *least,
+        *worst_counts,
     )
 
 
 def _count_answered(sets: Sequence[JudgeAnswers], form: int) -> tuple[int, int]:
-    answered = questions = 0
-    for one in sets:
-        asked = one.asked[form] & ~np.eye(len(one.human_preferences), dtype=bool)
-        answered += int((asked & ~np.isnan((one.preferences, one.negated)[form])).sum())
-        questions += int(asked.sum())
-    return answered, questions
+    """Number of answered questions, and of questions, of one form: 0 is plain, 1 negated."""
+    n_answered = n_questions = 0
+    for answers in sets:
+        asked = answers.asked[form] & ~np.eye(len(answers.human_preferences), dtype=bool)
+        n_answered += int((asked & ~np.isnan((answers.preferences, answers.negated)[form])).sum())
+        n_questions += int(asked.sum())
+    return n_answered, n_questions
 
 
 def consistency_weights(judges: Mapping[str, ConsistencyMeasures], bench_below: float = 0.0) -> dict[str, VoteWeight]:
-    """Weights of the votes of a panel.
+    """Vote weights of a panel's judges.
 
-    Judges are set side by side by the same figures: one that was not asked to repeat itself must not be compared by
-    three figures with others' four.
+    All judges are compared on the same measures: one without repeated questions has no self-agreement, so the mean of
+    its three measures is not comparable with a mean of four.
 
     Args:
-        judges: by name.
-        bench_below: least consistency of a judge that has a vote, in [0, 1].
+        judges: measures by name.
+        bench_below: smallest consistency of a judge that has a vote, in [0, 1].
     """
-    refused = {name: _exclusion_reason(found) for name, found in judges.items()}
-    able = [found.measures for name, found in judges.items() if refused[name] is None]
-    shared = [i for i in range(4) if able and all(figures[i] is not None for figures in able)]
+    exclusion_reasons = {name: _exclusion_reason(consistency) for name, consistency in judges.items()}
+    included_measures = [
+        consistency.measures for name, consistency in judges.items() if exclusion_reasons[name] is None
+    ]
+    shared_measures = [
+        i for i in range(4) if included_measures and all(measures[i] is not None for measures in included_measures)
+    ]
     return {
-        name: VoteWeight(None, 0.0, reason) if reason else _vote_weight(judges[name], shared, bench_below)
-        for name, reason in refused.items()
+        name: VoteWeight(None, 0.0, reason) if reason else _vote_weight(judges[name], shared_measures, bench_below)
+        for name, reason in exclusion_reasons.items()
     }
 
 
 def _exclusion_reason(consistency: ConsistencyMeasures) -> str | None:
+    """Why a judge is excluded: it has too few answers, or none that can be compared; None where it is included."""
     if not consistency.questions:
         return "it compared nothing"
     if consistency.answered < MIN_ANSWERED_SHARE * consistency.questions:
@@ -102,10 +117,11 @@ def _exclusion_reason(consistency: ConsistencyMeasures) -> str | None:
 
 
 def _vote_weight(consistency: ConsistencyMeasures, shared_measures: Sequence[int], bench_below: float) -> VoteWeight:
-    known = [value for i in shared_measures if (value := consistency.measures[i]) is not None]
-    if not known:
+    """The weight of an included judge: the mean of the shared measures, or 0 below the limit."""
+    shared_values = [value for i in shared_measures if (value := consistency.measures[i]) is not None]
+    if not shared_values:
         return VoteWeight(None, 0.0, "the judges have no figure in common")
-    value = sum(known) / len(known)
+    value = sum(shared_values) / len(shared_values)
     if value < bench_below:
         return VoteWeight(value, 0.0, f"its consistency is below {bench_below:g}")
     return VoteWeight(value, value, None if value else "it is consistent in nothing")

@@ -9,10 +9,10 @@ from auditor.metrics._complete_cases import Floats
 
 
 def min_max_scale(values: ArrayLike) -> Floats:
-    """Values stretched to [-1, 1]: the smallest becomes -1, the largest +1 (EvalMORAAL, arXiv 2510.05942).
+    """Scale values linearly to [-1, 1]: the smallest becomes -1, the largest +1 (EvalMORAAL, arXiv 2510.05942).
 
-    The result depends on which values are there, so it must be used within one model and one survey only, and a value
-    near 0 says "in the middle of this model's range", not "neutral".
+    The result depends on the values that are present, so use it within one model and one survey only. A value near 0
+    means "in the middle of this model's range", not "neutral".
 
     Args:
         values: shape (n,); nan where there is none.
@@ -21,13 +21,13 @@ def min_max_scale(values: ArrayLike) -> Floats:
         Shape (n,), nan where there is no value; all nan where the values have no range.
 
     Raises:
-        ValueError: the shape is another, or a value is infinite.
+        ValueError: another shape, or a value is infinite.
     """
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or np.isinf(x).any():
         raise ValueError("values must have the shape (n,) and be finite, or nan where there is none")
-    known = x[~np.isnan(x)]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    present = x[~np.isnan(x)]
+    low, high = (present.min(), present.max()) if present.size else (0.0, 0.0)
     if high - low <= 1e-12 * max(1.0, abs(low), abs(high)):
         return np.full_like(x, np.nan)
     scaled: Floats = np.clip(2 * (x - low) / (high - low) - 1, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""The two groups of countries that are furthest apart, and how far that is once the choosing is allowed for."""
+"""The largest gap between groups of countries, with an interval that accounts for the selection of the pair."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TOO_FEW_REASON = f"an interval needs two groups of {MIN_CLUSTERS} countries, and
 
 @dataclass(frozen=True, slots=True)
 class MaxGapEstimate:
-    """The widest gap among several groups.
+    """The largest gap among several groups.
 
     Attributes:
-        low_group, high_group: the groups with the smallest and the largest figure; empty where there are not two.
-        interval: high less low; its 95% interval holds for all pairs of the compared groups at once.
-        compared: groups that the two were picked from.
+        low_group, high_group: the groups with the smallest and the largest value; empty with fewer than two groups.
+        interval: high minus low; its 95% interval holds simultaneously for all pairs of the compared groups.
+        compared: number of groups from which the two were selected.
         left_out: groups with too few countries to be compared.
     """
 
@@ -43,7 +43,7 @@ class MaxGapEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _GroupEstimate:
-    """One group's figure, and the same with parts left out."""
+    """The statistic of one group, and its jackknife replicates."""
 
     name: str
     n_countries: int
@@ -62,59 +62,65 @@ def widest_gap(
     *,
     seed: int = 0,
 ) -> MaxGapEstimate:
-    """The largest difference of a figure between two of several groups of countries.
+    """The largest difference of a statistic between two of several groups of countries.
 
-    Whoever picks the widest of many gaps picks the luckiest too: an interval for that pair alone would be too sure.
-    The half-width here is what the range of all groups' figures stays below in 95 of 100 draws where none truly differs
-    (Tukey's method, The Collected Works VIII, 1994), drawn from the multivariate Student distribution that the
-    jackknife's covariances of the groups describe. So all pairs' intervals hold together, the widest one's among them;
-    of many groups that truly differ, the pair that was picked has more than it needs.
+    The largest of several gaps is biased upwards, so an interval for that pair alone would be too narrow. The
+    half-width used here is the 95% quantile of the range of all groups' estimates if no group truly differs (Tukey's
+    method, The Collected Works VIII, 1994), drawn from the multivariate Student distribution with the jackknife
+    covariances of the groups. The intervals of all pairs therefore hold simultaneously, including the largest gap's;
+    with many groups that truly differ, the interval of the selected pair is conservative.
 
     Args:
-        groups: shape (n,), the label of the cell's group. Groups of fewer than 5 countries are left out where at least
-            two larger ones are there; otherwise all are compared, with no interval. The rest as in `crossed_jackknife`.
+        groups: shape (n,), the label of the cell's group. Groups of fewer than 5 countries are left out if at least two
+            larger ones exist; otherwise all are compared, with no interval. The others as in `crossed_jackknife`.
         seed: of the draws.
 
     Raises:
         ValueError: as `crossed_jackknife`, or a country is in two groups.
     """
-    (x, y), keep = complete_cases(scores, truth)
+    (x, y), is_complete = complete_cases(scores, truth)
     labels = np.asarray(groups, dtype=np.str_)
-    if labels.shape != keep.shape:
-        raise ValueError(f"groups must have the shape {keep.shape}, but has {labels.shape}")
-    sizes = {str(g): len(np.unique(np.asarray(countries)[keep & (labels == g)])) for g in np.unique(labels[keep])}
-    large = [g for g, n in sizes.items() if n >= MIN_CLUSTERS]
-    compared = large if len(large) > 1 else list(sizes)
-    cells = keep & np.isin(labels, compared)
-    table = build_two_way_table(countries, topics, cells, [cells & (labels == g) for g in compared])
-    moments = statistic.moments(x[cells[keep]], y[cells[keep]])
-    rest = tuple(g for g in sizes if g not in compared)
-    found = _estimate_groups(statistic, table, moments, compared)
-    if len(found) < 2:
-        nothing = TwoWayEstimate(None, None, None, 0, table.n_topics, 0, 0, "fewer than two groups have a value")
-        return MaxGapEstimate("", "", nothing, len(found), rest)
-    order = sorted(range(len(found)), key=lambda i: found[i].value)
+    if labels.shape != is_complete.shape:
+        raise ValueError(f"groups must have the shape {is_complete.shape}, but has {labels.shape}")
+    n_countries_by_group = {
+        str(group): len(np.unique(np.asarray(countries)[is_complete & (labels == group)]))
+        for group in np.unique(labels[is_complete])
+    }
+    large_groups = [group for group, n in n_countries_by_group.items() if n >= MIN_CLUSTERS]
+    compared = large_groups if len(large_groups) > 1 else list(n_countries_by_group)
+    in_compared_group = is_complete & np.isin(labels, compared)
+    table = build_two_way_table(
+        countries, topics, in_compared_group, [in_compared_group & (labels == group) for group in compared]
+    )
+    moments = statistic.moments(x[in_compared_group[is_complete]], y[in_compared_group[is_complete]])
+    left_out = tuple(group for group in n_countries_by_group if group not in compared)
+    estimates = _estimate_groups(statistic, table, moments, compared)
+    if len(estimates) < 2:
+        undefined = TwoWayEstimate(None, None, None, 0, table.n_topics, 0, 0, "fewer than two groups have a value")
+        return MaxGapEstimate("", "", undefined, len(estimates), left_out)
+    order = sorted(range(len(estimates)), key=lambda i: estimates[i].value)
     pair = (order[0], order[-1])
     interval = (
-        _simultaneous_interval(found, pair, table.n_topics, seed)
-        if len(large) > 1
-        else _gap_estimate(found, pair, table.n_topics)
+        _simultaneous_interval(estimates, pair, table.n_topics, seed)
+        if len(large_groups) > 1
+        else _gap_estimate(estimates, pair, table.n_topics)
     )
-    return MaxGapEstimate(found[pair[0]].name, found[pair[1]].name, interval, len(found), rest)
+    return MaxGapEstimate(estimates[pair[0]].name, estimates[pair[1]].name, interval, len(estimates), left_out)
 
 
 def _estimate_groups(
     statistic: Statistic, table: TwoWayTable, moments: Floats, group_names: Sequence[str]
 ) -> list[_GroupEstimate]:
-    grid, found = table.to_grid(moments), []
-    for name, members in zip(group_names, table.strata, strict=False):  # without any name there is one empty stratum
-        inside = np.isin(table.row_index, members)
-        part, cells = grid[members], grid[table.row_index[inside], table.column_index[inside]]
-        value = float(statistic.value(part.sum((0, 1))[None])[0])
-        without = jackknife_replicates(statistic.value, part, cells)
+    """The statistic and its replicates for each group where it is defined."""
+    grid, estimates = table.to_grid(moments), []
+    for name, members in zip(group_names, table.strata, strict=False):  # without groups there is one empty stratum
+        in_group = np.isin(table.row_index, members)
+        group_grid, group_cells = grid[members], grid[table.row_index[in_group], table.column_index[in_group]]
+        value = float(statistic.value(group_grid.sum((0, 1))[None])[0])
+        replicates = jackknife_replicates(statistic.value, group_grid, group_cells)
         if not np.isnan(value):
-            found.append(_GroupEstimate(name, len(members), len(cells), value, without))
-    return found
+            estimates.append(_GroupEstimate(name, len(members), len(group_cells), value, replicates))
+    return estimates
 
 
 def _gap_estimate(
@@ -124,39 +130,50 @@ def _gap_estimate(
     half_width: float | None = None,
     reason: str | None = TOO_FEW_REASON,
 ) -> TwoWayEstimate:
-    low, high = (groups[i] for i in pair)
-    gap, used = high.value - low.value, 0 if half_width is None else N_DRAWS
-    least, most = (None, None) if half_width is None else (gap - half_width, gap + half_width)
-    counts = (low.n_countries + high.n_countries, n_topics, low.n_cells + high.n_cells)
-    return TwoWayEstimate(gap, least, most, *counts, used, reason)
+    """The gap between a pair of groups, with an interval if the half-width is given."""
+    low_group, high_group = (groups[i] for i in pair)
+    gap, n_draws = high_group.value - low_group.value, 0 if half_width is None else N_DRAWS
+    ci_low, ci_high = (None, None) if half_width is None else (gap - half_width, gap + half_width)
+    counts = (low_group.n_countries + high_group.n_countries, n_topics, low_group.n_cells + high_group.n_cells)
+    return TwoWayEstimate(gap, ci_low, ci_high, *counts, n_draws, reason)
 
 
 def _simultaneous_interval(
     groups: Sequence[_GroupEstimate], pair: tuple[int, int], n_topics: int, seed: int
 ) -> TwoWayEstimate:
-    """A pair's interval that holds together with all others', or why there is none."""
+    """The gap of a pair with an interval that holds simultaneously for all pairs, or the reason for none."""
     if n_topics < MIN_CLUSTERS:
         return _gap_estimate(groups, pair, n_topics)
-    if not all(g.replicates.is_finite for g in groups):
+    if not all(group.replicates.is_finite for group in groups):
         return _gap_estimate(groups, pair, n_topics, reason="leaving a country or topic out leaves no value")
-    country, cell = (
-        np.array([jackknife_covariance(part[None])[0, 0] for part in parts])
-        for parts in ([g.replicates.by_country for g in groups], [g.replicates.by_cell for g in groups])
+    country_variances, cell_variances = (
+        np.array([jackknife_covariance(replicates[None])[0, 0] for replicates in replicates_by_group])
+        for replicates_by_group in (
+            [group.replicates.by_country for group in groups],
+            [group.replicates.by_cell for group in groups],
+        )
     )
-    topic = jackknife_covariance([g.replicates.by_topic for g in groups])
+    topic_covariances = jackknife_covariance([group.replicates.by_topic for group in groups])
     # Groups have topics in common, but neither countries nor cells.
-    covariances = topic + np.diag(two_way_variance(country, np.diag(topic), cell) - np.diag(topic))
-    freedom = min(sum(g.n_countries for g in groups) - len(groups), n_topics - 1)
-    half = _studentized_range(covariances, freedom, seed)
-    if half <= 1e-12:
+    covariances = topic_covariances + np.diag(
+        two_way_variance(country_variances, np.diag(topic_covariances), cell_variances) - np.diag(topic_covariances)
+    )
+    df = min(sum(group.n_countries for group in groups) - len(groups), n_topics - 1)
+    half_width = _studentized_range(covariances, df, seed)
+    if half_width <= 1e-12:
         return _gap_estimate(groups, pair, n_topics, reason="it is the same whatever is left out: no interval")
-    return _gap_estimate(groups, pair, n_topics, half, None)
+    return _gap_estimate(groups, pair, n_topics, half_width, None)
 
 
 def _studentized_range(covariances: Floats, df: int, seed: int) -> float:
-    """What the largest less the smallest of some figures without a true difference stays below in 95 of 100 draws."""
+    """95% quantile of the range of several estimates that have no true difference, by simulation.
+
+    Args:
+        covariances: of the estimates, shape (m, m).
+        df: degrees of freedom.
+    """
     rng = np.random.default_rng(seed)
-    values, vectors = np.linalg.eigh(covariances)
-    normal = rng.standard_normal((N_DRAWS, len(values))) * np.sqrt(np.maximum(values, 0.0))
-    drawn = (normal @ vectors.T) / np.sqrt(rng.chisquare(df, (N_DRAWS, 1)) / df)
-    return float(np.quantile(np.ptp(drawn, axis=1), CONFIDENCE_LEVEL))
+    eigenvalues, eigenvectors = np.linalg.eigh(covariances)
+    normal_draws = rng.standard_normal((N_DRAWS, len(eigenvalues))) * np.sqrt(np.maximum(eigenvalues, 0.0))
+    student_draws = (normal_draws @ eigenvectors.T) / np.sqrt(rng.chisquare(df, (N_DRAWS, 1)) / df)
+    return float(np.quantile(np.ptp(student_draws, axis=1), CONFIDENCE_LEVEL))

@@ -1,4 +1,4 @@
-"""What a figure could be at most and at least, whatever the cells without a score would have said."""
+"""Worst-case bounds of a metric over all possible values of the missing scores."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from auditor.metrics._complete_cases import Floats
 
 
 class MissingValueBounds(NamedTuple):
-    """Ends between which a figure lies for certain; None where there is nothing to bound."""
+    """The smallest and the largest possible value; None where there is nothing to bound."""
 
     low: float | None
     high: float | None
 
 
 def mae_bounds(scores: ArrayLike, truth: ArrayLike) -> MissingValueBounds:
-    """The MAE if every missing score hit the truth, and if it lay at the end of [-1, 1] that is farther from it.
+    """The MAE if every missing score equalled the truth, and if it were the end of [-1, 1] farther from it.
 
     Args:
         scores: shape (n,), in [-1, 1]; nan where there is none.
-        truth: shape (n,), in [-1, 1]; nan where people were not asked, which leaves the cell out.
+        truth: shape (n,), in [-1, 1]; nan where there are no human scores; such cells are left out.
 
     Raises:
         ValueError: shapes differ.
     """
-    x, y = (np.asarray(v, dtype=np.float64) for v in (scores, truth))
+    x, y = (np.asarray(column, dtype=np.float64) for column in (scores, truth))
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"scores and truth must have one shape (n,), but have {x.shape} and {y.shape}")
-    asked = ~np.isnan(y)
-    if not asked.any():
+    has_truth = ~np.isnan(y)
+    if not has_truth.any():
         return MissingValueBounds(None, None)
-    lost = np.isnan(x[asked])
-    known: Floats = np.abs(x[asked] - y[asked])
-    best = np.where(lost, 0.0, known)
-    worst = np.where(lost, 1.0 + np.abs(y[asked]), known)
-    return MissingValueBounds(float(best.mean()), float(worst.mean()))
+    is_missing = np.isnan(x[has_truth])
+    errors: Floats = np.abs(x[has_truth] - y[has_truth])
+    smallest_errors = np.where(is_missing, 0.0, errors)
+    largest_errors = np.where(is_missing, 1.0 + np.abs(y[has_truth]), errors)
+    return MissingValueBounds(float(smallest_errors.mean()), float(largest_errors.mean()))
 
 
 def gap_bounds(first: MissingValueBounds, second: MissingValueBounds) -> MissingValueBounds:
-    """Between which ends the second figure less the first lies."""
+    """Bounds of the second value minus the first, from the bounds of each."""
     if None in first or None in second:
         return MissingValueBounds(None, None)
     low, high = second.low or 0.0, second.high or 0.0

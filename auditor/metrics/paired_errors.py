@@ -1,4 +1,4 @@
-"""Two series of scores against one truth: how much nearer the one is than the other, on the cells that both have."""
+"""Difference of the absolute errors of two series of scores against one truth, on the cells that both have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PairedError:
     """A mean difference of errors with a 95% interval; `reason` says why something is None.
 
     Attributes:
-        value: mean of the second's absolute error less the first's: below 0 where the second is nearer.
+        value: mean of the second's absolute error minus the first's: below 0 where the second is closer to the truth.
         p_value: two-sided, of no difference.
     """
 
@@ -29,9 +29,9 @@ class PairedError:
 
 
 def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> PairedError:
-    """The second's mean absolute error less the first's, with Student's interval and paired test.
+    """The second's mean absolute error minus the first's, with Student's interval and paired t test.
 
-    Takes the cells for independent: fit for one topic over countries or one country over topics, not for the table.
+    Assumes independent cells: suitable for one topic over countries or one country over topics, not for a whole table.
 
     Args:
         first, second, truth: shape (n,); a cell with a nan in any is left out.
@@ -52,30 +52,33 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> Paire
         return PairedError(value, n, None, None, None, "an interval needs 2 cells")
     if is_constant(d):
         return PairedError(value, n, None, None, None, "all differences are equal: no interval")
-    spread = float(d.std(ddof=1) / np.sqrt(n))
-    half = float(stdtrit(n - 1, 0.975)) * spread
-    return PairedError(value, n, value - half, value + half, float(2 * stdtr(n - 1, -abs(value) / spread)))
+    std_error = float(d.std(ddof=1) / np.sqrt(n))
+    half_width = float(stdtrit(n - 1, 0.975)) * std_error
+    return PairedError(
+        value, n, value - half_width, value + half_width, float(2 * stdtr(n - 1, -abs(value) / std_error))
+    )
 
 
 def error_bounds(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> tuple[float, float] | None:
-    """The second's MAE less the first's over all cells with a truth, whatever the missing scores would have been.
+    """Worst-case bounds of the second's MAE minus the first's, over all cells with a truth.
 
-    A score in [-1, 1] is at most 1 + |truth| away; the ends put each missing score where it helps or hurts most
-    (worst-case bounds: Manski, American Economic Review 80, 1990).
+    A score in [-1, 1] is at most 1 + |truth| away from it; for each bound, missing scores get the smallest or the
+    largest possible error (worst-case bounds: Manski, American Economic Review 80, 1990).
 
     Args:
         first, second, truth: shape (n,), scores in [-1, 1], nan where there is none.
 
     Returns:
-        Least and largest difference; None where no cell has a truth.
+        Smallest and largest difference; None where no cell has a truth.
     """
-    a, b, y = (np.asarray(v, dtype=np.float64) for v in (first, second, truth))
-    asked = ~np.isnan(y)
-    if not asked.any():
+    a, b, y = (np.asarray(column, dtype=np.float64) for column in (first, second, truth))
+    has_truth = ~np.isnan(y)
+    if not has_truth.any():
         return None
-    most = 1 + np.abs(y[asked])
-    ends = [
-        (np.where(np.isnan(e), 0.0, e), np.where(np.isnan(e), most, e)) for e in (np.abs(v - y)[asked] for v in (a, b))
+    max_errors = 1 + np.abs(y[has_truth])
+    bounds = [
+        (np.where(np.isnan(errors), 0.0, errors), np.where(np.isnan(errors), max_errors, errors))
+        for errors in (np.abs(column - y)[has_truth] for column in (a, b))
     ]
-    (a_low, a_high), (b_low, b_high) = ends
+    (a_low, a_high), (b_low, b_high) = bounds
     return float((b_low - a_high).mean()), float((b_high - a_low).mean())

@@ -1,14 +1,14 @@
 """PairS (COLM 2024): ranking by merge sort with a judge as comparator, in N log N questions.
 
-The algorithm asks and does not call: `pairs` is a generator that yields a batch of questions, all of which may be put
-at once, and is sent their answers. So any caller can drive it, blocking or not. What it asks depends on nothing but the
-answers, so it is resumed by starting it anew and answering from what was recorded.
+The algorithm does not call a model: `rank_with_pairs` returns a generator that yields batches of questions, each of
+which can be asked in parallel, and is sent the answers. It therefore works with blocking and with async callers. Its
+questions depend only on the answers, so a run is resumed by starting it again and replaying the recorded answers.
 
-    algorithm = pairs(items)
+    algorithm = rank_with_pairs(items)
     questions = next(algorithm)
     while True: questions = algorithm.send([await judge(first, second) for first, second in questions])
 
-ends with StopIteration, whose value is the `PairsRanking`; `drive` does the same for a plain function.
+ends with StopIteration, whose value is the `PairsRanking`; `run_ranking` does the same for a plain function.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 PairQuestion = tuple[int, int]
-"""Two items; the first is shown first. The answer is the probability in [0, 1] that it is preferred, nan if none."""
+"""Two items, the first shown first. The answer is the probability in [0, 1] that it is preferred, nan if none."""
 
 QuestionGenerator = Generator[list[PairQuestion], Sequence[float], list[int]]
 
@@ -28,7 +28,14 @@ _MIN_PROBABILITY = 1e-6  # a judge's 0 or 1 must not outweigh all its other answ
 
 @dataclass(frozen=True, slots=True)
 class PairsRanking:
-    """Items, best first; the questions `asked`; those of them, and those beyond the budget, that had no answer."""
+    """A ranking and what it took.
+
+    Attributes:
+        order: items, best first.
+        asked: number of questions asked.
+        failed: questions asked that had no answer.
+        over_budget: questions not asked, since the budget was used up.
+    """
 
     order: tuple[int, ...]
     asked: int
@@ -37,7 +44,7 @@ class PairsRanking:
 
     @property
     def complete(self) -> bool:
-        """Whether every comparison that the ranking rests on had an answer."""
+        """Whether every comparison of the ranking had an answer."""
         return self.failed == self.over_budget == 0
 
 
@@ -51,72 +58,76 @@ def rank_with_pairs(
 ) -> Generator[list[PairQuestion], Sequence[float], PairsRanking]:
     """Rank items by merge sort (PairS-greedy), or by a beam search over each merge (PairS-beam).
 
-    Merges of one level run side by side: their questions come in one batch. A comparison without an answer puts the two
-    items by how far each merged half is used up, which favours neither half.
+    Merges of one level run in parallel: their questions form one batch. A comparison without an answer takes the next
+    item from the half of which a smaller share is used up, which favours neither half.
 
     Args:
-        items: distinct; their order is the one to start from.
-        beam: ways to merge that are followed at a time; 1 is greedy.
-        uncertainty: with a beam, both outcomes are followed where the probability is nearer to 1/2 than this.
+        items: distinct; in the initial order.
+        beam: number of partial merges to follow; 1 is greedy.
+        uncertainty: with a beam, both outcomes are followed where the probability is closer to 1/2 than this.
         calibrated: whether each comparison is asked in both orders and averaged.
-        budget: the most questions to ask, both orders counted; from then on there is no answer.
+        budget: most questions to ask, both orders counted; further comparisons have no answer.
+
+    Returns:
+        A generator of batches of questions, to which their answers are sent (see the module); its value is the ranking.
 
     Raises:
-        ValueError: an item comes twice, beam is below 1, uncertainty is not in [0, 0.5] or the budget is negative; on
+        ValueError: an item occurs twice, beam is below 1, uncertainty is not in [0, 0.5] or the budget is negative; on
             sending, the number of answers is wrong or one is not in [0, 1].
     """
-    start = list(items)
-    if len(set(start)) < len(start):
+    initial_order = list(items)
+    if len(set(initial_order)) < len(initial_order):
         raise ValueError("items must be distinct")
     if beam < 1 or not 0 <= uncertainty <= 0.5 or (budget is not None and budget < 0):
         raise ValueError(f"beam >= 1, uncertainty in [0, 0.5], budget >= 0; got {beam!r}, {uncertainty!r}, {budget!r}")
-    sort = _merge_sort(start, lambda left, right: _merge_runs(left, right, beam, uncertainty))
-    return _limit_questions(_ask_both_orders(sort) if calibrated else sort, budget)
+    merge_sort = _merge_sort(initial_order, lambda left, right: _merge_runs(left, right, beam, uncertainty))
+    return _limit_questions(_ask_both_orders(merge_sort) if calibrated else merge_sort, budget)
 
 
 def run_ranking(
     algorithm: Generator[list[PairQuestion], Sequence[float], PairsRanking],
     answer_questions: Callable[[list[PairQuestion]], Sequence[float]],
 ) -> PairsRanking:
-    """Run `pairs` to its end with a function that answers a batch of questions."""
+    """Run a generator of `rank_with_pairs` to its end with a function that answers a batch of questions."""
     try:
         questions = next(algorithm)
         while True:
             questions = algorithm.send(answer_questions(questions))
-    except StopIteration as end:
-        result: PairsRanking = end.value
-        return result
+    except StopIteration as stop:
+        ranking: PairsRanking = stop.value
+        return ranking
 
 
 def _limit_questions(
     generator: QuestionGenerator, budget: int | None
 ) -> Generator[list[PairQuestion], Sequence[float], PairsRanking]:
-    """Checks and counts answers, and lets no more questions through than the budget."""
-    asked = failed = over = 0
+    """Check and count the answers, and pass on no more questions than the budget allows."""
+    n_asked = n_failed = n_over_budget = 0
     try:
         questions = next(generator)
         while True:
-            allowed = questions if budget is None else questions[: budget - asked]
+            allowed = questions if budget is None else questions[: budget - n_asked]
             answers = list((yield allowed)) if allowed else []
             _check_answers(answers, len(allowed))
-            asked += len(allowed)
-            failed += sum(math.isnan(answer) for answer in answers)
-            over += len(questions) - len(allowed)
+            n_asked += len(allowed)
+            n_failed += sum(math.isnan(answer) for answer in answers)
+            n_over_budget += len(questions) - len(allowed)
             questions = generator.send(answers + [math.nan] * (len(questions) - len(allowed)))
-    except StopIteration as end:
-        return PairsRanking(tuple(end.value), asked, failed, over)
+    except StopIteration as stop:
+        return PairsRanking(tuple(stop.value), n_asked, n_failed, n_over_budget)
 
 
 def _check_answers(answers: Sequence[float], n_questions: int) -> None:
+    """Raise ValueError unless there is one answer a question, in [0, 1] or nan."""
     if len(answers) != n_questions:
         raise ValueError(f"{n_questions} questions need {n_questions} answers, but got {len(answers)}")
-    wrong = [answer for answer in answers if not (math.isnan(answer) or 0 <= answer <= 1)]
-    if wrong:
-        raise ValueError(f"answers must be probabilities in [0, 1] or nan, but got {wrong[0]!r}")
+    invalid_answers = [answer for answer in answers if not (math.isnan(answer) or 0 <= answer <= 1)]
+    if invalid_answers:
+        raise ValueError(f"answers must be probabilities in [0, 1] or nan, but got {invalid_answers[0]!r}")
 
 
 def _ask_both_orders(generator: QuestionGenerator) -> QuestionGenerator:
-    """Each question also the other way round; the mean of what was answered goes on."""
+    """Ask each question in both orders and pass on the mean of the valid answers."""
     try:
         questions = next(generator)
         while True:
@@ -124,82 +135,98 @@ def _ask_both_orders(generator: QuestionGenerator) -> QuestionGenerator:
             questions = generator.send(
                 [_mean_of_answered(p, 1 - q) for p, q in zip(answers[::2], answers[1::2], strict=True)]
             )
-    except StopIteration as end:
-        order: list[int] = end.value
+    except StopIteration as stop:
+        order: list[int] = stop.value
         return order
 
 
 def _mean_of_answered(p: float, q: float) -> float:
+    """Mean of two probabilities; the other one if one is nan."""
     if math.isnan(p) or math.isnan(q):
         return q if math.isnan(p) else p
     return (p + q) / 2
 
 
 def _merge_sort(items: list[int], merge: Callable[[list[int], list[int]], QuestionGenerator]) -> QuestionGenerator:
-    """Bottom up, level by level; an odd run waits for the next level."""
+    """Bottom-up merge sort, level by level; an unpaired run waits for the next level."""
     runs = [[item] for item in items]
     while len(runs) > 1:
-        waiting = runs[len(runs) // 2 * 2 :]
+        odd_run = runs[len(runs) // 2 * 2 :]
         merges = [merge(left, right) for left, right in zip(runs[::2], runs[1::2], strict=False)]
-        runs = [*(yield from _interleave_merges(merges)), *waiting]
+        runs = [*(yield from _interleave_merges(merges)), *odd_run]
     return runs[0] if runs else []
 
 
 def _interleave_merges(
     merges: list[QuestionGenerator],
 ) -> Generator[list[PairQuestion], Sequence[float], list[list[int]]]:
-    """Advance all at once: one batch holds what each of them asks next."""
-    done: dict[int, list[int]] = {}
-    wanted: dict[int, list[PairQuestion]] = {}
+    """Run several merges in parallel: a batch holds the next questions of each of them."""
+    merged_runs: dict[int, list[int]] = {}
+    pending_questions: dict[int, list[PairQuestion]] = {}
 
     def advance(index: int, answers: Sequence[float] | None) -> None:
+        """Send answers to one merge (None starts it), and store its next questions, or its merged run at the end."""
         try:
-            wanted[index] = next(merges[index]) if answers is None else merges[index].send(answers)
-        except StopIteration as end:
-            wanted.pop(index, None)
-            done[index] = end.value
+            pending_questions[index] = next(merges[index]) if answers is None else merges[index].send(answers)
+        except StopIteration as stop:
+            pending_questions.pop(index, None)
+            merged_runs[index] = stop.value
 
     for index in range(len(merges)):
         advance(index, None)
-    while wanted:
-        batch = list(wanted.items())
+    while pending_questions:
+        batch = list(pending_questions.items())
         answers = yield [question for _, questions in batch for question in questions]
-        used = 0
+        n_used = 0
         for index, questions in batch:
-            advance(index, answers[used : used + len(questions)])
-            used += len(questions)
-    return [done[index] for index in range(len(merges))]
+            advance(index, answers[n_used : n_used + len(questions)])
+            n_used += len(questions)
+    return [merged_runs[index] for index in range(len(merges))]
 
 
 class _MergePath(NamedTuple):
-    """A way to merge: its log probability, and from which half (True: left) each item came."""
+    """A partial merge: its log probability, and for each item taken whether it came from the left run."""
 
     log_probability: float
     takes_left: tuple[bool, ...]
 
 
 def _merge_runs(left: list[int], right: list[int], beam: int, uncertainty: float) -> QuestionGenerator:
-    """Merge two ranked runs, item by item from the best.
+    """Merge two ranked runs, item by item from the best, by beam search.
 
-    What is asked next depends only on how many items of the left run are placed, so of the paths that agree in this the
-    most probable one is enough, and no comparison is asked twice.
+    The next question depends only on the number of items taken from the left run. Of all paths with the same number,
+    only the most probable is kept, and no comparison is asked twice.
     """
     paths = {0: _MergePath(0.0, ())}
     for step in range(len(left) + len(right)):
-        open_ = [a for a in paths if a < len(left) and step - a < len(right)]
-        answers = (yield [(left[a], right[step - a]) for a in open_]) if open_ else []
-        p = dict(zip(open_, answers, strict=True))
-        following: dict[int, _MergePath] = {}
-        for a, path in paths.items():
-            for take_left, chance in _next_steps(a, step - a, len(left), len(right), p.get(a), beam, uncertainty):
-                longer = _MergePath(path.log_probability + math.log(chance), (*path.takes_left, take_left))
-                key = a + take_left
-                if key not in following or longer.log_probability > following[key].log_probability:
-                    following[key] = longer
-        best = sorted(following, key=lambda key: -following[key].log_probability)[:beam]
-        paths = {key: following[key] for key in best}
-    halves = (iter(right), iter(left))
-    return [next(halves[take_left]) for take_left in paths[len(left)].takes_left]
+        undecided = [
+            n_left_placed for n_left_placed in paths if n_left_placed < len(left) and step - n_left_placed < len(right)
+        ]
+        answers = (
+            (yield [(left[n_left_placed], right[step - n_left_placed]) for n_left_placed in undecided])
+            if undecided
+            else []
+        )
+        probabilities = dict(zip(undecided, answers, strict=True))
+        next_paths: dict[int, _MergePath] = {}
+        for n_left_placed, path in paths.items():
+            for take_left, probability in _next_steps(
+                n_left_placed,
+                step - n_left_placed,
+                len(left),
+                len(right),
+                probabilities.get(n_left_placed),
+                beam,
+                uncertainty,
+            ):
+                extended = _MergePath(path.log_probability + math.log(probability), (*path.takes_left, take_left))
+                key = n_left_placed + take_left
+                if key not in next_paths or extended.log_probability > next_paths[key].log_probability:
+                    next_paths[key] = extended
+        best_keys = sorted(next_paths, key=lambda key: -next_paths[key].log_probability)[:beam]
+        paths = {key: next_paths[key] for key in best_keys}
+    runs = (iter(right), iter(left))
+    return [next(runs[take_left]) for take_left in paths[len(left)].takes_left]
 
 
 def _next_steps(
@@ -211,11 +238,17 @@ def _next_steps(
     beam: int,
     uncertainty: float,
 ) -> list[tuple[bool, float]]:
-    """The outcomes to follow after a items of the left run and b of the right, with their probabilities."""
+    """The outcomes to follow from a partial merge, as (take from the left run, probability).
+
+    Args:
+        n_left_placed, n_right_placed: items already taken from each run.
+        n_left, n_right: lengths of the runs.
+        probability: that the left run's next item is preferred; None where one run is used up, nan without an answer.
+    """
     if probability is None:
         return [(n_left_placed < n_left, 1.0)]
     if math.isnan(probability):
         return [((n_left_placed + 0.5) * n_right <= (n_right_placed + 0.5) * n_left, 0.5)]
     probability = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
-    both = [(True, probability), (False, 1 - probability)]
-    return both if beam > 1 and abs(probability - 0.5) < uncertainty else [both[probability < 0.5]]
+    outcomes = [(True, probability), (False, 1 - probability)]
+    return outcomes if beam > 1 and abs(probability - 0.5) < uncertainty else [outcomes[probability < 0.5]]

@@ -1,4 +1,4 @@
-"""Balanced incomplete panels: each item goes to some of the raters, and every rater rates each author equally often."""
+"""Balanced incomplete panels: each item goes to some raters, and every rater rates each author equally often."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def balanced_panels(eligible: ArrayLike, items: int, per_item: int, seed: int) -> NDArray[np.bool_]:
-    """Who rates which item of which author, drawn so that rates over raters stay unbiased.
+    """Assign raters to items such that rates over raters stay unbiased.
 
-    An incomplete block design (Cochran and Cox, Experimental Designs, 2nd ed. 1957, ch. 9) that is dealt item by item:
-    of those who may rate an author, the ones with the fewest items of it so far are taken, ties in an order that is
-    drawn for each item and is the same for all authors. So raters of one item differ by one item at most in how many of
-    any author they have, after every item; and those who rate one author's item mostly rate the others' items of the
-    same number, too, which keeps comparisons between authors within raters.
+    An incomplete block design (Cochran and Cox, Experimental Designs, 2nd ed. 1957, ch. 9), assigned item by item: of
+    the raters eligible for an author, those with the fewest of its items so far are taken, ties in an order that is
+    drawn for each item and is the same for all authors. So after every item, the numbers of an author's items that its
+    raters have differ by at most one. Raters of one author's item mostly rate the other authors' items of the same
+    number, too, so comparisons between authors are mostly within raters.
 
     Args:
         eligible: shape (authors, raters), whether a rater may rate an author.
-        items: items of each author.
-        per_item: raters of an item; an author with fewer of them gets all.
+        items: number of items of each author.
+        per_item: raters of an item; an author with fewer eligible raters gets all of them.
         seed: of the order of ties.
 
     Returns:
         Shape (items, authors, raters). The first items of a longer design are the shorter design.
 
     Raises:
-        ValueError: not a table, a negative number of items, or nobody to rate an item.
+        ValueError: not a table, a negative number of items, or per_item below 1.
     """
-    may = np.asarray(eligible, dtype=np.bool_)
-    if may.ndim != 2 or items < 0 or per_item < 1:
+    is_eligible = np.asarray(eligible, dtype=np.bool_)
+    if is_eligible.ndim != 2 or items < 0 or per_item < 1:
         raise ValueError(f"panels need a table (authors, raters), {items} items and {per_item} raters an item")
-    authors, raters = may.shape
-    if per_item >= may.sum(axis=1, initial=0).max(initial=0):
-        return np.broadcast_to(may, (items, authors, raters)).copy()
+    n_authors, n_raters = is_eligible.shape
+    if per_item >= is_eligible.sum(axis=1, initial=0).max(initial=0):
+        return np.broadcast_to(is_eligible, (items, n_authors, n_raters)).copy()
     rng = np.random.default_rng(seed)
-    chosen = np.zeros((items, authors, raters), dtype=np.bool_)
-    given = np.where(may, 0.0, np.inf)
-    row = np.arange(authors)[:, None]
-    for item in chosen:
-        fewest = np.argpartition(given + rng.random(raters), per_item - 1, axis=1)[:, :per_item]
-        item[row, fewest] = True
-        item &= may
-        given += item
-    return chosen
+    panels = np.zeros((items, n_authors, n_raters), dtype=np.bool_)
+    load = np.where(is_eligible, 0.0, np.inf)
+    author_rows = np.arange(n_authors)[:, None]
+    for panel in panels:
+        least_loaded = np.argpartition(load + rng.random(n_raters), per_item - 1, axis=1)[:, :per_item]
+        panel[author_rows, least_loaded] = True
+        panel &= is_eligible
+        load += panel
+    return panels

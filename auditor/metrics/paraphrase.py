@@ -1,9 +1,9 @@
-"""How good a paraphrase is: close in meaning, and in other words.
+"""Quality of a paraphrase: close in meaning, different in wording.
 
-ParaScore (Shen et al., EMNLP 2022) without a reference: sim(X, C) + weight * DS(X, C), where DS grows with the edit
-distance up to a cap, and is below 0 for a copy. Two things differ from the paper: the similarity is a cosine of
-sentence embeddings instead of BERTScore, and what only copies is rejected outright, since with the paper's weight a
-literal copy would score 0.95.
+ParaScore (Shen et al., EMNLP 2022) without a reference: sim(X, C) + weight * DS(X, C), where DS increases with the edit
+distance up to a cap, and is negative for a copy. Two differences from the paper: the similarity is a cosine of
+sentence embeddings instead of BERTScore, and copies are rejected outright, since with the paper's weight a literal
+copy would score 0.95.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import unicodedata
 
 DIVERGENCE_WEIGHT = 0.05
-"""Of lexical divergence (the paper's omega)."""
+"""Weight of lexical divergence (the paper's omega)."""
 MAX_COUNTED_DISTANCE = 0.35
-"""Edit distance above which divergence no longer counts (the paper's gamma)."""
+"""Edit distance above which divergence no longer increases (the paper's gamma)."""
 MIN_EDIT_DISTANCE = 0.2
-"""A text nearer than this to the question, or to a wording that is kept, is a copy of it."""
+"""A text closer than this to the question, or to an accepted paraphrase, is a copy of it."""
 
 
 def edit_distance(left: str, right: str) -> float:
-    """Levenshtein distance of two texts over the longer length, in [0, 1]; case and white space are not counted.
+    """Levenshtein distance of two texts divided by the longer length, in [0, 1]; case and white space are ignored.
 
     >>> edit_distance("Kitten", "sitting")
     0.42857142857142855
@@ -29,19 +29,19 @@ def edit_distance(left: str, right: str) -> float:
         return float(a != b)
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, start=1):
-        above, row = row, [i]
+        previous_row, row = row, [i]
         for j, y in enumerate(b, start=1):
-            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y)))
+            row.append(min(previous_row[j] + 1, row[j - 1] + 1, previous_row[j - 1] + (x != y)))
     return row[-1] / max(len(a), len(b))
 
 
 def normalize_text(text: str) -> str:
-    """A text without what does not make it another: case, white space, and marks at its end."""
+    """A text in lower case, with single spaces and without final punctuation, for comparison."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?!. ")
 
 
 def lexical_divergence(distance: float, cap: float = MAX_COUNTED_DISTANCE) -> float:
-    """DS of ParaScore (equation 5): from -1 for a copy to `cap` for an edit distance of `cap` and more.
+    """DS of ParaScore (equation 5): from -1 for a copy to `cap` for an edit distance of `cap` or more.
 
     Args:
         distance: in [0, 1].

@@ -1,6 +1,6 @@
-"""How logical a judge's comparisons are (Aligning with Logic, ICML 2025).
+"""Logical consistency of a judge's comparisons (Aligning with Logic, ICML 2025).
 
-`preferences` is an array (N, N): entry (i, j) is the answer to the question put with item i first: 1 = i preferred,
+`preferences` is an array (N, N): entry (i, j) is the answer to the question that shows item i first: 1 = i preferred,
 0 = j preferred, 0.5 = a tie, a value between them = the probability that i is preferred, nan = no valid answer. The
 diagonal is ignored.
 """
@@ -21,16 +21,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
-_BLOCK_CELLS = 4_000_000  # cells of the subsets' relation graphs held at once, a byte each
-_TIE_TOLERANCE = 1e-9  # probabilities come from sums: 0.1 + 0.4 must not fail to be a tie
+_BLOCK_CELLS = 4_000_000  # entries of the subsets' preference graphs in memory at once, one byte each
+_TIE_TOLERANCE = 1e-9  # probabilities are sums: a rounding error must not turn 0.1 + 0.4 into a preference
 
 
 @dataclass(frozen=True, slots=True)
 class Transitivity:
-    """Share of the K-item subsets without a cycle, None with a reason when there is none to be had.
+    """Share of the K-item subsets without a cycle; None with a reason where it is undefined.
 
-    The interval (95%, Wilson) is the error from sampling `n_subsets`; it has no width when they are all there are
-    (`exhaustive`). `pairs_answered` of `pairs` were decided or tied: the rest has no edge, and so can close no cycle.
+    The 95% Wilson interval is the error from sampling `n_subsets`; it has no width when all subsets were checked
+    (`exhaustive`). `pairs_answered` of `pairs` have a preference or a tie: the others have no edge, and cannot be part
+    of a cycle.
     """
 
     value: float | None
@@ -46,7 +47,7 @@ class Transitivity:
 
 
 def as_preferences(preferences: ArrayLike) -> Floats:
-    """A copy with nan on the diagonal.
+    """A copy of the preferences with nan on the diagonal.
 
     Raises:
         ValueError: the shape is not (N, N) or a value is not in [0, 1].
@@ -61,10 +62,10 @@ def as_preferences(preferences: ArrayLike) -> Floats:
 
 
 def pair_probabilities(preferences: ArrayLike, calibrated: bool = False) -> Floats:
-    """One probability a pair, (i, j) and (j, i) adding up to 1, nan where neither order has a valid answer.
+    """One probability a pair, with (i, j) and (j, i) adding up to 1; nan where neither order has a valid answer.
 
-    Raw, it is the answer to the question that shows the lower item first, and the other order's where that one failed;
-    calibrated, the mean of both orders that have an answer.
+    Uncalibrated, it is the answer to the question that shows the lower item first, or the other order's if that one
+    failed; calibrated, the mean of the orders with an answer.
 
     Raises:
         ValueError: as `as_preferences`.
@@ -72,16 +73,16 @@ def pair_probabilities(preferences: ArrayLike, calibrated: bool = False) -> Floa
     values = as_preferences(preferences)
     swapped = 1.0 - values.T
     if calibrated:
-        both = (values + swapped) / 2
-        return np.where(np.isnan(both), np.where(np.isnan(values), swapped, values), both)
+        mean_of_orders = (values + swapped) / 2
+        return np.where(np.isnan(mean_of_orders), np.where(np.isnan(values), swapped, values), mean_of_orders)
     upper = np.triu(np.where(np.isnan(values), swapped, values), 1)
-    result = upper + np.tril(1.0 - upper.T, -1)
-    np.fill_diagonal(result, np.nan)
-    return result
+    probabilities = upper + np.tril(1.0 - upper.T, -1)
+    np.fill_diagonal(probabilities, np.nan)
+    return probabilities
 
 
 def preference_graph(preferences: ArrayLike, calibrated: bool = False) -> Bools:
-    """The graph, shape (N, N): whether i is preferred to j. Ties and pairs without an answer have no edge.
+    """The graph of preferences, shape (N, N): whether i is preferred to j. Ties and unanswered pairs have no edge.
 
     Raises:
         ValueError: as `as_preferences`.
@@ -92,82 +93,85 @@ def preference_graph(preferences: ArrayLike, calibrated: bool = False) -> Bools:
 def transitivity(
     preferences: ArrayLike, k: int = 5, max_subsets: int = 1000, seed: int = 0, calibrated: bool = False
 ) -> Transitivity:
-    """Share of K-item subsets whose relation graph has no cycle (s_tran(K) of Aligning with Logic, its Algorithm 1).
+    """Share of K-item subsets whose preference graph has no cycle (s_tran(K) of Aligning with Logic, its Algorithm 1).
 
     Args:
         preferences: shape (N, N), see the module.
         k: items in a subset, from 3 to N.
-        max_subsets: all subsets are looked at when there are no more than this, else so many different ones, drawn.
+        max_subsets: all subsets are checked if there are at most this many, else this many distinct ones, drawn.
         seed: of the draw.
         calibrated: whether both orders are averaged first.
 
     Raises:
-        ValueError: k is below 3, max_subsets below 1, or the preferences are not as said.
+        ValueError: k is below 3, max_subsets below 1, or the preferences are not valid (see `as_preferences`).
     """
     if k < 3 or max_subsets < 1:
         raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
     answers = pair_probabilities(preferences, calibrated)
-    n, answered = len(answers), int((~np.isnan(answers)).sum()) // 2
-    pairs = n * (n - 1) // 2
-    if n < k or answered == 0:
-        reason = f"{n} items have no subset of {k}" if n < k else "no pair has a valid answer"
-        return Transitivity(None, k, 0, None, None, n, n >= k, answered, pairs, reason)
-    subsets, exhaustive = choose_subsets(n, k, max_subsets, seed)
+    n_items, n_answered = len(answers), int((~np.isnan(answers)).sum()) // 2
+    n_pairs = n_items * (n_items - 1) // 2
+    if n_items < k or n_answered == 0:
+        reason = f"{n_items} items have no subset of {k}" if n_items < k else "no pair has a valid answer"
+        return Transitivity(None, k, 0, None, None, n_items, n_items >= k, n_answered, n_pairs, reason)
+    subsets, exhaustive = choose_subsets(n_items, k, max_subsets, seed)
     share = proportion(int(acyclic_mask(answers > 0.5 + _TIE_TOLERANCE, subsets).sum()), len(subsets))
     low, high = (share.value, share.value) if exhaustive else (share.ci_low, share.ci_high)
-    return Transitivity(share.value, k, len(subsets), low, high, n, exhaustive, answered, pairs)
+    return Transitivity(share.value, k, len(subsets), low, high, n_items, exhaustive, n_answered, n_pairs)
 
 
 def choose_subsets(n: int, k: int, max_subsets: int, seed: int) -> tuple[Ints, bool]:
-    """All subsets of k out of n, shape (m, k), where there are no more than `max_subsets`, else so many drawn; and
-    whether they are all."""
+    """Choose subsets of k out of n, shape (m, k): all if there are at most `max_subsets`, else that many, drawn.
+
+    Returns:
+        The subsets, and whether they are all.
+    """
     if math.comb(n, k) <= max_subsets:
         return np.array(list(combinations(range(n), k)), dtype=np.intp).reshape(-1, k), True
     return draw_subsets(n, k, max_subsets, np.random.default_rng(seed)), False
 
 
 def draw_subsets(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
-    """m different subsets of k out of n, each set of m equally likely; shape (m, k), rows ascending. m <= C(n, k)."""
-    drawn = np.empty((0, k), dtype=np.intp)
-    while len(drawn) < m:
-        drawn = np.concatenate([drawn, _floyd_sample(n, k, m, rng)])
-        # In the order drawn: the first m of the sorted ones would favour the first items.
-        drawn = drawn[np.sort(np.unique(drawn, axis=0, return_index=True)[1])]
-    return drawn[:m]
+    """Draw m <= C(n, k) different subsets of k out of n, each set of m equally likely; shape (m, k), rows ascending."""
+    subsets = np.empty((0, k), dtype=np.intp)
+    while len(subsets) < m:
+        subsets = np.concatenate([subsets, _floyd_sample(n, k, m, rng)])
+        # Kept in the order drawn: the first m of the sorted subsets would favour the first items.
+        subsets = subsets[np.sort(np.unique(subsets, axis=0, return_index=True)[1])]
+    return subsets[:m]
 
 
 def _floyd_sample(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
-    """Floyd's sampling (Bentley, CACM 30, 1987) for m sets side by side, in memory that does not grow with n."""
+    """Draw m subsets of k out of n by Floyd's sampling (Bentley, CACM 30, 1987), in memory independent of n."""
     rows = np.full((m, k), -1, dtype=np.intp)
     for column, last in enumerate(range(n - k, n)):
-        pick = rng.integers(0, last + 1, m)
-        rows[:, column] = np.where((rows == pick[:, None]).any(axis=1), last, pick)
+        picked = rng.integers(0, last + 1, m)
+        rows[:, column] = np.where((rows == picked[:, None]).any(axis=1), last, picked)
     return np.sort(rows, axis=1)
 
 
 def acyclic_mask(graph: Bools, subsets: Ints) -> Bools:
-    """Which subsets (S, K) of the nodes of a graph (N, N) span a graph without a cycle; shape (S,).
+    """Which subsets, shape (S, K), of the nodes of a graph, shape (N, N), span a graph without a cycle; shape (S,).
 
-    The graph has at most one edge a pair. A tournament is acyclic exactly if its out-degrees are 0 … K-1 (Landau
-    1953); a graph with pairs missing is when taking away nodes without incoming edges, again and again, leaves none.
+    The graph has at most one edge a pair. A tournament is acyclic if and only if its out-degrees are 0 … K-1 (Landau
+    1953); a graph with missing edges if removing nodes without incoming edges, repeatedly, removes them all.
     """
     k = subsets.shape[1]
-    block = max(1, _BLOCK_CELLS // (k * k))
-    result = np.empty(len(subsets), dtype=bool)
-    for start in range(0, len(subsets), block):
-        part = subsets[start : start + block]
-        spanned = graph[part[:, :, None], part[:, None, :]]
-        degrees = spanned.sum(axis=2)
-        fine = (np.sort(degrees, axis=1) == np.arange(k)).all(axis=1)
-        partial = degrees.sum(axis=1) < k * (k - 1) // 2
-        if partial.any():
-            fine[partial] = _has_topological_order(spanned[partial])
-        result[start : start + block] = fine
-    return result
+    block_size = max(1, _BLOCK_CELLS // (k * k))
+    is_acyclic = np.empty(len(subsets), dtype=bool)
+    for start in range(0, len(subsets), block_size):
+        block_subsets = subsets[start : start + block_size]
+        subgraphs = graph[block_subsets[:, :, None], block_subsets[:, None, :]]
+        out_degrees = subgraphs.sum(axis=2)
+        acyclic_in_block = (np.sort(out_degrees, axis=1) == np.arange(k)).all(axis=1)
+        has_missing_pair = out_degrees.sum(axis=1) < k * (k - 1) // 2
+        if has_missing_pair.any():
+            acyclic_in_block[has_missing_pair] = _has_topological_order(subgraphs[has_missing_pair])
+        is_acyclic[start : start + block_size] = acyclic_in_block
+    return is_acyclic
 
 
 def _has_topological_order(graphs: Bools) -> Bools:
-    """Whether all nodes of each graph (S, K, K) can be taken away, sources first."""
+    """Whether each graph, shape (S, K, K), is acyclic, by removing nodes without incoming edges; shape (S,)."""
     alive = np.ones(graphs.shape[:2], dtype=bool)
     while True:
         sources = alive & ~(graphs & alive[:, :, None]).any(axis=1)
@@ -177,12 +181,12 @@ def _has_topological_order(graphs: Bools) -> Bools:
 
 
 def _decisions(values: Floats) -> Floats:
-    """1 for the first item, -1 for the second, 0 for a tie; nan stays."""
+    """1 for the first item, -1 for the second, 0 for a tie; nan stays nan."""
     return np.where(np.abs(values - 0.5) <= _TIE_TOLERANCE, 0.0, np.sign(values - 0.5))
 
 
 def commutativity(preferences: ArrayLike) -> Share:
-    """Share of unordered pairs whose decision stays when the order shown is swapped (Aligning with Logic, s_comm).
+    """Share of unordered pairs whose decision is the same in both orders shown (Aligning with Logic, s_comm).
 
     Two ties agree. Pairs in which an order has no valid answer are `lost`.
 
@@ -209,25 +213,26 @@ def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: 
     positive, negative = as_preferences(preferences), as_preferences(negated)
     if positive.shape != negative.shape:
         raise ValueError(f"both forms must have one shape, but got {positive.shape} and {negative.shape}")
-    where = ~np.eye(len(positive), dtype=bool)
+    compared_pairs = ~np.eye(len(positive), dtype=bool)
     if calibrated:
         positive, negative = pair_probabilities(positive, True), pair_probabilities(negative, True)
-        where = np.triu(where)
-    return _reversed_share(_decisions(positive[where]), _decisions(negative[where]))
+        compared_pairs = np.triu(compared_pairs)
+    return _reversed_share(_decisions(positive[compared_pairs]), _decisions(negative[compared_pairs]))
 
 
 def _reversed_share(first: Floats, second: Floats) -> Share:
+    """Share of pairs whose decisions are opposite, or both ties; pairs with a nan are `lost`."""
     measured = ~(np.isnan(first) | np.isnan(second))
     n = int(measured.sum())
     return wilson_share(int((first == -second)[measured].sum()), n, lost=len(first) - n)
 
 
 def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool = False) -> Share:
-    """Share of the pairs on which people decided either way that the judge decides like them; its tie is a miss.
+    """Share of the pairs with a human preference on which the judge decides the same way; its tie is a miss.
 
     Args:
         preferences: shape (N, N), the judge's.
-        people: shape (N, N), the same for people; with one order a pair asked, leave the other nan.
+        people: shape (N, N), human preferences; if only one order of a pair was asked, the other is nan.
         calibrated: whether the judge's orders are averaged first.
 
     Raises:
@@ -237,11 +242,11 @@ def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool 
     if judge.shape != truth.shape:
         raise ValueError(f"judge and people must have one shape, but got {judge.shape} and {truth.shape}")
     upper = np.triu_indices(len(judge), 1)
-    one, other = _decisions(judge[upper]), _decisions(truth[upper])
-    decided = np.abs(other) == 1
-    measured = decided & ~np.isnan(one)
+    judge_decisions, human_decisions = _decisions(judge[upper]), _decisions(truth[upper])
+    decided = np.abs(human_decisions) == 1
+    measured = decided & ~np.isnan(judge_decisions)
     n = int(measured.sum())
-    return wilson_share(int((one == other)[measured].sum()), n, lost=int(decided.sum()) - n)
+    return wilson_share(int((judge_decisions == human_decisions)[measured].sum()), n, lost=int(decided.sum()) - n)
 
 
 def self_agreement(samples: ArrayLike) -> Share:
@@ -252,7 +257,7 @@ def self_agreement(samples: ArrayLike) -> Share:
             Questions with fewer than two valid answers are `lost`.
 
     Returns:
-        The share; by chance alone it is well above 1/2 for few repeats. Its interval is over questions.
+        The share; chance level is well above 1/2 for few repeats. Its interval is over questions.
 
     Raises:
         ValueError: the shape is not (questions, repeats).
@@ -262,7 +267,7 @@ def self_agreement(samples: ArrayLike) -> Share:
         raise ValueError(f"samples must have the shape (questions, repeats), but got {values.shape}")
     decided = _decisions(values)
     counts = np.stack([(decided == choice).sum(axis=1) for choice in (-1.0, 0.0, 1.0)])
-    valid = counts.sum(axis=0)
-    kept = valid >= 2
-    shares = counts.max(axis=0)[kept] / valid[kept]
-    return mean_share(float(shares.sum()), int(kept.sum()), lost=int((~kept).sum()))
+    n_valid = counts.sum(axis=0)
+    is_repeated = n_valid >= 2
+    shares = counts.max(axis=0)[is_repeated] / n_valid[is_repeated]
+    return mean_share(float(shares.sum()), int(is_repeated.sum()), lost=int((~is_repeated).sum()))

@@ -1,4 +1,4 @@
-"""Shares with their intervals."""
+"""Proportions with Wilson intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.metrics._complete_cases import Z_95
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """A share of `n`, with its 95% Wilson interval; all None when there was nothing to count."""
+    """A share of `n`, with its 95% Wilson interval; all None if n is 0."""
 
     value: float | None
     n: int
@@ -22,7 +22,7 @@ class Proportion:
 def proportion(part: int, whole: int) -> Proportion:
     """Share of `part` in `whole` with the score interval of Wilson (JASA 22, 1927, 209-212).
 
-    It stays in [0, 1] and has a width even when all or none were counted.
+    The interval stays in [0, 1] and has a width even when all or none were counted.
 
     Raises:
         ValueError: not 0 <= part <= whole.
@@ -36,7 +36,7 @@ def proportion(part: int, whole: int) -> Proportion:
 
 
 def wilson_interval(p: float, n: float) -> tuple[float, float]:
-    """Wilson's 95% interval of a share `p` in [0, 1] over `n` > 0 cases, which need be no whole number."""
+    """Wilson's 95% interval of a share `p` in [0, 1] over `n` > 0 cases; n may be fractional."""
     z2 = Z_95**2
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n**2)) / (1 + z2 / n)

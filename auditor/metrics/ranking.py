@@ -24,9 +24,9 @@ Ints = NDArray[np.intp]
 class BradleyTerry:
     """Strengths of items on the logit scale: P(i preferred to j) = 1 / (1 + exp(strength_j - strength_i)).
 
-    `strength` and `std_error` have the shape (n_items,), nan where there is no estimate. `component` names, by number,
-    the set of items that comparisons connect, -1 where an item has none: strengths of different sets share no scale.
-    `n` is the number of comparisons used. `reason` says what is missing, if anything.
+    `strength` and `std_error` have the shape (n_items,), nan where there is no estimate. `component` is the number of
+    the connected set of compared items, -1 where an item has no comparison: strengths of different sets are not
+    comparable. `n` is the number of comparisons used. `reason` says what is missing, if anything.
     """
 
     strength: Floats
@@ -42,8 +42,8 @@ class Repair:
     """Comparisons made consistent.
 
     `rating` (N,) is the win-loss rate of the items, `order` the items that have one, best first. `preferences` and
-    `negated` (N, N) are the answers that follow from it, nan where none does. `flipped` (m, 2) are the questions,
-    (shown first, shown second), that were decided one way and now are the other, for a person to look at.
+    `negated` (N, N) are the answers implied by it, nan where there is none. `flipped` (m, 2) are the questions,
+    (shown first, shown second), whose decision the repair reverses, for human review.
     """
 
     order: tuple[int, ...]
@@ -57,7 +57,8 @@ class Repair:
 class Elo:
     """Ratings over `n_shuffles` orders of the same comparisons: mean, 2.5% and 97.5% points, shape (n_items,) each.
 
-    The width shows how far ratings depend on the order; it is no sampling error. nan where an item has no comparison.
+    The width shows how much ratings depend on the order; it is not a sampling error. nan where an item has no
+    comparison.
     """
 
     rating: Floats
@@ -79,6 +80,7 @@ def comparisons_from_preferences(preferences: ArrayLike) -> Floats:
 
 
 def _comparison_columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Ints, Floats]:
+    """First item, second item and outcome of the rows without nan, shape (m,) each; ValueError if one is not valid."""
     rows = np.asarray(comparisons, dtype=float)
     if rows.size == 0:
         rows = np.empty((0, 3))
@@ -96,13 +98,17 @@ def _comparison_columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Int
 
 
 def win_loss_rate(comparisons: ArrayLike, n_items: int) -> Floats:
-    """(wins - losses) / comparisons of each item (Aligning with Logic); a tie is a comparison that neither wins.
+    """(wins - losses) / comparisons of each item (Aligning with Logic); a tie is a comparison without a win or a loss.
+
+    Args:
+        comparisons: shape (m, 3), see the module.
+        n_items: number of items.
 
     Returns:
         Shape (n_items,), in [-1, 1]; nan where an item has no comparison.
 
     Raises:
-        ValueError: the comparisons are not as the module says.
+        ValueError: the comparisons are not as the module describes.
     """
     i, j, outcome = _comparison_columns(comparisons, n_items)
     margin = 2 * outcome - 1
@@ -112,12 +118,15 @@ def win_loss_rate(comparisons: ArrayLike, n_items: int) -> Floats:
 
 
 def comparison_components(i: Ints, j: Ints, n_items: int) -> Ints:
-    """Which set of items, connected by the pairs (i, j), each item is in; -1 where it is in no pair."""
+    """Number of the connected component of each item in the graph of compared pairs (i, j), shape (n_items,).
+
+    -1 where an item is in no pair.
+    """
     graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_items, n_items)).tocsr()
     labels = connected_components(graph, directed=False)[1].astype(np.intp)
-    alone = np.bincount(np.concatenate([i, j]), minlength=n_items) == 0
-    labels[~alone] = np.unique(labels[~alone], return_inverse=True)[1]
-    labels[alone] = -1
+    is_isolated = np.bincount(np.concatenate([i, j]), minlength=n_items) == 0
+    labels[~is_isolated] = np.unique(labels[~is_isolated], return_inverse=True)[1]
+    labels[is_isolated] = -1
     return labels
 
 
@@ -130,81 +139,89 @@ def bradley_terry(
     items differ much.
 
     A tie is half a win for both. `prior` regularises: every item also plays that many games, half of them won, against
-    a phantom of strength 0. This draws strengths to 0, keeps those finite of items that won or lost all, and puts
-    disconnected sets on one scale only in appearance: `reason` names them. With prior = 0 strengths are pure maximum
-    likelihood with mean 0; where wins do not connect all items both ways, none exists, and strengths are nan.
+    a phantom of strength 0. This shrinks strengths to 0, keeps those of items that won or lost all finite, and gives
+    disconnected sets a common scale that the comparisons do not support: `reason` reports them. With prior = 0
+    strengths are pure maximum likelihood with mean 0; where wins do not connect all items both ways, none exists, and
+    strengths are nan.
 
     Args:
         comparisons: shape (m, 3).
-        n_items: how many items there are.
+        n_items: number of items.
         prior: games against the phantom, >= 0.
         tolerance: largest change of a strength at which to stop.
-        max_iterations: at which to stop in any case, saying so in `reason`.
+        max_iterations: at which to stop in any case; `reason` then reports it.
 
     Raises:
-        ValueError: the prior is negative or the comparisons are not as the module says.
+        ValueError: the prior is negative or the comparisons are not as the module describes.
     """
     if not prior >= 0:
         raise ValueError(f"prior must be at least 0, but got {prior!r}")
     i, j, outcome = _comparison_columns(comparisons, n_items)
     labels = comparison_components(i, j, n_items)
-    nothing = np.full(n_items, np.nan)
+    undefined = np.full(n_items, np.nan)
     if len(i) == 0:
-        return BradleyTerry(nothing, nothing, labels, 0, 0, "no comparisons")
+        return BradleyTerry(undefined, undefined, labels, 0, 0, "no comparisons")
     wins = np.zeros((n_items, n_items))
     np.add.at(wins, (i, j), outcome)
     np.add.at(wins, (j, i), 1 - outcome)
-    used = np.flatnonzero(labels >= 0)
-    wins = wins[np.ix_(used, used)]
+    compared_items = np.flatnonzero(labels >= 0)
+    wins = wins[np.ix_(compared_items, compared_items)]
     if prior == 0 and connected_components(wins > 0, directed=True, connection="strong")[0] > 1:
         reason = "with no prior there is no finite estimate: wins do not connect all items both ways"
-        return BradleyTerry(nothing, nothing, labels, len(i), 0, reason)
+        return BradleyTerry(undefined, undefined, labels, len(i), 0, reason)
     logits, iterations = _newton_logits(wins, prior, tolerance, max_iterations)
-    strength, error = nothing.copy(), nothing.copy()
-    strength[used], error[used] = logits, _std_errors(wins + wins.T, logits, prior)
+    strength, std_error = undefined.copy(), undefined.copy()
+    strength[compared_items], std_error[compared_items] = logits, _std_errors(wins + wins.T, logits, prior)
     reasons = [f"{labels.max() + 1} sets of items are not compared with each other"] if labels.max() > 0 else []
-    reasons += [f"{n_items - len(used)} items have no comparison"] if len(used) < n_items else []
+    reasons += [f"{n_items - len(compared_items)} items have no comparison"] if len(compared_items) < n_items else []
     reasons += [f"not converged in {iterations} iterations"] if iterations >= max_iterations else []
-    return BradleyTerry(strength, error, labels, len(i), iterations, "; ".join(reasons) or None)
+    return BradleyTerry(strength, std_error, labels, len(i), iterations, "; ".join(reasons) or None)
 
 
 def _newton_logits(wins: Floats, prior: float, tolerance: float, max_iterations: int) -> tuple[Floats, int]:
-    games, won = wins + wins.T, wins.sum(axis=1) + prior / 2
+    """Strengths by Newton's method with step halving, and the number of iterations.
+
+    Args:
+        wins: shape (n, n), wins of each item against each other item.
+    """
+    games, n_wins = wins + wins.T, wins.sum(axis=1) + prior / 2
     logits, iteration, change = np.zeros(len(wins)), 0, np.inf
     # Without a prior only differences are determined: this fixes their mean at 0.
     gauge = 0.0 if prior > 0 else 1.0
     while change >= tolerance and iteration < max_iterations:
-        p, own = _win_probabilities(logits)
-        slope = won - (games * p).sum(axis=1) - prior * own
-        step = np.linalg.solve(_fisher_information(games, logits, prior) + gauge, slope)
-        # Far from the top the likelihood is no parabola: a whole step may lead down, a shorter one cannot.
-        before = _log_likelihood(wins, logits, prior)
-        while _log_likelihood(wins, logits + step, prior) < before - 1e-9 * abs(before):
+        win_p, phantom_p = _win_probabilities(logits)
+        gradient = n_wins - (games * win_p).sum(axis=1) - prior * phantom_p
+        step = np.linalg.solve(_fisher_information(games, logits, prior) + gauge, gradient)
+        # Far from the maximum a full Newton step may decrease the likelihood; a short enough one cannot.
+        log_likelihood = _log_likelihood(wins, logits, prior)
+        while _log_likelihood(wins, logits + step, prior) < log_likelihood - 1e-9 * abs(log_likelihood):
             step = step / 2
         logits, iteration, change = logits + step, iteration + 1, np.abs(step).max()
     return logits, iteration
 
 
 def _log_likelihood(wins: Floats, logits: Floats, prior: float) -> float:
-    lost = wins * np.logaddexp(0.0, logits[None, :] - logits[:, None])
-    return -float(lost.sum() + prior / 2 * (np.logaddexp(0.0, logits) + np.logaddexp(0.0, -logits)).sum())
+    """Log likelihood of the strengths, including the games against the phantom."""
+    losses = wins * np.logaddexp(0.0, logits[None, :] - logits[:, None])
+    return -float(losses.sum() + prior / 2 * (np.logaddexp(0.0, logits) + np.logaddexp(0.0, -logits)).sum())
 
 
 def _win_probabilities(logits: Floats) -> tuple[Floats, Floats]:
-    """Chances to be preferred: of each item to each other, and of each to the phantom."""
+    """Probability that each item beats each other item, shape (n, n), and the phantom, shape (n,)."""
     return expit(logits[:, None] - logits[None, :]), expit(logits)
 
 
 def _fisher_information(games: Floats, logits: Floats, prior: float) -> Floats:
-    p, own = _win_probabilities(logits)
-    weight = games * p * (1 - p)
-    return np.diag(weight.sum(axis=1) + prior * own * (1 - own)) - weight
+    """Fisher information of the strengths, shape (n, n)."""
+    win_p, phantom_p = _win_probabilities(logits)
+    information = games * win_p * (1 - win_p)
+    return np.diag(information.sum(axis=1) + prior * phantom_p * (1 - phantom_p)) - information
 
 
 def _std_errors(games: Floats, logits: Floats, prior: float) -> Floats:
-    """From the Fisher information; without a prior relative to the mean of all strengths."""
-    inverse = np.linalg.pinv(_fisher_information(games, logits, prior), hermitian=True)
-    return np.sqrt(np.maximum(np.diag(inverse), 0.0))
+    """Standard errors from the Fisher information; without a prior relative to the mean of all strengths."""
+    covariance = np.linalg.pinv(_fisher_information(games, logits, prior), hermitian=True)
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
 def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 100, seed: int = 0) -> Elo:
@@ -212,13 +229,13 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
 
     Args:
         comparisons: shape (m, 3).
-        n_items: how many items there are.
-        k: how far one comparison moves a rating at most, > 0.
-        shuffles: orders tried.
+        n_items: number of items.
+        k: largest change of a rating by one comparison, > 0.
+        shuffles: number of random orders.
         seed: of the orders.
 
     Raises:
-        ValueError: k or shuffles is not above 0, or the comparisons are not as the module says.
+        ValueError: k or shuffles is not above 0, or the comparisons are not as the module describes.
     """
     if not k > 0 or shuffles < 1:
         raise ValueError(f"k and shuffles must be above 0, but got {k!r} and {shuffles!r}")
@@ -226,22 +243,22 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
     rng = np.random.default_rng(seed)
     orders = rng.permuted(np.tile(np.arange(len(i)), (shuffles, 1)), axis=1)
     ratings = np.full((shuffles, n_items), 1000.0)
-    row = np.arange(shuffles)
-    for step in orders.T:
-        one, other = i[step], j[step]
-        expected = 1 / (1 + 10 ** ((ratings[row, other] - ratings[row, one]) / 400))
-        moved = k * (outcome[step] - expected)
-        ratings[row, one] += moved
-        ratings[row, other] -= moved
+    order_index = np.arange(shuffles)
+    for comparison_index in orders.T:
+        first_items, second_items = i[comparison_index], j[comparison_index]
+        expected = 1 / (1 + 10 ** ((ratings[order_index, second_items] - ratings[order_index, first_items]) / 400))
+        rating_change = k * (outcome[comparison_index] - expected)
+        ratings[order_index, first_items] += rating_change
+        ratings[order_index, second_items] -= rating_change
     ratings[:, comparison_components(i, j, n_items) < 0] = np.nan
     low, high = np.quantile(ratings, [0.025, 0.975], axis=0)
     return Elo(ratings.mean(axis=0), low, high, len(i), shuffles)
 
 
 def repair(preferences: ArrayLike) -> Repair:
-    """The comparisons that follow from the items' win-loss rates (REPAIR, Aligning with Logic).
+    """The comparisons implied by the items' win-loss rates (REPAIR, Aligning with Logic).
 
-    They are transitive, the same in both orders, and have their negated form. Nothing follows for two items of equal
+    They are transitive, the same in both orders, and have their negated form. There is none for two items of equal
     rate, for an item without a valid answer, and between sets of items that were never compared with each other.
 
     Args:
@@ -251,15 +268,17 @@ def repair(preferences: ArrayLike) -> Repair:
         ValueError: as `as_preferences`.
     """
     values = as_preferences(preferences)
-    rows = comparisons_from_preferences(values)
-    rating = win_loss_rate(rows, len(values))
-    sets = comparison_components(rows[:, 0].astype(np.intp), rows[:, 1].astype(np.intp), len(values))
+    comparisons = comparisons_from_preferences(values)
+    rating = win_loss_rate(comparisons, len(values))
+    components = comparison_components(
+        comparisons[:, 0].astype(np.intp), comparisons[:, 1].astype(np.intp), len(values)
+    )
     gap = rating[:, None] - rating[None, :]
-    # Rates are fractions of sums: differences of a rounding error are ties.
-    known = (sets[:, None] == sets[None, :]) & (np.abs(gap) > 1e-9)
-    consistent = np.where(known, (gap > 0).astype(float), np.nan)
+    # Rates are quotients of sums: differences within rounding error are ties.
+    is_comparable = (components[:, None] == components[None, :]) & (np.abs(gap) > 1e-9)
+    consistent = np.where(is_comparable, (gap > 0).astype(float), np.nan)
     flipped = np.argwhere((consistent - 0.5) * (values - 0.5) < -1e-9)
-    order = tuple(int(item) for item in np.argsort(-rating, kind="stable") if sets[item] >= 0)
+    order = tuple(int(item) for item in np.argsort(-rating, kind="stable") if components[item] >= 0)
     return Repair(order, rating, consistent, 1.0 - consistent, flipped)
 
 
@@ -267,7 +286,7 @@ def add_flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Float
     """A copy in which a share of the valid answers, drawn at random, is reversed: noise to test a repair with.
 
     Args:
-        preferences: shape (N, N); the two orders of a pair are answers of their own.
+        preferences: shape (N, N); the two orders of a pair are separate answers.
         share: in [0, 1], of the valid answers; their number is rounded.
         seed: of the draw.
 

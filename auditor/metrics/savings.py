@@ -1,4 +1,4 @@
-"""Replaying an audit of which everything was asked as if less had been: what would be found, for how many calls."""
+"""Replay a complete audit as if fewer questions had been asked: its results then, and the number of calls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class CompleteAudit:
-    """An audit of which everything was asked.
+    """An audit in which every question was asked.
 
     Attributes:
         samples: scores, shape (models, cells, samples); nan where a sample has none.
-        said: verdicts, shape (judges, models, cells, samples): 1 is VALID, 0 INVALID, nan none.
-        may: shape (models, judges), whether a judge may judge a model.
-        truth: what people say, shape (cells,).
-        strata: of each cell, such as its region and topic.
+        verdicts: shape (judges, models, cells, samples): 1 is VALID, 0 INVALID, nan none.
+        may_judge: shape (models, judges), whether a judge may judge a model.
+        truth: human scores, shape (cells,).
+        strata: label of each cell, such as its region and topic.
     """
 
     samples: Floats
@@ -36,7 +36,7 @@ class CompleteAudit:
 
 @dataclass(frozen=True, slots=True)
 class SamplingPlan:
-    """How less is asked, as the configuration names it; the defaults ask everything."""
+    """How the number of questions is reduced, named as in the configuration; the defaults ask everything."""
 
     name: str
     judges_per_trace: int | None = None
@@ -48,13 +48,14 @@ class SamplingPlan:
 
 @dataclass(frozen=True)
 class ReplayedAudit:
-    """What would have been asked.
+    """What an audit with fewer questions would have found.
 
     Attributes:
         scores, variances, counts: of the samples of a cell, shape (models, cells); nan where there are none, or one.
-        heard: verdicts that rates rest on, as `FullData.said`, nan where not asked or asked only in dispute.
-        winners: of each conflict of the full audit, by the panel: 1 left, -1 right, 0 open; shape (conflicts,).
-        direct, review: calls.
+        counted_verdicts: verdicts that rates are computed from, shape as `CompleteAudit.verdicts`; nan where not asked,
+            or asked only to settle a dispute.
+        winners: of each conflict of the complete audit, by the panel: 1 left, -1 right, 0 open; shape (conflicts,).
+        direct, review: number of calls for scores, and for verdicts.
     """
 
     scores: Floats
@@ -67,30 +68,34 @@ class ReplayedAudit:
 
 
 def replay_audit(audit: CompleteAudit, plan: SamplingPlan, threshold: float, seed: int) -> ReplayedAudit:
-    """What an audit would have asked and found with some of its answers.
+    """Replay an audit with fewer samples, cells and judges.
 
-    Failed samples count as taken, as they do in an audit. An adaptive panel's calls for conflicts are those up to the
-    judge that settles one, in order: an upper bound, since verdicts that are there already may settle it earlier.
+    Failed samples count as asked, as they do in an audit. An adaptive panel's calls for conflicts are those up to the
+    judge that settles one, in order: an upper bound, since existing verdicts may settle it earlier.
 
     Args:
-        threshold: least difference of two scores that is a conflict.
+        threshold: smallest difference of two scores that is a conflict.
         seed: of panels and orders.
     """
-    taken = _select_samples(audit, plan, seed)
-    scores, variances, counts = _sample_moments(np.where(taken, audit.samples, np.nan))
-    seats = _assign_judges(audit, plan, taken, seed)
-    heard = seats if not plan.adaptive else _initial_assignments(seats, seed)
+    is_sampled = _select_samples(audit, plan, seed)
+    scores, variances, counts = _sample_moments(np.where(is_sampled, audit.samples, np.nan))
+    assignments = _assign_judges(audit, plan, is_sampled, seed)
+    counted_assignments = assignments if not plan.adaptive else _initial_assignments(assignments, seed)
     conflicts = _find_conflicts(audit, threshold)
-    votes, cast = _judge_votes(np.where(seats, audit.verdicts, np.nan), seats, conflicts)
-    asked = seats if not plan.adaptive else _escalated_assignments(audit, seats, heard, conflicts, votes, cast, seed)
+    votes, may_vote = _judge_votes(np.where(assignments, audit.verdicts, np.nan), assignments, conflicts)
+    asked_assignments = (
+        assignments
+        if not plan.adaptive
+        else _escalated_assignments(audit, assignments, counted_assignments, conflicts, votes, may_vote, seed)
+    )
     return ReplayedAudit(
         scores=scores,
         variances=variances,
         counts=counts,
-        counted_verdicts=np.where(heard, audit.verdicts, np.nan).astype(np.float32),
-        winners=_majority_winners(votes, cast),
-        direct=int(taken.sum()),
-        review=int(asked.sum()),
+        counted_verdicts=np.where(counted_assignments, audit.verdicts, np.nan).astype(np.float32),
+        winners=_majority_winners(votes, may_vote),
+        direct=int(is_sampled.sum()),
+        review=int(asked_assignments.sum()),
     )
 
 
@@ -98,67 +103,68 @@ def replay_audit(audit: CompleteAudit, plan: SamplingPlan, threshold: float, see
 
 
 def _select_samples(audit: CompleteAudit, plan: SamplingPlan, seed: int) -> Bools:
-    """Which samples are taken, shape (models, cells, samples)."""
-    k = audit.samples.shape[2]
-    taken = np.ones(audit.samples.shape, dtype=np.bool_)
+    """Which samples are asked, shape (models, cells, samples)."""
+    n_samples = audit.samples.shape[2]
+    is_sampled = np.ones(audit.samples.shape, dtype=np.bool_)
     if plan.tolerance is not None:
-        for n in range(plan.min_samples, k):
-            _, variance, count = _sample_moments(audit.samples[:, :, :n])
-            settled = (count > 1) & (np.sqrt(variance / np.maximum(count, 1)) <= plan.tolerance + 1e-12)
-            taken[:, :, n:] &= ~settled[:, :, None]
+        for n_taken in range(plan.min_samples, n_samples):
+            _, variance, count = _sample_moments(audit.samples[:, :, :n_taken])
+            is_settled = (count > 1) & (np.sqrt(variance / np.maximum(count, 1)) <= plan.tolerance + 1e-12)
+            is_sampled[:, :, n_taken:] &= ~is_settled[:, :, None]
     if plan.target_width is not None:
-        taken &= _select_cells(audit, taken, plan.target_width, seed)[None, :, None]
-    return taken
+        is_sampled &= _select_cells(audit, is_sampled, plan.target_width, seed)[None, :, None]
+    return is_sampled
 
 
 def _select_cells(audit: CompleteAudit, sample_mask: Bools, width: float, seed: int) -> Bools:
-    """Which cells are asked before every model's interval is narrow, shape (cells,)."""
+    """Which cells are asked until every model's interval is narrow enough, shape (cells,)."""
     scores, _, _ = _sample_moments(np.where(sample_mask, audit.samples, np.nan))
     order = stratified_order(audit.strata, seed)
-    n = next_interim_look(0, len(order))
-    while n < len(order) and not is_narrow(list(scores[:, order[:n]]), audit.truth[order[:n]], width):
-        n = next_interim_look(n, len(order))
-    reached = np.zeros(len(order), dtype=np.bool_)
-    reached[order[:n]] = True
-    return reached
+    n_asked = next_interim_look(0, len(order))
+    while n_asked < len(order) and not is_narrow(list(scores[:, order[:n_asked]]), audit.truth[order[:n_asked]], width):
+        n_asked = next_interim_look(n_asked, len(order))
+    is_asked = np.zeros(len(order), dtype=np.bool_)
+    is_asked[order[:n_asked]] = True
+    return is_asked
 
 
 def _sample_moments(samples: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance (divisor n - 1) and number of the scores of each cell, shape (models, cells) each."""
     count = (~np.isnan(samples)).sum(axis=2).astype(np.float64)
     total = np.nansum(samples, axis=2)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    squares = np.nansum((samples - mean[:, :, None]) ** 2, axis=2)
-    return mean, np.where(count > 1, squares / np.maximum(count - 1, 1), np.nan), count
+    sum_of_squares = np.nansum((samples - mean[:, :, None]) ** 2, axis=2)
+    return mean, np.where(count > 1, sum_of_squares / np.maximum(count - 1, 1), np.nan), count
 
 
 # --- judges -----------------------------------------------------------------------------------------------------
 
 
 def _assign_judges(audit: CompleteAudit, plan: SamplingPlan, sample_mask: Bools, seed: int) -> Bools:
-    """Which judges are given which traces, shape as `said`."""
-    models, cells, k = audit.samples.shape
-    reviewed = sample_mask & ~np.isnan(audit.samples)
+    """Which judges are assigned to which traces, shape (judges, models, cells, samples)."""
+    n_models, n_cells, n_samples = audit.samples.shape
+    is_reviewed = sample_mask & ~np.isnan(audit.samples)
     if plan.tolerance is not None:
-        reviewed[:, :, plan.min_samples :] = False
-    seats = np.broadcast_to(audit.may_judge.T[:, :, None, None], audit.verdicts.shape)
+        is_reviewed[:, :, plan.min_samples :] = False
+    eligible = np.broadcast_to(audit.may_judge.T[:, :, None, None], audit.verdicts.shape)
     if plan.judges_per_trace is not None:
-        dealt = balanced_panels(audit.may_judge, cells * k, plan.judges_per_trace, seed)
-        seats = dealt.reshape(k, cells, models, -1).transpose(3, 2, 1, 0)
-    return seats & reviewed[None]
+        panels = balanced_panels(audit.may_judge, n_cells * n_samples, plan.judges_per_trace, seed)
+        eligible = panels.reshape(n_samples, n_cells, n_models, -1).transpose(3, 2, 1, 0)
+    return eligible & is_reviewed[None]
 
 
 def _draw_turns(assignments: Bools, seed: int) -> NDArray[np.intp]:
-    """Each judge's turn on a trace, in an order drawn for it; those without a seat come last."""
-    order = np.random.default_rng(seed).random(assignments.shape, dtype=np.float32)
-    turns: NDArray[np.intp] = np.where(assignments, order, 2).argsort(axis=0).argsort(axis=0)
+    """Each judge's turn on a trace, in an order drawn for the trace; judges not assigned come last."""
+    draws = np.random.default_rng(seed).random(assignments.shape, dtype=np.float32)
+    turns: NDArray[np.intp] = np.where(assignments, draws, 2).argsort(axis=0).argsort(axis=0)
     return turns
 
 
 def _initial_assignments(assignments: Bools, seed: int) -> Bools:
-    """The seats that an adaptive panel asks whatever they say."""
-    sizes = assignments.sum(axis=0)
-    first: Bools = assignments & (_draw_turns(assignments, seed) < np.minimum(sizes, sizes // 2 + 1))
-    return first
+    """The assignments that an adaptive panel always asks: a bare majority of each trace's judges."""
+    panel_sizes = assignments.sum(axis=0)
+    initial: Bools = assignments & (_draw_turns(assignments, seed) < np.minimum(panel_sizes, panel_sizes // 2 + 1))
+    return initial
 
 
 def _escalated_assignments(
@@ -170,35 +176,44 @@ def _escalated_assignments(
     may_vote: Bools,
     seed: int,
 ) -> Bools:
-    """All seats that an adaptive panel asks: until no vote on the trace, nor on any of its conflicts, can change it."""
-    turns, sizes = _draw_turns(assignments, seed), assignments.sum(axis=0)
-    asked = initial_assignments.copy()
-    for turn in range(int(sizes.max(initial=0))):
-        now = assignments & (turns == turn) & ~initial_assignments
-        valid, refused = ((asked & (audit.verdicts == value)).sum(axis=0) for value in (1, 0))
-        most, rest = np.maximum(valid, refused), sizes - asked.sum(axis=0)
-        asked |= now & ((2 * most <= sizes) & (2 * (most + rest) > sizes))[None]
+    """All assignments that an adaptive panel asks.
+
+    It asks until no vote can change the majority on the trace, nor on any of its conflicts.
+
+    Args:
+        conflicts: shape (3, conflicts): left model, right model and cell.
+        votes, may_vote: shape (judges, conflicts), see `_judge_votes`.
+    """
+    turns, panel_sizes = _draw_turns(assignments, seed), assignments.sum(axis=0)
+    is_asked = initial_assignments.copy()
+    for turn in range(int(panel_sizes.max(initial=0))):
+        next_assignments = assignments & (turns == turn) & ~initial_assignments
+        n_valid, n_invalid = ((is_asked & (audit.verdicts == value)).sum(axis=0) for value in (1, 0))
+        n_leading, n_remaining = np.maximum(n_valid, n_invalid), panel_sizes - is_asked.sum(axis=0)
+        is_asked |= (
+            next_assignments & ((2 * n_leading <= panel_sizes) & (2 * (n_leading + n_remaining) > panel_sizes))[None]
+        )
     needed = _votes_needed(votes, may_vote)
     left, right, cell = conflicts
     for side in (left, right):
         for judge in range(len(assignments)):
-            at = needed[judge]
-            asked[judge, side[at], cell[at]] |= assignments[judge, side[at], cell[at]]
-    return asked
+            decides = needed[judge]
+            is_asked[judge, side[decides], cell[decides]] |= assignments[judge, side[decides], cell[decides]]
+    return is_asked
 
 
 def _votes_needed(votes: NDArray[np.int8], may_vote: Bools) -> Bools:
-    """Whether a judge's vote on a conflict is heard, in order, before it is settled; shapes (judges, conflicts)."""
-    seats = may_vote.sum(axis=0)
-    before: NDArray[np.intp] = np.cumsum(may_vote, axis=0) - may_vote
-    ahead = [np.cumsum(votes == side, axis=0) - (votes == side) for side in (1, -1)]
-    most = np.maximum(*ahead)
-    needed: Bools = may_vote & (2 * most <= seats) & (2 * (most + seats - before) > seats)
-    return needed
+    """Whether a judge votes on a conflict, in order, before the conflict is settled; shape (judges, conflicts)."""
+    n_voters = may_vote.sum(axis=0)
+    n_voted_before: NDArray[np.intp] = np.cumsum(may_vote, axis=0) - may_vote
+    votes_before = [np.cumsum(votes == side, axis=0) - (votes == side) for side in (1, -1)]
+    n_leading = np.maximum(*votes_before)
+    is_needed: Bools = may_vote & (2 * n_leading <= n_voters) & (2 * (n_leading + n_voters - n_voted_before) > n_voters)
+    return is_needed
 
 
 def _find_conflicts(audit: CompleteAudit, threshold: float) -> NDArray[np.intp]:
-    """Conflicts of the full audit: left model, right model and cell, shape (3, conflicts)."""
+    """Conflicts of the complete audit: left model, right model and cell, shape (3, conflicts)."""
     scores, _, _ = _sample_moments(audit.samples)
     left, right = np.triu_indices(len(scores), 1)
     with np.errstate(invalid="ignore"):
@@ -207,26 +222,30 @@ def _find_conflicts(audit: CompleteAudit, threshold: float) -> NDArray[np.intp]:
 
 
 def _judge_votes(verdicts: Floats, assignments: Bools, conflicts: NDArray[np.intp]) -> tuple[NDArray[np.int8], Bools]:
-    """Each judge's vote on each conflict (1 left, -1 right, 0 none), and whether it has a seat in it."""
-    given = (~np.isnan(verdicts)).sum(axis=3)
-    rate = np.where(given > 0, np.nansum(verdicts, axis=3) / np.maximum(given, 1), np.nan)
-    seated: Bools = np.asarray(assignments.any(axis=3))
+    """Each judge's vote on each conflict (1 left, -1 right, 0 none), and whether it is assigned to both sides.
+
+    Both of shape (judges, conflicts). A judge votes for the side with the larger share of VALID.
+    """
+    n_verdicts = (~np.isnan(verdicts)).sum(axis=3)
+    valid_rate = np.where(n_verdicts > 0, np.nansum(verdicts, axis=3) / np.maximum(n_verdicts, 1), np.nan)
+    is_assigned: Bools = np.asarray(assignments.any(axis=3))
     left, right, cell = conflicts
     with np.errstate(invalid="ignore"):
-        difference = rate[:, left, cell] - rate[:, right, cell]
+        difference = valid_rate[:, left, cell] - valid_rate[:, right, cell]
         votes = (difference > 1e-9).astype(np.int8) - (difference < -1e-9).astype(np.int8)
-    return votes, seated[:, left, cell] & seated[:, right, cell]
+    return votes, is_assigned[:, left, cell] & is_assigned[:, right, cell]
 
 
 def _majority_winners(votes: NDArray[np.int8], may_vote: Bools) -> NDArray[np.int8]:
-    seats = may_vote.sum(axis=0)
-    left, right = ((2 * ((votes == side) & may_vote).sum(axis=0) > seats) for side in (1, -1))
-    won: NDArray[np.int8] = left.astype(np.int8) - right.astype(np.int8)
-    return won
+    """Winner of each conflict by a strict majority of the judges that may vote: 1 left, -1 right, 0 open."""
+    n_voters = may_vote.sum(axis=0)
+    left_wins, right_wins = ((2 * ((votes == side) & may_vote).sum(axis=0) > n_voters) for side in (1, -1))
+    winners: NDArray[np.int8] = left_wins.astype(np.int8) - right_wins.astype(np.int8)
+    return winners
 
 
 def peer_agreement_rates(verdicts: NDArray[np.float32]) -> Floats:
     """Share of VALID in the verdicts on each model, shape (models,); nan without any."""
-    given = (~np.isnan(verdicts)).sum(axis=(0, 2, 3))
-    rates: Floats = np.where(given > 0, np.nansum(verdicts, axis=(0, 2, 3)) / np.maximum(given, 1), np.nan)
+    n_verdicts = (~np.isnan(verdicts)).sum(axis=(0, 2, 3))
+    rates: Floats = np.where(n_verdicts > 0, np.nansum(verdicts, axis=(0, 2, 3)) / np.maximum(n_verdicts, 1), np.nan)
     return rates

@@ -1,7 +1,7 @@
-"""How consistent answers to one question are: semantic graph entropy, its rivals and the consistency score.
+"""Consistency of answers to one question: semantic graph entropy, alternative measures and the consistency score.
 
-Below, answers to q questions are an array (q, n, d) of embeddings. A row with a nan, or of zeros, points nowhere: it
-counts as an answer that is missing, and the question is scored on the answers that are left.
+Answers to q questions are an array (q, n, d) of embeddings. A row with a nan, or of zeros, has no direction and counts
+as a missing answer; the question is scored on its other answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: EntropyVariant = "sag
     With cosines s_ij, `sage` (SaGE, LREC-COLING 2024): f_i = sum over j != i of max(s_ij, 0), p_i = f_i^alpha / sum of
     f^alpha, H = -sum of p log p, the value is mean(s_ij) * H / log n. Where no cosine is positive, p is taken as
     uniform, which leaves the mean cosine. `sge` (arXiv 2402.01719): with d_ij = 1 - s_ij, p_i = sum over j of d_ij /
-    the sum of d, the value is 1 - mean(d_ij) * H / log n; alpha has no part in it.
+    the sum of d, the value is 1 - mean(d_ij) * H / log n; it does not use alpha.
 
     Equations 6 and 7 of the SaGE paper, as printed, give 0 to identical answers; the form here gives them 1. alpha = 10
     reproduces the numbers that its authors published, alpha = 1 is the text of the paper.
@@ -37,11 +37,11 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: EntropyVariant = "sag
         alpha: power that sharpens the weights, > 0.
 
     Returns:
-        Higher is more consistent; 1 for answers that all point the same way. `sage` is 0 for orthogonal answers and
+        Higher is more consistent; 1 for answers with the same direction. `sage` is 0 for orthogonal answers and
         negative only if the mean cosine is; `sge` is at least -1. nan with fewer than two answers.
 
     Raises:
-        ValueError: the shape, the variant or alpha is none of these.
+        ValueError: another shape, an unknown variant, or alpha is not above 0.
     """
     rows = np.asarray(embeddings, dtype=float)
     if rows.ndim != 2:
@@ -55,7 +55,7 @@ def semantic_graph_entropies(
     """`semantic_graph_entropy` of many questions at once, `block` of them in memory at a time.
 
     Args:
-        embeddings: shape (q, n, d); a memory-mapped file is read piece by piece. Fill up with nan where a question has
+        embeddings: shape (q, n, d); a memory-mapped file is read block by block. Pad with nan where a question has
             fewer answers than n.
         variant, alpha: as in `semantic_graph_entropy`.
         block: questions computed together.
@@ -70,16 +70,16 @@ def semantic_graph_entropies(
         raise ValueError(f"embeddings must have the shape (q, n, d), but got {embeddings.shape}")
     values = np.empty(len(embeddings))
     for start in range(0, len(embeddings), block):
-        part = slice(start, start + block)
-        values[part] = entropy_of_similarities(cosine_similarities(embeddings[part]), variant, alpha)
+        block_slice = slice(start, start + block)
+        values[block_slice] = entropy_of_similarities(cosine_similarities(embeddings[block_slice]), variant, alpha)
     return values
 
 
 def cosine_similarities(embeddings: ArrayLike) -> Floats:
-    """Cosines between the rows: (..., n, d) to (..., n, n), clipped to [-1, 1]; nan at rows that point nowhere."""
+    """Cosines between the rows: (..., n, d) to (..., n, n), clipped to [-1, 1]; nan at rows without a direction."""
     rows = np.asarray(embeddings, dtype=float)
     products: Floats = rows @ rows.swapaxes(-1, -2)
-    # Scaled afterwards: n x n numbers are far fewer than n x d.
+    # Normalised after the product: n x n numbers are far fewer than n x d.
     squares = np.diagonal(products, axis1=-2, axis2=-1)
     lengths = np.sqrt(np.where(squares > 0, squares, np.nan))
     cosines: Floats = np.clip(products / (lengths[..., :, None] * lengths[..., None, :]), -1.0, 1.0)
@@ -90,7 +90,7 @@ def entropy_of_similarities(similarities: ArrayLike, variant: EntropyVariant = "
     """`semantic_graph_entropy` from similarities, so that mixes (of answers and rules of thumb) can be scored.
 
     Args:
-        similarities: shape (..., n, n), symmetric, in [-1, 1]; nan on the diagonal marks an answer that is missing.
+        similarities: shape (..., n, n), symmetric, in [-1, 1]; nan on the diagonal marks a missing answer.
         variant, alpha: as in `semantic_graph_entropy`.
 
     Returns:
@@ -114,11 +114,11 @@ def entropy_of_similarities(similarities: ArrayLike, variant: EntropyVariant = "
 
 
 def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> Floats:
-    """Mean edge times the entropy of the nodes' shares of the edges, over its largest value log n."""
+    """Mean edge times the entropy of the nodes' shares of the edges, divided by its maximum log n."""
     n = present.sum(axis=-1)
     weight = np.maximum(edges, 0.0).sum(axis=-1)
     largest = weight.max(axis=-1, keepdims=True, initial=0.0)
-    # Scaled before the power, which would underflow; without any weight all nodes weigh the same.
+    # Scaled before the power, which would underflow; if all weights are 0, nodes have equal weights.
     weight = np.where(largest > 0, weight / np.where(largest > 0, largest, 1.0), present) ** alpha
     with np.errstate(divide="ignore", invalid="ignore"):
         p = weight / weight.sum(axis=-1, keepdims=True)
@@ -129,7 +129,7 @@ def _scaled_entropy(edges: Floats, present: NDArray[np.bool_], alpha: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class NullDistribution:
-    """What the mean score is by chance: mean, 2.5% and 97.5% points over `shuffles`; None, and why, if unknown."""
+    """The mean score expected by chance: mean, 2.5% and 97.5% points over `shuffles`; None with a reason if unknown."""
 
     mean: float | None
     low: float | None
@@ -148,26 +148,26 @@ def shuffled_null(
     lengths: ArrayLike | None = None,
     strata: int = 5,
 ) -> NullDistribution:
-    """The mean score of question-shaped groups whose answers come from n different questions.
+    """The mean score of groups of n answers that come from n different questions.
 
     Args:
         embeddings: shape (q, n, d).
         variant, alpha: as in `semantic_graph_entropy`.
-        shuffles: how many such data sets are drawn, with `seed`.
-        lengths: shape (q,), typical length of a question's answers: groups then mix only questions of like length.
-        strata: into how many classes of like length, fewer when a class would have less than n questions.
+        shuffles: number of shuffled data sets, drawn with `seed`.
+        lengths: shape (q,), typical length of a question's answers: groups then mix only questions of similar length.
+        strata: number of length classes; fewer if a class would have fewer than n questions.
     """
     q, n = embeddings.shape[:2]
     if q < max(n, 2) or n < 2:
         return NullDistribution(None, None, None, 0, f"{q} questions of {n} answers are too few to mix")
     order = np.arange(q) if lengths is None else np.argsort(np.asarray(lengths, dtype=float), kind="stable")
-    classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
+    length_classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
     rng = np.random.default_rng(seed)
     means = np.empty(shuffles)
     for shuffle in range(shuffles):
-        source = np.concatenate([_mix_questions(members, n, rng) for members in classes])
+        source_questions = np.concatenate([_mix_questions(members, n, rng) for members in length_classes])
         scores = [
-            semantic_graph_entropies(embeddings[source[start : start + 64], np.arange(n)], variant, alpha)
+            semantic_graph_entropies(embeddings[source_questions[start : start + 64], np.arange(n)], variant, alpha)
             for start in range(0, q, 64)
         ]
         means[shuffle] = np.nanmean(np.concatenate(scores))
@@ -176,7 +176,7 @@ def shuffled_null(
 
 
 def _mix_questions(members: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Shape (members, n): which question each answer comes from; each answer is used once, no group meets itself."""
+    """The question that each answer is taken from, shape (members, n), without a question twice in a group."""
     size = len(members)
     offsets = rng.permutation(size)[:n]
     sources: NDArray[np.intp] = rng.permutation(members)[(np.arange(size)[:, None] + offsets) % size]
@@ -193,14 +193,14 @@ def consistency_score(decisions: Iterable[float | None]) -> float:
         In [0, 1]; nan when no judgement is valid. See `consistency_of` for counts and interval.
 
     Raises:
-        ValueError: a decision is none of these.
+        ValueError: another decision.
     """
     value = consistency_of(decisions).value
     return float("nan") if value is None else value
 
 
 def consistency_of(decisions: Iterable[float | None]) -> Share:
-    """`consistency_score` with its interval, n (judgements that were valid) and `lost` (judgements that failed)."""
+    """`consistency_score` with its interval, `n` (valid judgements) and `lost` (failed judgements)."""
     values = np.array([np.nan if decision is None else float(decision) for decision in decisions])
     valid = values[~np.isnan(values)]
     if not np.isin(valid, (0.0, 1.0)).all():
@@ -213,7 +213,7 @@ def pairwise_consistency(texts: Sequence[str], similarity: Callable[[str, str], 
 
     Args:
         texts: the n answers to one question, in order.
-        similarity: of two texts, on a scale of its own; called once a pair, the earlier text first.
+        similarity: of two texts, on any scale; called once a pair, the earlier text first.
 
     Returns:
         On the scale of `similarity`; nan with fewer than two texts or where a similarity is nan.

@@ -1,4 +1,4 @@
-"""Shares that say how many cases could not be measured."""
+"""Shares that also count the cases without a measurement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.metrics.proportion import Proportion, proportion
 
 @dataclass(frozen=True, slots=True)
 class Share(Proportion):
-    """A share of the `n` measured cases; `lost` cases had no measurement and are in neither part of the fraction."""
+    """A share of the `n` measured cases; `lost` cases had no measurement and are not part of the fraction."""
 
     lost: int = 0
 
@@ -26,10 +26,10 @@ def wilson_share(hits: int, n: int, lost: int = 0) -> Share:
 
 
 def mean_share(total: float, n: int, lost: int = 0) -> Share:
-    """The mean of n fractions in [0, 1] that sum up to `total`, with an interval that is wide enough.
+    """The mean of n fractions in [0, 1] with sum `total`, with a conservative interval.
 
-    A variable in [0, 1] varies at most as much as a yes or no of the same mean, so Wilson's interval over n cases is
-    conservative; sums between two whole numbers take the lower bound of one and the upper bound of the other.
+    A variable in [0, 1] varies at most as much as a binary one of the same mean, so Wilson's interval over n cases is
+    conservative; for a fractional total, the lower bound is that of its floor and the upper bound that of its ceiling.
 
     Raises:
         ValueError: not 0 <= total <= n.

@@ -1,8 +1,8 @@
-"""Means and shares over a table of countries and topics whose cases hang together: traces, verdicts, answers.
+"""Means and shares over a table of countries and topics with correlated cases: traces, verdicts, answers.
 
-What is counted lies in cells, cells in countries and topics, and any of these may go up and down together, so many
-cases are worth fewer. Where there are at least five countries and five topics, both are left out in turn
-(`auditor.metrics.jackknife`); with fewer of either, cells are what is drawn anew, and `over` says so.
+Cases lie in cells, cells in countries and topics, and cases that share any of these are correlated, so they carry less
+information than independent ones. With at least five countries and five topics, both are left out in turn
+(`auditor.metrics.jackknife`); with fewer of either, cells are resampled, and `over` says so.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class TwoWayMean(MeanEstimate):
 def two_way_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topics: ArrayLike) -> TwoWayMean:
     """The share of all hits in all totals.
 
-    Over countries and topics the interval is on the scale of log odds. Where no cell shows another share than the
-    rest, it is Wilson's, for as many cases as there are of the fewer of countries and topics.
+    Over countries and topics the interval is on the log-odds scale. Where all cells have the same share, it is
+    Wilson's, with the smaller of the numbers of countries and topics as the number of cases.
 
     Args:
         hits, totals: shape (n,), 0 <= hits <= totals; cells without a case are left out.
-        countries, topics: shape (n,), labels of any kind; a cell may be there several times, and is one.
+        countries, topics: shape (n,), labels of any kind; repeated cells are merged.
 
     Returns:
         In [0, 1]; `n` counts cases. No interval, with a reason, below 5 cells.
@@ -46,25 +46,31 @@ def two_way_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topi
     Raises:
         ValueError: shapes differ, or not 0 <= hits <= totals.
     """
-    (part, whole), keep = complete_cases(hits, totals)
-    if (part < 0).any() or (part > whole).any():
+    (hit_counts, total_counts), is_complete = complete_cases(hits, totals)
+    if (hit_counts < 0).any() or (hit_counts > total_counts).any():
         raise ValueError("hits and totals must be counts, hits at most totals")
-    used = whole > 0
-    n = int(whole.sum())
-    if not n:
+    has_cases = total_counts > 0
+    n_cases = int(total_counts.sum())
+    if not n_cases:
         return TwoWayMean(None, 0, None, None, "nothing to count")
-    country, topic = (np.asarray(labels)[keep][used] for labels in (countries, topics))
-    value = float(part.sum() / whole.sum())
-    part, whole, country, topic = _merge_repeated_cells(part[used], whole[used], country, topic)
-    sizes = [len(np.unique(labels)) for labels in (country, topic)]
-    if min(sizes) >= MIN_CLUSTERS:
+    country, topic = (np.asarray(labels)[is_complete][has_cases] for labels in (countries, topics))
+    value = float(hit_counts.sum() / total_counts.sum())
+    hit_counts, total_counts, country, topic = _merge_repeated_cells(
+        hit_counts[has_cases], total_counts[has_cases], country, topic
+    )
+    n_clusters = [len(np.unique(labels)) for labels in (country, topic)]
+    if min(n_clusters) >= MIN_CLUSTERS:
         return TwoWayMean(
-            value, n, *_two_way_interval(value, part, whole, country, topic, min(sizes)), None, TWO_WAY_LABEL
+            value,
+            n_cases,
+            *_two_way_interval(value, hit_counts, total_counts, country, topic, min(n_clusters)),
+            None,
+            TWO_WAY_LABEL,
         )
-    if len(part) < MIN_QUESTIONS:
-        return TwoWayMean(value, n, None, None, f"an interval needs {MIN_QUESTIONS} cells")
-    ends = ratio_interval(part, whole)
-    return TwoWayMean(value, n, *ends, None, CELLS_LABEL)
+    if len(hit_counts) < MIN_QUESTIONS:
+        return TwoWayMean(value, n_cases, None, None, f"an interval needs {MIN_QUESTIONS} cells")
+    interval = ratio_interval(hit_counts, total_counts)
+    return TwoWayMean(value, n_cases, *interval, None, CELLS_LABEL)
 
 
 def two_way_mean(
@@ -75,7 +81,7 @@ def two_way_mean(
     Args:
         values: shape (n,); nan where there is none.
         countries, topics: shape (n,), labels of any kind.
-        bounds: what a value can be at least and at most; ends are cut there.
+        bounds: smallest and largest possible value; the ends of the interval are clipped to them.
 
     Returns:
         `n` counts values. No interval, with a reason, below 5 cells or where all have one value.
@@ -84,17 +90,18 @@ def two_way_mean(
         ValueError: shapes differ, or a value is infinite.
     """
     x = np.asarray(values, dtype=np.float64)
-    found = crossed_jackknife(BIAS, x, np.zeros_like(x), countries, topics)
-    if found.estimate is None:
+    jackknifed = crossed_jackknife(BIAS, x, np.zeros_like(x), countries, topics)
+    if jackknifed.estimate is None:
         return TwoWayMean(None, 0, None, None, "no cell has a value")
-    if min(found.n_countries, found.n_topics) >= MIN_CLUSTERS:
-        return _clip_interval(found, bounds)
+    if min(jackknifed.n_countries, jackknifed.n_topics) >= MIN_CLUSTERS:
+        return _clip_interval(jackknifed, bounds)
     mean = bootstrap_mean(x, bounds=bounds)
     reason = None if mean.reason is None else mean.reason.replace("questions", "cells")
     return TwoWayMean(mean.value, mean.n, mean.ci_low, mean.ci_high, reason, "" if reason else CELLS_LABEL)
 
 
 def _clip_interval(interval: TwoWayEstimate, bounds: tuple[float, float]) -> TwoWayMean:
+    """An estimate over countries and topics as a mean, with its interval clipped to the bounds."""
     if interval.low is None or interval.high is None:
         return TwoWayMean(interval.estimate, interval.n_cells, None, None, interval.reason)
     low, high = max(bounds[0], interval.low), min(bounds[1], interval.high)
@@ -109,18 +116,22 @@ def _two_way_interval(
     topics: NDArray[np.generic],
     n_clusters: int,
 ) -> tuple[float, float]:
-    found = crossed_jackknife(_LOG_ODDS, hits, totals, countries, topics) if 0 < share < 1 else None
-    if found is not None and found.low is not None and found.high is not None:
-        return 1 / (1 + exp(-found.low)), 1 / (1 + exp(-found.high))
-    same = mean_share(round(share * n_clusters, 9), n_clusters)
-    return same.ci_low or 0.0, 1.0 if same.ci_high is None else same.ci_high
+    """The two-way jackknife interval of a share on the log-odds scale, or Wilson's over `n_clusters` cases."""
+    log_odds = crossed_jackknife(_LOG_ODDS, hits, totals, countries, topics) if 0 < share < 1 else None
+    if log_odds is not None and log_odds.low is not None and log_odds.high is not None:
+        return 1 / (1 + exp(-log_odds.low)), 1 / (1 + exp(-log_odds.high))
+    wilson = mean_share(round(share * n_clusters, 9), n_clusters)
+    return wilson.ci_low or 0.0, 1.0 if wilson.ci_high is None else wilson.ci_high
 
 
 def _log_odds(sums: Floats) -> Floats:
+    """Log odds from sums of hits and totals; nan without a hit or without a miss."""
     hits, misses = sums[:, 0], sums[:, 1] - sums[:, 0]
-    inside = (hits > 0) & (misses > 0)
-    odds: Floats = np.where(inside, np.log(np.where(inside, hits, 1.0)) - np.log(np.where(inside, misses, 1.0)), np.nan)
-    return odds
+    defined = (hits > 0) & (misses > 0)
+    log_odds: Floats = np.where(
+        defined, np.log(np.where(defined, hits, 1.0)) - np.log(np.where(defined, misses, 1.0)), np.nan
+    )
+    return log_odds
 
 
 _LOG_ODDS = Statistic(lambda hits, totals: np.stack([hits, totals], axis=1), _log_odds)
@@ -129,8 +140,10 @@ _LOG_ODDS = Statistic(lambda hits, totals: np.stack([hits, totals], axis=1), _lo
 def _merge_repeated_cells(
     case_hits: Floats, case_totals: Floats, countries: NDArray[np.generic], topics: NDArray[np.generic]
 ) -> tuple[Floats, Floats, NDArray[np.generic], NDArray[np.generic]]:
-    """Cells that are there several times put together: the jackknife leaves a cell out once, with all that is in it."""
-    row, column = (np.unique(labels, return_inverse=True)[1] for labels in (countries, topics))
-    _, first, place = np.unique(row * (int(column.max()) + 1) + column, return_index=True, return_inverse=True)
-    hits, totals = (np.bincount(place, counts).astype(np.float64) for counts in (case_hits, case_totals))
-    return hits, totals, countries[first], topics[first]
+    """Add up the counts of repeated cells, since the jackknife must leave out all of a cell at once."""
+    country_index, topic_index = (np.unique(labels, return_inverse=True)[1] for labels in (countries, topics))
+    _, first_index, cell_index = np.unique(
+        country_index * (int(topic_index.max()) + 1) + topic_index, return_index=True, return_inverse=True
+    )
+    hits, totals = (np.bincount(cell_index, counts).astype(np.float64) for counts in (case_hits, case_totals))
+    return hits, totals, countries[first_index], topics[first_index]
