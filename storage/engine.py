@@ -120,6 +120,7 @@ def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
 
 
 def _make_immutable_engine(url: URL) -> Engine:
+    """Create an engine for a SQLite file in a place where nothing can be written."""
     path = Path(str(url.database))
     engine = create_engine(url, creator=functools.partial(connect_immutable, path))
 

@@ -74,6 +74,7 @@ def load_hidden_evidence(db: Database, audit_id: int, key: ConflictKey) -> Hidde
 
 
 def _load_samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
+    """Load the samples of a side: a model's traces on the cell, else its claim, else the traces behind a method."""
     c = table_of(TraceRow).c
     conditions = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
     query = select(c.sample, c.outcome, c.score, c.text, c.answer).where(*conditions).order_by(c.sample)

@@ -80,7 +80,7 @@ class ConflictQuery:
         return query.where(_is_selected(self.key_columns)) if self._selected_only else query
 
     def conditions(self, queue_filter: QueueFilter) -> list[ColumnElement[bool]]:
-        """Conditions that the conflicts of a filter meet, all of them."""
+        """Build the conditions of a filter; a conflict is shown if it meets all of them."""
         c, summary = self.conflict.c, self._rating_summary.c
         conditions: list[ColumnElement[bool]] = [self.in_audit]
         for column, values in ((c.kind, queue_filter.kinds), (self.status, queue_filter.states)):
@@ -131,7 +131,7 @@ class ConflictQuery:
         return and_(undecided, or_(needs, self.n_raters == 1))
 
     def order_by(self, queue_filter: QueueFilter) -> list[ColumnElement[Any]]:
-        """Sort expressions of a filter's order; ties are broken by the conflict's key."""
+        """Build the sort expressions of a filter's order; ties are broken by the conflict's key."""
         c = self.conflict.c
         keys_by_sort: dict[QueueSort, list[tuple[ColumnElement[Any], bool]]] = {
             QueueSort.INFORMATIVENESS: [(self._rating_rank, False), (self._informativeness, True)],

@@ -271,6 +271,7 @@ def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey)
 
 
 def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: ConflictKey, rater: str) -> str:
+    """Implement `find_disclosed_elsewhere` inside a transaction; "" if the rater was shown no other conflict."""
     c, conflict = table_of(RatingRow).c, table_of(ConflictRow).c
     cell = (c.country == key.country, c.topic == key.topic)
     query = select(c.left, c.right).where(

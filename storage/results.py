@@ -82,7 +82,7 @@ def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> N
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
-    """Store an audit's conflicts in place of those it had; conflicts of kind `logic` are not touched."""
+    """Store an audit's conflicts between scores in place of those it had; those of kind `logic` are not touched."""
 
     def job(connection: Connection) -> None:
         table = table_of(ConflictRow)
@@ -170,14 +170,17 @@ def delete_traces(db: Database, audit_id: int, trace_keys: Sequence[tuple[str, C
         trace = table_of(TraceRow)
         for model, cell, sample in trace_keys:
             for table in (trace, table_of(VerdictRow)):
-                connection.execute(delete(table).where(*_of_cell(table, model, cell), table.c.sample == sample))
+                connection.execute(delete(table).where(*matches_cell(table, model, cell), table.c.sample == sample))
         for model, cell in dict.fromkeys((model, cell) for model, cell, _ in trace_keys):
-            if connection.execute(select(trace.c.sample).where(*_of_cell(trace, model, cell)).limit(1)).first() is None:
+            if (
+                connection.execute(select(trace.c.sample).where(*matches_cell(trace, model, cell)).limit(1)).first()
+                is None
+            ):
                 score = table_of(ScoreRow)
                 is_direct = score.c.method == Method.DIRECT.value
-                connection.execute(delete(score).where(*_of_cell(score, model, cell), is_direct))
+                connection.execute(delete(score).where(*matches_cell(score, model, cell), is_direct))
 
-    def _of_cell(table: Table, model: str, cell: Cell) -> tuple[ColumnElement[bool], ...]:
+    def matches_cell(table: Table, model: str, cell: Cell) -> tuple[ColumnElement[bool], ...]:
         c = table.c
         return c.audit_id == audit_id, c.model == model, c.country == cell.country, c.topic == cell.topic
 

@@ -20,7 +20,7 @@ from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery, current_rat
 
 
 class ConflictQueue:
-    """The queue of one audit for one rater."""
+    """The queue of one audit for one rater; `unblinded` hides nothing from the rater."""
 
     def __init__(self, db: Database, audit_id: int, rater: str, *, unblinded: bool = False) -> None:
         self._db = db

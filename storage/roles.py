@@ -24,6 +24,7 @@ def roles_sql() -> str:
 
 
 def _sql_lines() -> Iterator[str]:
+    """Yield the lines of the SQL: create the roles, revoke all rights, then grant those of each role."""
     tables = sorted(SQLModel.metadata.tables)
     mutable_tables = [name for name in tables if name not in {*APPEND_ONLY_TABLES, "rating"}]
     yield "-- Roles for a database of auditor. Run it again after each upgrade: it may be run any number of times."

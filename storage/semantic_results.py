@@ -161,7 +161,7 @@ def load_scores(db: Database, audit_id: int) -> list[QuestionScore]:
 def select_least_consistent(
     scores: Iterable[QuestionScore], facts: SemanticScoringSettings, model: str, limit: int
 ) -> list[QuestionScore]:
-    """Return the `limit` lowest scores of a model by the measure that `facts` names, lowest first.
+    """Return a model's `limit` lowest scores, of the text and the measure that `facts` names, lowest first.
 
     Questions without a score are left out.
     """

@@ -86,6 +86,7 @@ def _audit_row_classes() -> dict[str, type[SQLModel]]:
 
 
 def _audit_rows_query(table: Table, audit_id: int) -> Select[Any]:
+    """Select an audit's rows of a table; of a shared table, the rows of the calls that its other rows refer to."""
     if table.name == "audit":
         return select(table).where(table.c.id == audit_id)
     if table.name in SHARED_TABLES:

@@ -105,6 +105,7 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
 
 
 def _plan_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+    """Yield the planned calls of all probes, except logic over traces, whose items depend on the answers."""
     if config.probes.direct and cells:
         yield from _plan_direct_calls(config, survey, cells)
         yield from _plan_review_calls(config, survey, cells)
