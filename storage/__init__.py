@@ -1,6 +1,6 @@
-"""Durable storage: one database for many audits, in which every answer that was paid for stays.
+"""Durable storage: one database for many audits. Recorded answers are never deleted, since they were paid for.
 
-`ledger` keeps answers, `audits` who asks what, `results` what was read out of the answers.
+`ledger` stores models' answers, `audits` the audits and their ground truth, `results` what was parsed from answers.
 """
 
 if __name__ != "auditor.storage":

@@ -1,7 +1,8 @@
-"""Audits: who they are, the ground truth they were planned on, and how far they have come."""
+"""Audits: their configuration, the ground truth that they were planned with, and the stage that they have reached."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -47,13 +48,13 @@ DERIVED_TABLES = (
     ContestRow,
     *semantic_results.DERIVED_TABLES,
 )
-"""What is made anew from the ledger when an audit's configuration changes; ratings are never touched."""
+"""Tables that are rebuilt from the ledger when an audit's configuration changes. Ratings are not among them."""
 
 AWAITING_HUMAN = "person"
-"""The stage of an audit that is whole but for conflicts that wait for a person."""
+"""Stage of an audit whose model calls are finished, and whose open conflicts wait for a human reviewer."""
 FINISHED = "done"
 FINAL_STAGES = (AWAITING_HUMAN, FINISHED)
-"""Stages in which no model will be asked anything more."""
+"""Stages in which no more calls to models follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Audit:
 
 
 def find_audit(db: Database, name: str) -> Audit | None:
-    """The audit of that name."""
+    """Load the audit of this name; None if there is none."""
     table = table_of(AuditRow)
     with db.read() as connection:
         row = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
@@ -81,21 +82,21 @@ def find_audit(db: Database, name: str) -> Audit | None:
 
 
 def get_audit(db: Database, name: str) -> Audit:
-    """The audit of that name.
+    """Load the audit of this name.
 
     Raises:
-        StorageError: there is none; the message names the nearest.
+        StorageError: there is no such audit; the message suggests the most similar name.
     """
     audit = find_audit(db, name)
     if audit is not None:
         return audit
-    names = [a.name for a in load_audits(db)]
+    names = [existing.name for existing in load_audits(db)]
     hint = did_you_mean(name, names, f"It holds: {', '.join(names) or 'none yet'}.")
     raise StorageError(f"the database {db.url} has no audit '{truncate_text(name)}'.", hint)
 
 
 def load_audits(db: Database) -> list[Audit]:
-    """All audits, oldest first."""
+    """Load all audits, oldest first."""
     table = table_of(AuditRow)
     with db.read() as connection:
         return [Audit(**row) for row in connection.execute(select(table).order_by(table.c.id)).mappings()]
@@ -110,11 +111,15 @@ def save_audit(
     survey: Survey,
     environment: dict[str, Any],
 ) -> Audit:
-    """Create the audit, or bring it up to a changed config: derived rows are dropped, answers and ratings stay."""
+    """Create an audit, or update an existing one of the same name, and return it as stored.
+
+    If its configuration or survey changed, the rows of `DERIVED_TABLES` are deleted and it starts again at the stage
+    "plan". Answers and ratings stay.
+    """
 
     def job(connection: Connection) -> None:
         table = table_of(AuditRow)
-        old = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
+        stored = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
         values = {
             "config": config,
             "config_hash": config_hash,
@@ -122,16 +127,18 @@ def save_audit(
             "updated_at": utc_now(),
             "environment": canonical_json(environment),
         }
-        if old is None:
-            start = {"name": name, "stage": "plan", "created_at": utc_now(), "finished_at": None}
-            result = connection.execute(insert(table), [values | start])
+        if stored is None:
+            initial_values = {"name": name, "stage": "plan", "created_at": utc_now(), "finished_at": None}
+            insertion = connection.execute(insert(table), [values | initial_values])
             audit_id = (
-                int(result.inserted_primary_key[0]) if result.inserted_primary_key else _find_audit_id(connection, name)
+                int(insertion.inserted_primary_key[0])
+                if insertion.inserted_primary_key
+                else _find_audit_id(connection, name)
             )
         else:
-            audit_id = int(old["id"])
-            changed = old["config_hash"] != config_hash or old["survey"] != values["survey"]
-            if changed or not _has_same_truth(connection, audit_id, survey):
+            audit_id = int(stored["id"])
+            config_changed = stored["config_hash"] != config_hash or stored["survey"] != values["survey"]
+            if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
                 _delete_derived_rows(connection, audit_id)
             connection.execute(update(table).where(table.c.id == audit_id), [values])
@@ -142,33 +149,31 @@ def save_audit(
 
 
 def set_stage(db: Database, audit_id: int, stage: str) -> None:
-    """Note how far the audit has come, and when it became whole."""
+    """Store the stage that an audit has reached, and the time if the stage is a final one."""
     table = table_of(AuditRow)
     values = {"stage": stage, "updated_at": utc_now(), "finished_at": utc_now() if stage in FINAL_STAGES else None}
     db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 
 def load_audit_survey(db: Database, audit: Audit) -> Survey:
-    """The ground truth the audit was planned on."""
-    import json
-
-    facts = json.loads(audit.survey)
+    """Load the ground truth that the audit was planned with."""
+    metadata = json.loads(audit.survey)
     table = table_of(SurveyCellRow)
     query = select(table).where(table.c.audit_id == audit.id).order_by(table.c.position)
     with db.read() as connection:
         cells = tuple(_parse_survey_cell(row) for row in connection.execute(query).mappings())
     return Survey(
-        name=facts["name"],
-        title=facts["title"],
-        source=facts["source"],
-        wording=facts["wording"],
-        scale=(facts["scale"][0], facts["scale"][1]),
+        name=metadata["name"],
+        title=metadata["title"],
+        source=metadata["source"],
+        wording=metadata["wording"],
+        scale=(metadata["scale"][0], metadata["scale"][1]),
         cells=cells,
-        words={topic: tuple(words) for topic, words in facts["words"].items()},
-        grouping=_parse_grouping(facts.get("grouping")),
-        native={country: tuple(codes) for country, codes in facts.get("native", {}).items()},
-        phrasings={code: _parse_phrasing(words) for code, words in facts.get("phrasings", {}).items()},
-        task=tasks.load_audit_task(db, audit.id, facts.get("task")),
+        words={topic: tuple(words) for topic, words in metadata["words"].items()},
+        grouping=_parse_grouping(metadata.get("grouping")),
+        native={country: tuple(codes) for country, codes in metadata.get("native", {}).items()},
+        phrasings={code: _parse_phrasing(phrasing) for code, phrasing in metadata.get("phrasings", {}).items()},
+        task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
     )
 
 
@@ -189,18 +194,19 @@ def _find_audit_id(connection: Connection, name: str) -> int:
 
 
 def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
-    for row in DERIVED_TABLES:
-        table = table_of(row)
+    for row_class in DERIVED_TABLES:
+        table = table_of(row_class)
         connection.execute(delete(table).where(table.c.audit_id == audit_id))
 
 
 def _serialize_survey(survey: Survey) -> str:
-    facts = asdict(replace(survey, cells=(), task=None))
-    facts.pop("cells")
-    facts["words"] = {topic: list(words) for topic, words in survey.words.items()}
-    facts["native"] = {country: list(codes) for country, codes in survey.native.items()}
-    facts["task"] = tasks.task_metadata(survey.task)
-    return canonical_json(facts)
+    """Canonical JSON of a survey without its cells and its task's items, which have tables of their own."""
+    metadata = asdict(replace(survey, cells=(), task=None))
+    metadata.pop("cells")
+    metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
+    metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
+    metadata["task"] = tasks.task_metadata(survey.task)
+    return canonical_json(metadata)
 
 
 def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
@@ -208,15 +214,16 @@ def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
     for position, cell in enumerate(survey.cells):
         values = asdict(cell)
         country, topic = values.pop("cell")
-        known = {k: v for k, v in values.items() if k in SurveyCellRow.model_fields}
-        rows.append({"audit_id": audit_id, "position": position, "country": country, "topic": topic, **known})
+        columns = {name: value for name, value in values.items() if name in SurveyCellRow.model_fields}
+        rows.append({"audit_id": audit_id, "position": position, "country": country, "topic": topic, **columns})
     return rows
 
 
 def _has_same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
+    """Whether the stored ground truth of an audit equals that of a survey."""
     table = table_of(SurveyCellRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
-    return [dict(r) for r in connection.execute(query).mappings()] == _survey_cell_rows(audit_id, survey)
+    return [dict(row) for row in connection.execute(query).mappings()] == _survey_cell_rows(audit_id, survey)
 
 
 def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:

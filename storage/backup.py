@@ -1,4 +1,7 @@
-"""A whole copy of a SQLite database while others use it; of the file alone, a copy would lack what is not yet in it."""
+"""Copy a SQLite database while other processes use it.
+
+A copy of the file alone would lack the writes that are still in the write-ahead log.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +15,39 @@ from auditor.storage.sqlite_file import connect_immutable, create_private, is_re
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy a database by SQLite's own backup, check the copy, and only then give it its name.
+    """Copy a database with SQLite's backup API. The target appears only once the copy has passed an integrity check.
 
     Raises:
-        StorageError: the target is there already, or the copy could not be made or is not whole.
+        StorageError: the target exists, the copy could not be written, or the integrity check failed.
     """
     if target.exists():
         raise StorageError(f"{target} exists already.", "Name another file.")
-    part = target.with_name(f"{target.name}.part")
+    partial_copy = target.with_name(f"{target.name}.part")
     try:
-        part.unlink(missing_ok=True)
-        create_private(part)
-        with closing(_connect_read_only(source)) as old, closing(sqlite3.connect(part)) as new:
-            old.backup(new)
-            new.execute("PRAGMA journal_mode=DELETE")  # one file, and nothing beside it
-            found = [row[0] for row in new.execute("PRAGMA integrity_check")]
-        if found != ["ok"]:
+        partial_copy.unlink(missing_ok=True)
+        create_private(partial_copy)
+        with (
+            closing(_connect_read_only(source)) as source_connection,
+            closing(sqlite3.connect(partial_copy)) as copy_connection,
+        ):
+            source_connection.backup(copy_connection)
+            copy_connection.execute("PRAGMA journal_mode=DELETE")  # no write-ahead log: the copy is a single file
+            check_messages = [row[0] for row in copy_connection.execute("PRAGMA integrity_check")]
+        if check_messages != ["ok"]:
             raise StorageError(
-                f"the copy of {source} is not whole: {found[0]}.",
+                f"the copy of {source} is not whole: {check_messages[0]}.",
                 "The database itself is damaged; save what can be saved with: sqlite3 FILE .recover",
             )
-        _flush_to_disk(part)
-        os.replace(part, target)
+        _flush_to_disk(partial_copy)
+        os.replace(partial_copy, target)
     except (sqlite3.Error, OSError) as error:
         raise StorageError(f"{source} cannot be copied to {target}: {error}.", "Make room, or name another.") from None
     finally:
-        part.unlink(missing_ok=True)
+        partial_copy.unlink(missing_ok=True)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """Open a database for reading, also in a folder where SQLite cannot create its log files."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
     try:
         connection.execute("PRAGMA schema_version")
@@ -58,6 +65,6 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def unused_path(path: Path) -> Path:
-    """The path, or the first of `NAME-2`, `NAME-3`, … that is not taken."""
-    names = (path.with_name(f"{path.name}-{number}") for number in range(2, 10_000))
-    return path if not path.exists() else next(name for name in names if not name.exists())
+    """Return the path if no file exists there, else the first free one of `NAME-2`, `NAME-3`, …"""
+    candidates = (path.with_name(f"{path.name}-{number}") for number in range(2, 10_000))
+    return path if not path.exists() else next(candidate for candidate in candidates if not candidate.exists())

@@ -1,4 +1,7 @@
-"""Batches of calls: written down before they go out, so that whatever happens none is paid for and forgotten."""
+"""Batches of calls that are submitted to a provider.
+
+A batch is recorded before it is submitted, so that a run that was stopped can still collect the answers it paid for.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,15 @@ KEY_SEPARATOR = " "
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatch:
-    """One batch.
+    """One batch of calls.
 
     Attributes:
-        tag: our name for it, which is no other's.
-        name: the model's, in its audit.
-        remote: the provider's name for it; None until it is known.
-        calls: keys.
-        reserved_usd: the most that it may cost.
-        prepared_at: UTC.
+        tag: our unique name for the batch.
+        model_name: name of the model in the audit.
+        remote_id: the provider's id of the batch; None until it is known.
+        call_keys: ledger keys of the calls.
+        reserved_usd: upper limit of what the batch may cost, in US dollars.
+        prepared_at: when it was recorded, in UTC.
     """
 
     id: int
@@ -44,42 +47,50 @@ class ProviderBatch:
 async def record_prepared_batch(
     db: Database, audit_id: int, *, tag: str, model_name: str, call_keys: Sequence[str], reserved_usd: float
 ) -> ProviderBatch:
-    """Write down that a batch is about to go out; durable when this returns."""
-    at = utc_now()
-    row = {"audit_id": audit_id, "tag": tag, "name": model_name, "reserved_usd": reserved_usd, "prepared_at": at}
-    values = {**row, "n": len(call_keys), "calls": KEY_SEPARATOR.join(call_keys)}
+    """Record that a batch is about to be submitted; durable when this returns."""
+    prepared_at = utc_now()
+    columns = {
+        "audit_id": audit_id,
+        "tag": tag,
+        "name": model_name,
+        "reserved_usd": reserved_usd,
+        "prepared_at": prepared_at,
+    }
+    batch_row = {**columns, "n": len(call_keys), "calls": KEY_SEPARATOR.join(call_keys)}
 
     def job(connection: Connection) -> int:
-        found = connection.execute(insert(table_of(BatchRow)).values(values)).inserted_primary_key
-        assert found is not None
-        return int(found[0])
+        inserted_key = connection.execute(insert(table_of(BatchRow)).values(batch_row)).inserted_primary_key
+        assert inserted_key is not None
+        return int(inserted_key[0])
 
-    id_ = await _wait_until_durable(db, job)
+    batch_id = await _wait_until_durable(db, job)
     return ProviderBatch(
-        id_, audit_id, tag, model_name, None, tuple(call_keys), reserved_usd, datetime.fromisoformat(at)
+        batch_id, audit_id, tag, model_name, None, tuple(call_keys), reserved_usd, datetime.fromisoformat(prepared_at)
     )
 
 
 async def record_submitted_batch(db: Database, batch: ProviderBatch, remote_id: str) -> None:
-    """Write down the provider's name for a batch."""
+    """Record the provider's id of a batch, and that it was submitted now."""
     table = table_of(BatchRow)
-    job = update(table).where(table.c.id == batch.id).values(remote=remote_id, submitted_at=utc_now())
-    await _wait_until_durable(db, lambda connection: connection.execute(job))
+    statement = update(table).where(table.c.id == batch.id).values(remote=remote_id, submitted_at=utc_now())
+    await _wait_until_durable(db, lambda connection: connection.execute(statement))
 
 
 async def record_ended_batch(db: Database, batch: ProviderBatch, outcome: str) -> None:
-    """Write down that nothing more is to come of a batch.
+    """Record that no more answers will come from a batch.
 
     Args:
-        how: such as `collected`, or what became of it otherwise.
+        db: the database.
+        batch: the batch.
+        outcome: how it ended, such as `collected`.
     """
     table = table_of(BatchRow)
-    job = update(table).where(table.c.id == batch.id).values(ended_at=utc_now(), how=outcome)
-    await _wait_until_durable(db, lambda connection: connection.execute(job))
+    statement = update(table).where(table.c.id == batch.id).values(ended_at=utc_now(), how=outcome)
+    await _wait_until_durable(db, lambda connection: connection.execute(statement))
 
 
 def load_open_batches(db: Database, audit_id: int | None = None) -> list[ProviderBatch]:
-    """Batches of which something is to come, in order: of one audit, or of all."""
+    """Load the batches that have not ended, oldest first, of one audit or of all."""
     table = table_of(BatchRow)
     query = select(table).where(table.c.ended_at.is_(None)).order_by(table.c.id)
     if audit_id is not None:
@@ -89,13 +100,13 @@ def load_open_batches(db: Database, audit_id: int | None = None) -> list[Provide
 
 
 class UncollectedBatch(NamedTuple):
-    """A batch whose answers are not recorded, or not all.
+    """A batch with calls whose answers are not recorded yet.
 
     Attributes:
-        name: the model's.
-        remote: the provider's name for it; None where it is not known whether it ever left.
-        calls: whose answers are missing.
-        prepared_at: UTC.
+        model_name: name of the model in the audit.
+        remote_id: the provider's id of the batch; None if it is not known whether it was submitted.
+        n_missing_calls: number of calls without a recorded answer.
+        prepared_at: when it was recorded, in UTC.
     """
 
     model_name: str
@@ -105,16 +116,16 @@ class UncollectedBatch(NamedTuple):
 
 
 def load_uncollected_batches(db: Database, audit_id: int) -> list[UncollectedBatch]:
-    """The batches of an audit that wait to be collected, in order."""
-    found = []
+    """Load an audit's batches with answers that are still to be collected, oldest first."""
+    uncollected = []
     for batch in load_open_batches(db, audit_id):
         if missing := len(batch.call_keys) - len(find_answered_keys(db, batch.call_keys)):
-            found.append(UncollectedBatch(batch.model_name, batch.remote_id, missing, batch.prepared_at))
-    return found
+            uncollected.append(UncollectedBatch(batch.model_name, batch.remote_id, missing, batch.prepared_at))
+    return uncollected
 
 
 def load_remote_ids(db: Database) -> set[str]:
-    """The providers' names of all batches that ever were."""
+    """Load the providers' ids of all batches of the database, ended or not."""
     table = table_of(BatchRow)
     with db.read() as connection:
         return set(connection.execute(select(table.c.remote).where(table.c.remote.is_not(None))).scalars())

@@ -1,4 +1,4 @@
-"""Comparisons of items: what was compared, and what judges answered, as rows and as arrays."""
+"""Pairwise comparisons of items: the item sets and the judges' answers, as rows and as arrays."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from auditor.storage.tables import ComparisonItemRow, ComparisonRow, ComparisonS
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}
-"""What a decision is in a preference array (`auditor.metrics.preference`)."""
+"""Value of a decision in a preference array (`auditor.metrics.preference`)."""
 
 
 @dataclass(frozen=True)
 class ItemSetAnswers:
-    """All that one judge answered on one set in one wording, as `auditor.metrics.preference` wants it.
+    """One judge's answers on one set of N items in one wording, as arrays for `auditor.metrics.preference`.
 
     Attributes:
-        preferences, negated: shape (N, N); nan where a question was not asked or has no valid answer.
+        judge: name of the judge.
+        paraphrase: number of the wording.
+        item_set: the items compared.
+        preferences, negated: answers to the standard and to the negated questions, shape (N, N), in [0, 1]: 1 chooses
+            the row's item, 0 the column's; nan if a question was not asked or has no valid answer.
         asked: shape (2, N, N): which standard and which negated questions were asked.
-        samples: shape (questions, repeats).
-        people: shape (N, N), what people say of each pair; nan where unknown.
-        losses: questions by outcome, those that are not `ok`, repeats included.
-        questions: all of them.
+        samples: answers to repeated questions, shape (questions, repeats).
+        human_preferences: what people say of each pair, shape (N, N); nan where unknown.
+        failures: number of questions without a valid answer by outcome, repeats included.
+        n_questions: number of questions asked, repeats included.
     """
 
     judge: str
@@ -46,42 +50,47 @@ class ItemSetAnswers:
 
 
 def replace_item_sets(db: Database, audit_id: int, item_sets: Sequence[ItemSet]) -> None:
-    """Store what an audit compares in place of what it had."""
-    of_sets, of_items = [], []
-    for position, one in enumerate(item_sets):
-        whose = {"audit_id": audit_id, "context": one.context}
-        facts = {"position": position, "text": one.text, "criterion": one.criterion, "language": one.language}
-        of_sets.append(whose | facts)
-        of_items += [
-            whose | {"item": item.id, "position": i, "text": item.text, "human": item.human}
-            for i, item in enumerate(one.items)
+    """Store an audit's item sets in place of those it had."""
+    set_rows, item_rows = [], []
+    for position, item_set in enumerate(item_sets):
+        set_key = {"audit_id": audit_id, "context": item_set.context}
+        set_columns = {
+            "position": position,
+            "text": item_set.text,
+            "criterion": item_set.criterion,
+            "language": item_set.language,
+        }
+        set_rows.append(set_key | set_columns)
+        item_rows += [
+            set_key | {"item": item.id, "position": i, "text": item.text, "human": item.human}
+            for i, item in enumerate(item_set.items)
         ]
 
     def job(connection: Connection) -> None:
-        for row, values in ((ComparisonSetRow, of_sets), (ComparisonItemRow, of_items)):
-            table = table_of(row)
+        for row_class, rows in ((ComparisonSetRow, set_rows), (ComparisonItemRow, item_rows)):
+            table = table_of(row_class)
             connection.execute(delete(table).where(table.c.audit_id == audit_id))
-            if values:
-                connection.execute(insert(table), values)
+            if rows:
+                connection.execute(insert(table), rows)
 
     db.write(job)
 
 
 def save_comparisons(db: Database, audit_id: int, comparisons: Sequence[Comparison]) -> None:
-    """Store answers; the same question to the same judge replaces what was there."""
+    """Store comparisons; a stored one of the same judge and question is replaced."""
     values = [{"audit_id": audit_id, **asdict(comparison)} for comparison in comparisons]
     if values:
         db.write(lambda connection: upsert(connection, ComparisonRow, values))
 
 
 def delete_comparisons(db: Database, audit_id: int) -> None:
-    """Forget an audit's answers; the ledger keeps those that models gave."""
+    """Delete an audit's comparisons; the recorded answers of models stay in the ledger."""
     table = table_of(ComparisonRow)
     db.write(lambda connection: connection.execute(delete(table).where(table.c.audit_id == audit_id)))
 
 
 def load_item_sets(db: Database, audit_id: int) -> list[ItemSet]:
-    """What an audit compares, in order."""
+    """Load an audit's item sets, in order."""
     items: dict[str, list[Item]] = {}
     for row in _load_rows(db, audit_id, ComparisonItemRow, "position"):
         items.setdefault(row["context"], []).append(Item(row["item"], row["text"], row["human"]))
@@ -98,7 +107,7 @@ def load_item_sets(db: Database, audit_id: int) -> list[ItemSet]:
 
 
 def load_comparisons(db: Database, audit_id: int) -> list[Comparison]:
-    """All answers of an audit, in the order of their key."""
+    """Load all comparisons of an audit, in order of their key."""
     names = {f.name for f in fields(Comparison)}
     return [
         Comparison(**{name: _parse_column(name, value) for name, value in row.items() if name in names})
@@ -107,7 +116,7 @@ def load_comparisons(db: Database, audit_id: int) -> list[Comparison]:
 
 
 def count_outcomes(db: Database, audit_id: int) -> dict[str, int]:
-    """Answers of an audit by outcome."""
+    """Count an audit's comparisons by outcome."""
     c = table_of(ComparisonRow).c
     query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome).order_by(c.outcome)
     with db.read() as connection:
@@ -118,27 +127,32 @@ def _load_rows(
     db: Database, audit_id: int, row_class: type[SQLModel], order_column: str | None = None
 ) -> Sequence[RowMapping]:
     table = table_of(row_class)
-    by = [table.c[order_column]] if order_column else list(table.primary_key)
+    order = [table.c[order_column]] if order_column else list(table.primary_key)
     with db.read() as connection:
-        query = select(table).where(table.c.audit_id == audit_id).order_by(*by)
+        query = select(table).where(table.c.audit_id == audit_id).order_by(*order)
         return connection.execute(query).mappings().all()
 
 
 def _parse_column(name: str, value: Any) -> Any:
-    kinds = {"relation": Relation, "outcome": Outcome, "decision": ComparisonChoice, "people": ComparisonChoice}
-    return kinds[name](value) if value is not None and name in kinds else value
+    enum_by_column = {
+        "relation": Relation,
+        "outcome": Outcome,
+        "decision": ComparisonChoice,
+        "people": ComparisonChoice,
+    }
+    return enum_by_column[name](value) if value is not None and name in enum_by_column else value
 
 
 # --- as arrays --------------------------------------------------------------------------------------------------
 
 
 def build_set_answers(item_sets: Sequence[ItemSet], comparisons: Sequence[Comparison]) -> list[ItemSetAnswers]:
-    """One judge, wording and set after the other, in order; a set that nobody answered on is not there."""
-    place = {one.context: i for i, one in enumerate(item_sets)}
+    """Group comparisons by judge, wording and item set, in this order; a set without comparisons is left out."""
+    set_index = {item_set.context: i for i, item_set in enumerate(item_sets)}
     groups: dict[tuple[str, int, int], list[Comparison]] = {}
     for comparison in comparisons:
-        if comparison.context in place:
-            key = (comparison.judge, comparison.paraphrase, place[comparison.context])
+        if comparison.context in set_index:
+            key = (comparison.judge, comparison.paraphrase, set_index[comparison.context])
             groups.setdefault(key, []).append(comparison)
     return [_build_answers_of_judge(item_sets[key[2]], *key[:2], groups[key]) for key in sorted(groups)]
 
@@ -146,41 +160,50 @@ def build_set_answers(item_sets: Sequence[ItemSet], comparisons: Sequence[Compar
 def _build_answers_of_judge(
     item_set: ItemSet, judge: str, paraphrase: int, comparisons: Sequence[Comparison]
 ) -> ItemSetAnswers:
+    """Fill the arrays with one judge's comparisons on one set in one wording; samples after 0 are repeats."""
     index = {item.id: i for i, item in enumerate(item_set.items)}
     n = len(index)
-    values, asked = np.full((2, n, n), np.nan), np.zeros((2, n, n), dtype=bool)
-    people = people_preferences(item_set)
-    repeats: dict[tuple[int, int, int], dict[int, float]] = {}
-    losses: dict[str, int] = {}
-    questions = 0
-    for c in comparisons:
-        if c.item_a not in index or c.item_b not in index:
+    answers, asked = np.full((2, n, n), np.nan), np.zeros((2, n, n), dtype=bool)
+    human_preferences = people_preferences(item_set)
+    repeats_by_question: dict[tuple[int, int, int], dict[int, float]] = {}
+    failures: dict[str, int] = {}
+    n_questions = 0
+    for comparison in comparisons:
+        if comparison.item_a not in index or comparison.item_b not in index:
             continue
-        where = (int(c.relation is Relation.NEGATED), index[c.item_a], index[c.item_b])
-        questions += 1
-        if c.outcome is not Outcome.OK:
-            losses[c.outcome.value] = losses.get(c.outcome.value, 0) + 1
-        if c.people is not None:
-            people[where[1:]] = PREFERENCE_VALUES[c.people]
-        if c.sample == 0:
-            asked[where], values[where] = True, preference_value(c)
+        question = (int(comparison.relation is Relation.NEGATED), index[comparison.item_a], index[comparison.item_b])
+        n_questions += 1
+        if comparison.outcome is not Outcome.OK:
+            failures[comparison.outcome.value] = failures.get(comparison.outcome.value, 0) + 1
+        if comparison.people is not None:
+            human_preferences[question[1:]] = PREFERENCE_VALUES[comparison.people]
+        if comparison.sample == 0:
+            asked[question], answers[question] = True, preference_value(comparison)
         else:
-            repeats.setdefault(where, {})[c.sample] = preference_value(c)
-    width = max((max(r) for r in repeats.values()), default=0)
-    samples = [[r.get(s, np.nan) for s in range(1, width + 1)] for _, r in sorted(repeats.items())]
-    table = np.array(samples, dtype=float).reshape(len(samples), width)
-    return ItemSetAnswers(judge, paraphrase, item_set, values[0], values[1], asked, table, people, losses, questions)
+            repeats_by_question.setdefault(question, {})[comparison.sample] = preference_value(comparison)
+    n_repeats = max((max(repeats) for repeats in repeats_by_question.values()), default=0)
+    repeat_rows = [
+        [repeats.get(sample, np.nan) for sample in range(1, n_repeats + 1)]
+        for _, repeats in sorted(repeats_by_question.items())
+    ]
+    samples = np.array(repeat_rows, dtype=float).reshape(len(repeat_rows), n_repeats)
+    return ItemSetAnswers(
+        judge, paraphrase, item_set, answers[0], answers[1], asked, samples, human_preferences, failures, n_questions
+    )
 
 
 def preference_value(comparison: Comparison) -> float:
-    """The answer in a preference array: the probability where there is one, else the decision; nan without either."""
+    """Value of a comparison in a preference array: its probability, else its decision; nan if it has neither."""
     if comparison.probability is not None:
         return comparison.probability
     return np.nan if comparison.decision is None else PREFERENCE_VALUES[comparison.decision]
 
 
 def people_preferences(item_set: ItemSet) -> Floats:
-    """What people's scores of the items say of each pair, shape (N, N): 1, 0.5 or 0, nan where one is unknown."""
-    scores = np.array([np.nan if i.human is None else i.human for i in item_set.items], dtype=float)
-    gap = scores[:, None] - scores[None, :]
-    return np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
+    """Preferences implied by people's scores of the items, shape (N, N).
+
+    1 if the row's item has the higher score, 0.5 for a tie, 0 if lower, nan if a score is unknown.
+    """
+    scores = np.array([np.nan if item.human is None else item.human for item in item_set.items], dtype=float)
+    gaps = scores[:, None] - scores[None, :]
+    return np.where(np.isnan(gaps), np.nan, (np.sign(gaps) + 1) / 2)

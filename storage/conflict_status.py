@@ -1,4 +1,4 @@
-"""The queue of conflicts in words: how a conflict stands, what the queue may show, and one line of it."""
+"""Types of the review queue: the status of a conflict, its key, the queue's filter and one row of the queue."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ CONFLICT_KEY_COLUMNS = ("country", "topic", "left", "right")
 
 
 class ConflictStatus(StrEnum):
-    """How a conflict stands now, people's decisions included."""
+    """Whether a conflict is resolved, people's decisions included."""
 
     OPEN = "open"
     DISPUTED = "disputed"
-    """People disagree, and no strict majority of them says the same."""
+    """People disagree: no decision has a strict majority of the raters."""
     MAJORITY = "majority"
-    """Settled by the judges."""
+    """Resolved by a majority of the judges."""
     PERSON = "person"
-    """Settled by people."""
+    """Resolved by people."""
 
 
 class QueueSort(StrEnum):
-    """Orders of the queue."""
+    """Sort orders of the queue."""
 
     INFORMATIVENESS = "teaches"
     GAP = "gap"
@@ -35,7 +35,7 @@ class QueueSort(StrEnum):
 
 
 class ConflictKey(NamedTuple):
-    """Which conflict of an audit; its `repr` keeps the authors to itself, since it may end in a log or on a screen."""
+    """Key of a conflict within an audit. Its `repr` omits the authors, since logs and screens may show it."""
 
     country: str
     topic: str
@@ -52,7 +52,7 @@ class ConflictKey(NamedTuple):
 
 
 class RatedContent(NamedTuple):
-    """What a decision is about: it holds while these stay the same. Some are None, which is the same as None."""
+    """Scores and answers of a conflict's two sides. A rating is valid while these stay the same; None equals None."""
 
     score_left: float | None
     score_right: float | None
@@ -64,7 +64,7 @@ RATED_COLUMNS = RatedContent._fields
 
 
 def rated_content(conflict_or_rating: Conflict | Rating) -> RatedContent:
-    """What a conflict is about now, or what a decision was about."""
+    """Scores and answers that a conflict has now, or had when it was rated."""
     return RatedContent(
         conflict_or_rating.score_left,
         conflict_or_rating.score_right,
@@ -75,14 +75,16 @@ def rated_content(conflict_or_rating: Conflict | Rating) -> RatedContent:
 
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """What the queue shows, and in which order; empty tuples and None let everything through.
+    """Which conflicts the queue shows, and in which order; empty tuples and None do not restrict it.
 
     Attributes:
-        words: each must be in the country, the topic or the rater's own note.
-        models: only conflicts whose authors the rater has been shown can match.
+        words: each must occur in the country, the topic or the rater's own note.
+        models: names of authors; only conflicts whose authors were revealed to the rater can match.
         raters: conflicts that one of these people decided.
-        min_gap: least absolute difference of scores, in [0, 2].
-        todo: True for what still needs the rater, False for what does not.
+        min_gap, max_gap: limits of the absolute difference between the two scores, in [0, 2].
+        flagged: whether the rater has flagged the conflict.
+        todo: True for conflicts that still need the rater's decision, False for the others.
+        reverse: whether to reverse `sort`.
     """
 
     words: tuple[str, ...] = ()
@@ -102,14 +104,15 @@ class QueueFilter:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One line of the queue; decision, score, flag and note are the asking rater's own.
+    """One row of a rater's queue; decision, score, flag and note are this rater's.
 
-    The two sides have scores in an audit of a survey, answers in one of a task, and both where those are numbers.
+    The two sides have scores in an audit of a survey, answers in an audit of a task, and both if those answers are
+    numbers.
 
     Attributes:
-        raters: people whose decision settles, the asking one included.
-        decision: None when the rater has done nothing yet; `skip` when nothing that settles.
-        seen: whether the rater has been shown authors, verdicts and survey.
+        n_raters: number of people who decided the conflict, this rater included.
+        decision: None if the rater has done nothing yet; `skip` if they did something but decided nothing.
+        revealed: whether authors, verdicts and survey were shown to the rater.
     """
 
     key: ConflictKey
@@ -128,5 +131,5 @@ class QueueRow:
 
     @property
     def gap(self) -> float | None:
-        """How far apart the scores are; None for answers that are none."""
+        """Absolute difference of the two scores; None if a side has no score."""
         return None if self.score_left is None or self.score_right is None else abs(self.score_left - self.score_right)

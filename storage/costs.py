@@ -1,4 +1,4 @@
-"""What an audit's calls cost, in requests, tokens and US dollars, counted in the database."""
+"""Requests, tokens and cost in US dollars of an audit's calls, computed by SQL queries."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ ColumnCollection = ReadOnlyColumnCollection[str, Any]
 
 
 class CallCounts(NamedTuple):
-    """Calls of one model for one purpose whose answers cost the same.
+    """Counts over the calls of one model for one purpose that cost the same and were served alike.
 
     Attributes:
         name: the model's name in the audit.
-        purpose: as `auditor.domain.Purpose` names it.
-        calls: distinct calls, answered or not.
-        cost_usd: of each, all its requests included; None where it is unknown, or where nothing was charged.
-        answers: those with a recorded answer.
-        prompt_tokens, completion_tokens: of all requests that say them.
-        untold: recorded answers that do not say their tokens.
-        served_model, fingerprint, altered: as `auditor.domain.Answer` has them.
+        purpose: a value of `auditor.domain.Purpose`.
+        cost_usd: cost of one call, all its requests included; None if it is unknown or nothing was charged.
+        calls: number of distinct calls, answered or not.
+        answers: number of calls with a recorded answer.
+        prompt_tokens, completion_tokens: sums over the requests whose usage is known.
+        answers_without_usage: number of recorded answers without token counts.
+        served_model, fingerprint, altered: see `auditor.domain.Answer`.
         first_at, last_at: when the earliest and the latest of the answers were recorded.
-        cached_tokens: of the prompts' tokens, those that the provider had kept.
-        told_tokens: the prompts' tokens of the answers that say how many it had kept.
-        attempts: requests that went out for them, whether or not an answer came of it.
-        unpriced: calls with a request that was answered and whose price is unknown.
-        estimated_usd: the part of what each cost that is an estimate.
-        estimated: requests whose cost is an estimate.
-        finish_reason: as `auditor.domain.Answer` has it.
-        is_current: whether the audit rests on the answers; else they are of calls that it made before its
-            configuration changed, or that a stopped run has not read yet.
+        cached_tokens: number of prompt tokens that the provider read from its cache.
+        prompt_tokens_with_cache_count: prompt tokens of the answers that report `cached_tokens`.
+        attempts: number of requests sent, with or without an answer.
+        unpriced: number of calls that were answered at an unknown price.
+        estimated_usd: the estimated part of `cost_usd`.
+        estimated_attempts: number of requests whose cost is an estimate.
+        finish_reason: see `auditor.domain.Answer`.
+        is_current: True if the audit's results use these calls. False for calls from before its configuration
+            changed, and for those of an interrupted run that were not processed yet.
     """
 
     name: str
@@ -91,19 +91,25 @@ class CallCounts(NamedTuple):
 
 
 class AuditCost(NamedTuple):
-    """US dollars as far as prices are known, None where none is; and the calls whose price is not."""
+    """Cost of an audit.
+
+    Attributes:
+        usd: sum of the known costs in US dollars; None if none is known.
+        unpriced: number of calls that were answered at an unknown price.
+    """
 
     usd: float | None
     unpriced: int
 
 
 class MeanAnswerLength(NamedTuple):
-    """How long a model's recorded answers to one purpose are, whichever audit asked.
+    """Mean length of a model's recorded answers for one purpose, over all audits of the database.
 
     Attributes:
         model: provider and model.
-        n: answers that say their tokens.
-        tokens: their mean.
+        purpose: a value of `auditor.domain.Purpose`.
+        n: number of answers whose token count is known.
+        mean_tokens: mean number of completion tokens of these.
     """
 
     model: str
@@ -113,7 +119,7 @@ class MeanAnswerLength(NamedTuple):
 
 
 class UnreturnedCallCount(NamedTuple):
-    """Requests that went out for one model and purpose."""
+    """Number of calls of one model and purpose that were sent and never returned."""
 
     name: str
     purpose: str
@@ -121,118 +127,122 @@ class UnreturnedCallCount(NamedTuple):
 
 
 def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
-    """Calls of an audit by model, purpose, price and what served them, in order."""
-    calls, answer = _join_attempts(_audit_calls(audit_id)), table_of(AnswerRow)
-    c, a = calls.c, answer.c
-    group = (c.name, c.purpose, _call_cost(c, a))
-    served = (a.served_model, a.fingerprint, a.altered)
-    rest = (c.estimated_usd, a.finish_reason, c.is_current)
+    """Count an audit's calls by model, purpose, cost and what served them, in this order."""
+    calls, answers = _join_attempts(_audit_calls(audit_id)), table_of(AnswerRow)
+    call, answer = calls.c, answers.c
+    group = (call.name, call.purpose, _call_cost(call, answer))
+    serving_columns = (answer.served_model, answer.fingerprint, answer.altered)
+    other_columns = (call.estimated_usd, answer.finish_reason, call.is_current)
     query = (
         select(
             *group,
             func.count(),
-            func.count(a.key),
-            func.coalesce(func.sum(case((c.charged == 0, a.prompt_tokens), else_=c.prompt_tokens)), 0),
-            func.coalesce(func.sum(case((c.charged == 0, a.completion_tokens), else_=c.completion_tokens)), 0),
-            count_if(a.key.is_not(None) & a.completion_tokens.is_(None)),
-            *served,
-            func.min(a.created_at),
-            func.max(a.created_at),
-            func.coalesce(func.sum(a.cached_tokens), 0),
-            func.coalesce(func.sum(case((a.cached_tokens.is_not(None), a.prompt_tokens), else_=0)), 0),
-            cast(func.sum(c.attempts), Integer),
-            count_if(_is_unpriced(c, a)),
-            c.estimated_usd,
-            cast(func.sum(c.estimated), Integer),
-            a.finish_reason,
-            c.is_current,
+            func.count(answer.key),
+            func.coalesce(func.sum(case((call.charged == 0, answer.prompt_tokens), else_=call.prompt_tokens)), 0),
+            func.coalesce(
+                func.sum(case((call.charged == 0, answer.completion_tokens), else_=call.completion_tokens)), 0
+            ),
+            count_if(answer.key.is_not(None) & answer.completion_tokens.is_(None)),
+            *serving_columns,
+            func.min(answer.created_at),
+            func.max(answer.created_at),
+            func.coalesce(func.sum(answer.cached_tokens), 0),
+            func.coalesce(func.sum(case((answer.cached_tokens.is_not(None), answer.prompt_tokens), else_=0)), 0),
+            cast(func.sum(call.attempts), Integer),
+            count_if(_is_unpriced(call, answer)),
+            call.estimated_usd,
+            cast(func.sum(call.estimated), Integer),
+            answer.finish_reason,
+            call.is_current,
         )
-        .select_from(calls.outerjoin(answer, a.key == c.key))
-        .group_by(*group, *served, *rest)
-        .order_by(*(column.nulls_first() for column in (*group, *served, *rest)))
+        .select_from(calls.outerjoin(answers, answer.key == call.key))
+        .group_by(*group, *serving_columns, *other_columns)
+        .order_by(*(column.nulls_first() for column in (*group, *serving_columns, *other_columns)))
     )
-    return [tally._replace(is_current=bool(tally.is_current)) for tally in fetch_rows(db, CallCounts._make, query)]
+    return [counts._replace(is_current=bool(counts.is_current)) for counts in fetch_rows(db, CallCounts._make, query)]
 
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
-    """What all requests of an audit cost, each call counted once whoever gave its answer and whatever for."""
-    calls, answer = _join_attempts(select(_audit_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
-    c, a = calls.c, answer.c
-    usd = _call_cost(c, a)
+    """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
+    calls, answers = _join_attempts(select(_audit_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
+    call, answer = calls.c, answers.c
+    cost = _call_cost(call, answer)
     query = (
-        select(usd, func.count(), count_if(_is_unpriced(c, a)))
-        .select_from(calls.outerjoin(answer, a.key == c.key))
-        .group_by(usd)
+        select(cost, func.count(), count_if(_is_unpriced(call, answer)))
+        .select_from(calls.outerjoin(answers, answer.key == call.key))
+        .group_by(cost)
     )
     with db.read() as connection:
-        costs = [(usd, int(n), int(unpriced)) for usd, n, unpriced in connection.execute(query)]
-    known = [usd * n for usd, n, _ in costs if usd is not None]
-    return AuditCost(math.fsum(known) if known else None, sum(unpriced for *_, unpriced in costs))
+        costs = [(cost, int(n), int(unpriced)) for cost, n, unpriced in connection.execute(query)]
+    known_costs = [cost * n for cost, n, _ in costs if cost is not None]
+    return AuditCost(math.fsum(known_costs) if known_costs else None, sum(unpriced for *_, unpriced in costs))
 
 
 def _join_attempts(calls: Subquery) -> Subquery:
-    """Calls with the sums over their requests; `charged` counts those that were charged one by one.
+    """Join calls with sums over their requests.
+
+    `charged` counts the requests whose own cost is recorded; it is 0 for calls from before revision 6.
 
     Args:
-        calls: with a column `key`; its other columns are kept.
+        calls: with a column `key`; its other columns are passed through.
     """
-    t = table_of(AttemptRow).c
+    attempt = table_of(AttemptRow).c
     return (
         select(
             *calls.c,
-            func.count(t.id).label("attempts"),
-            func.count(t.estimated).label("charged"),
-            count_if(t.estimated.is_not(None) & t.cost_usd.is_(None)).label("unknown"),
-            func.sum(t.cost_usd).label("usd"),
-            func.coalesce(func.sum(case((t.estimated.is_(True), t.cost_usd))), 0.0).label("estimated_usd"),
-            count_if(t.estimated.is_(True)).label("estimated"),
-            func.sum(t.prompt_tokens).label("prompt_tokens"),
-            func.sum(t.completion_tokens).label("completion_tokens"),
+            func.count(attempt.id).label("attempts"),
+            func.count(attempt.estimated).label("charged"),
+            count_if(attempt.estimated.is_not(None) & attempt.cost_usd.is_(None)).label("unknown"),
+            func.sum(attempt.cost_usd).label("usd"),
+            func.coalesce(func.sum(case((attempt.estimated.is_(True), attempt.cost_usd))), 0.0).label("estimated_usd"),
+            count_if(attempt.estimated.is_(True)).label("estimated"),
+            func.sum(attempt.prompt_tokens).label("prompt_tokens"),
+            func.sum(attempt.completion_tokens).label("completion_tokens"),
         )
-        .select_from(calls.outerjoin(table_of(AttemptRow), t.key == calls.c.key))
+        .select_from(calls.outerjoin(table_of(AttemptRow), attempt.key == calls.c.key))
         .group_by(*calls.c)
         .subquery()
     )
 
 
 def _call_cost(call: ColumnCollection, answer: ColumnCollection) -> ColumnElement[float | None]:
-    """A call's cost: of its requests, or of its answer where an older program did not charge them one by one.
+    """Cost of a call: the sum over its requests, or the answer's for calls recorded without a cost per request.
 
-    NULL where nothing known was charged: no price is known, or every request failed before it cost anything.
+    NULL if no price is known, or if every request failed before it cost anything.
     """
     is_free = (call.unknown == 0) & answer.key.is_not(None)
     return case((call.charged == 0, answer.cost_usd), ((call.usd > 0) | is_free, call.usd))
 
 
 def _is_unpriced(call: ColumnCollection, answer: ColumnCollection) -> ColumnElement[bool]:
-    """Whether a call was answered at a price that is not known."""
+    """Condition: the call was answered at an unknown price."""
     return or_(call.unknown > 0, and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
 
 
 def mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
-    """Lengths of all recorded answers by model and purpose, in order."""
+    """Mean lengths of all recorded answers by model and purpose, in this order."""
     c = table_of(AnswerRow).c
     n = func.count(c.completion_tokens)
     query = select(c.model, c.purpose, n, func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
     with db.read() as connection:
         rows = connection.execute(query.order_by(c.model, c.purpose))
-        return [MeanAnswerLength(model, purpose, n, total / n) for model, purpose, n, total in rows]
+        return [MeanAnswerLength(model, purpose, n, n_tokens / n) for model, purpose, n, n_tokens in rows]
 
 
 def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCount]:
-    """Calls that went out for an audit and never came back, by model and purpose, in order; some may be in flight."""
-    t = table_of(DispatchRow)
-    group = (t.c.name, t.c.purpose)
-    query = select(*group, func.count()).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    """Count an audit's calls that were sent and have not returned, by model and purpose; some may be in flight."""
+    table = table_of(DispatchRow)
+    group = (table.c.name, table.c.purpose)
+    query = select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, UnreturnedCallCount._make, query)
 
 
 def _audit_calls(audit_id: int) -> Subquery:
-    """The distinct calls behind all that an audit has asked: name, purpose, key.
+    """Select an audit's distinct calls: name, purpose, key, and whether its results use them.
 
-    They come in order of their keys, for which SQLite sorts once, and finds their answers in neighbouring places.
+    Grouping by key first makes SQLite sort them once, after which their answers lie next to each other.
     """
-    every = union_all(
+    all_calls = union_all(
         _calls_of_table(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
         _calls_of_table(table_of(TraceRow), "model", Purpose.DIRECT, audit_id, key_column="repair_key"),
         _calls_of_table(table_of(SentencePairRow), "model", Purpose.LOGPROB, audit_id),
@@ -247,14 +257,15 @@ def _audit_calls(audit_id: int) -> Subquery:
         _noted_calls(table_of(CallRow), audit_id),
         _attempted_calls(audit_id),
     ).subquery()
-    c = every.c
-    current = func.max(c.is_current).label("is_current")
-    return select(c.name, c.purpose, c.key, current).group_by(c.key, c.name, c.purpose).subquery()
+    call = all_calls.c
+    is_current = func.max(call.is_current).label("is_current")
+    return select(call.name, call.purpose, call.key, is_current).group_by(call.key, call.name, call.purpose).subquery()
 
 
 def _calls_of_table(
     table: Table, name_column: str, purpose: Purpose, audit_id: int, key_column: str = "key"
 ) -> Select[Any]:
+    """Select the calls that a table of an audit's results refers to: model name, purpose, key."""
     columns = (
         table.c[name_column].label("name"),
         literal(purpose.value).label("purpose"),
@@ -266,10 +277,13 @@ def _calls_of_table(
 
 
 def _noted_calls(table: Table, audit_id: int) -> Select[Any]:
+    """Select the calls that a probe has recorded itself (`CallRow`)."""
     return select(table.c.name, table.c.purpose, table.c.key, literal(1)).where(table.c.audit_id == audit_id)
 
 
 def _attempted_calls(audit_id: int) -> Select[Any]:
-    """Calls that went out for an audit, whether or not anything of it rests on them."""
-    t = table_of(AttemptRow).c
-    return select(t.name, t.purpose, t.key, literal(0)).where(t.audit_id == audit_id, t.name.is_not(None))
+    """Select the calls for which an audit sent requests, whether or not its results use them."""
+    attempt = table_of(AttemptRow).c
+    return select(attempt.name, attempt.purpose, attempt.key, literal(0)).where(
+        attempt.audit_id == audit_id, attempt.name.is_not(None)
+    )

@@ -1,4 +1,4 @@
-"""What a report needs of traces and verdicts, counted in the database: no text is read, no row is copied."""
+"""Counts of traces and verdicts for reports, computed by SQL so that no rows or texts are loaded."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from auditor.storage.tables import (
 from auditor.text_safety import OMISSION_MARK_END
 
 MAX_LABEL_GROWTH = 10
-"""A label is at most so many times as long as the word that it replaces ("US", "[another country]")."""
+"""A label is at most this many times as long as the word that it masks ("US", "[another country]")."""
 T = TypeVar("T")
 
 
 class OutcomeCount(NamedTuple):
-    """How many traces of a model on a cell, or verdicts on them, ended in an outcome."""
+    """Number of a model's traces on a cell, or of verdicts on them, with one outcome."""
 
     model: str
     country: str
@@ -41,13 +41,15 @@ class OutcomeCount(NamedTuple):
 
 
 class JudgeVerdictCounts(NamedTuple):
-    """Verdicts of one judge on one model that ended in an outcome.
+    """Counts of one judge's verdicts on one model's traces with one outcome.
 
     Attributes:
-        valid: those that say VALID.
-        cultural_accuracy, logical_consistency, score_fit: those that say yes to the aspect; each has beside it how
-            many say yes or no, since an aspect may be missing.
-        shortened: those whose justification was cut.
+        n: number of verdicts.
+        valid: number of verdicts that say VALID.
+        cultural_accuracy, logical_consistency, score_fit: number of verdicts that say yes to the aspect.
+        n_cultural_accuracy, n_logical_consistency, n_score_fit: number that say yes or no, since an aspect may be
+            missing.
+        shortened: number of verdicts whose justification was cut.
     """
 
     judge: str
@@ -65,9 +67,10 @@ class JudgeVerdictCounts(NamedTuple):
 
 
 class PeerVerdictCounts(NamedTuple):
-    """Valid verdicts on one model's traces on a cell, of judges that were asked whatever others said.
+    """Counts of the `ok` verdicts on one model's traces on a cell.
 
-    Attributes: as `JudgeTally` has them.
+    Only verdicts of judges that were asked in any case are counted: an adaptive panel asks its other judges about
+    disputed traces only. The attributes are those of `JudgeVerdictCounts`.
     """
 
     model: str
@@ -84,7 +87,7 @@ class PeerVerdictCounts(NamedTuple):
 
 
 class RulingSplitCount(NamedTuple):
-    """How many traces of a model on a cell were ruled VALID by `valid` judges and INVALID by `invalid`."""
+    """Number `n` of a model's traces on a cell that `valid` judges ruled VALID and `invalid` judges INVALID."""
 
     model: str
     country: str
@@ -95,12 +98,12 @@ class RulingSplitCount(NamedTuple):
 
 
 def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
-    """Traces of an audit by model, cell and outcome, in order."""
+    """Count an audit's traces by model, cell and outcome, in this order."""
     return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(TraceRow), audit_id))
 
 
 class RepairCounts(NamedTuple):
-    """Traces of a model for which it was asked once more, and how many of them could then be read."""
+    """Number of a model's unreadable traces for which it was asked again, and how many of these then could be read."""
 
     model: str
     asked: int
@@ -108,69 +111,75 @@ class RepairCounts(NamedTuple):
 
 
 def count_repairs(db: Database, audit_id: int) -> list[RepairCounts]:
-    """Second questions of an audit by model, in order."""
-    t = table_of(TraceRow)
-    where = (t.c.audit_id == audit_id, t.c.repair_key.is_not(None))
-    read = count_if(t.c.outcome == Outcome.OK.value)
-    query = select(t.c.model, func.count(), read).where(*where).group_by(t.c.model).order_by(t.c.model)
+    """Count an audit's repair calls by model, in order of name."""
+    table = table_of(TraceRow)
+    conditions = (table.c.audit_id == audit_id, table.c.repair_key.is_not(None))
+    n_repaired = count_if(table.c.outcome == Outcome.OK.value)
+    query = (
+        select(table.c.model, func.count(), n_repaired)
+        .where(*conditions)
+        .group_by(table.c.model)
+        .order_by(table.c.model)
+    )
     return fetch_rows(db, RepairCounts._make, query)
 
 
 def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[str, int]:
-    """How many traces of each model were shortened for a judge, as the recorded requests say.
+    """Count each model's traces that were shortened for a judge, by the mark that the recorded requests contain.
 
     Args:
         db: the database.
-        audit_id: the audit's.
-        max_chars: of a text that a judge is shown. What is far shorter is not looked at.
+        audit_id: the audit's id.
+        max_chars: maximum length of a text that a judge is shown. Traces shorter than a tenth of it are not checked:
+            masking makes a text at most `MAX_LABEL_GROWTH` times longer.
     """
-    trace, verdict, answer = (table_of(row) for row in (TraceRow, VerdictRow, AnswerRow))
-    place = ("audit_id", "model", "country", "topic", "sample")
-    asked = (
+    trace, verdict, answer = (table_of(row_class) for row_class in (TraceRow, VerdictRow, AnswerRow))
+    trace_key = ("audit_id", "model", "country", "topic", "sample")
+    was_shortened = (
         select(literal(1))
         .select_from(verdict.join(answer, answer.c.key == verdict.c.key))
-        .where(*(verdict.c[name] == trace.c[name] for name in place), answer.c.request.contains(OMISSION_MARK_END))
+        .where(*(verdict.c[name] == trace.c[name] for name in trace_key), answer.c.request.contains(OMISSION_MARK_END))
         .correlate(trace)
         .exists()
     )
-    long = func.length(trace.c.text) > max_chars // MAX_LABEL_GROWTH
-    query = select(trace.c.model, func.count()).where(trace.c.audit_id == audit_id, long, asked)
+    may_be_shortened = func.length(trace.c.text) > max_chars // MAX_LABEL_GROWTH
+    query = select(trace.c.model, func.count()).where(trace.c.audit_id == audit_id, may_be_shortened, was_shortened)
     return dict(fetch_rows(db, tuple, query.group_by(trace.c.model)))
 
 
 def count_sentence_pairs(db: Database, audit_id: int) -> list[OutcomeCount]:
-    """Contrasts of an audit by model, cell and outcome, in order."""
+    """Count an audit's sentence pairs by model, cell and outcome, in this order."""
     return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(SentencePairRow), audit_id))
 
 
 def count_verdicts(db: Database, audit_id: int) -> list[OutcomeCount]:
-    """Verdicts of an audit by the model they are about, cell and outcome, in order."""
+    """Count an audit's verdicts by the model judged, cell and outcome, in this order."""
     return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(VerdictRow), audit_id))
 
 
 def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts]:
-    """Verdicts of an audit by judge, model and outcome, in order."""
-    t = table_of(VerdictRow)
-    group = (t.c.judge, t.c.model, t.c.outcome)
-    columns = (*group, *_verdict_count_columns(t), count_if(t.c.shortened.is_(True)))
-    query = select(*columns).where(t.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    """Count an audit's verdicts by judge, model judged and outcome, in this order."""
+    table = table_of(VerdictRow)
+    group = (table.c.judge, table.c.model, table.c.outcome)
+    columns = (*group, *_verdict_count_columns(table), count_if(table.c.shortened.is_(True)))
+    query = select(*columns).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, JudgeVerdictCounts._make, query)
 
 
 def count_peer_verdicts(db: Database, audit_id: int) -> list[PeerVerdictCounts]:
-    """Valid verdicts of an audit by the model they are about and cell, in order."""
-    t = table_of(VerdictRow)
-    group = (t.c.model, t.c.country, t.c.topic)
-    where = (t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value, t.c.always.is_(True))
+    """Count an audit's `ok` verdicts by the model judged and cell, in this order; see `PeerVerdictCounts`."""
+    table = table_of(VerdictRow)
+    group = (table.c.model, table.c.country, table.c.topic)
+    conditions = (table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value, table.c.always.is_(True))
     return fetch_rows(
         db,
         PeerVerdictCounts._make,
-        select(*group, *_verdict_count_columns(t)).where(*where).group_by(*group).order_by(*group),
+        select(*group, *_verdict_count_columns(table)).where(*conditions).group_by(*group).order_by(*group),
     )
 
 
 def _verdict_count_columns(table: Table) -> list[ColumnElement[int]]:
-    """How many verdicts, how many VALID, and of each aspect how many say yes, and how many yes or no."""
+    """Columns: number of verdicts, number of VALID, then for each aspect the number of yes, and of yes or no."""
     aspects = [
         column
         for name in ("cultural_accuracy", "logical_consistency", "score_fit")
@@ -180,19 +189,23 @@ def _verdict_count_columns(table: Table) -> list[ColumnElement[int]]:
 
 
 def count_ruling_splits(db: Database, audit_id: int) -> list[RulingSplitCount]:
-    """Traces of an audit by model, cell and how the judges' valid verdicts split, in order."""
-    t = table_of(VerdictRow)
-    valid = count_if(t.c.ruling == Ruling.VALID.value).label("valid")
-    invalid = count_if(t.c.ruling == Ruling.INVALID.value).label("invalid")
-    trace = (t.c.country, t.c.topic, t.c.model, t.c.sample)
-    split = (
-        select(*trace, valid, invalid)
-        .where(t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value)
-        .group_by(*trace)
+    """Count an audit's traces by model, cell and the split of the judges' `ok` verdicts, in this order."""
+    table = table_of(VerdictRow)
+    valid = count_if(table.c.ruling == Ruling.VALID.value).label("valid")
+    invalid = count_if(table.c.ruling == Ruling.INVALID.value).label("invalid")
+    trace_key = (table.c.country, table.c.topic, table.c.model, table.c.sample)
+    splits = (
+        select(*trace_key, valid, invalid)
+        .where(table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value)
+        .group_by(*trace_key)
         .subquery()
     )
-    group = (split.c.model, split.c.country, split.c.topic, split.c.valid, split.c.invalid)
-    return fetch_rows(db, RulingSplitCount._make, select(*group, func.count()).group_by(*group).order_by(*group))
+    split_columns = (splits.c.model, splits.c.country, splits.c.topic, splits.c.valid, splits.c.invalid)
+    return fetch_rows(
+        db,
+        RulingSplitCount._make,
+        select(*split_columns, func.count()).group_by(*split_columns).order_by(*split_columns),
+    )
 
 
 def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:
@@ -201,29 +214,32 @@ def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:
 
 
 def count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    """How many rows of a group meet a condition."""
+    """Column: number of rows of a group that meet a condition."""
     return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
 
 
 def fetch_rows(db: Database, make_record: Callable[[Iterable[Any]], T], query: Select[Any]) -> list[T]:
-    """The rows of a query, each as `make` returns it."""
+    """Run a query and return its rows, each converted by `make_record`."""
     with db.read() as connection:
         return [make_record(row) for row in connection.execute(query)]
 
 
 def count_missing_answers(db: Database, audit_id: int) -> int:
-    """Usable traces and verdicts whose answer is not recorded."""
-    found = 0
-    answer = table_of(AnswerRow)
-    for row in (TraceRow, VerdictRow):
-        t = table_of(row)
+    """Count `ok` traces and verdicts that have a call key but no recorded answer in the ledger."""
+    n_missing = 0
+    answers = table_of(AnswerRow)
+    for row_class in (TraceRow, VerdictRow):
+        table = table_of(row_class)
         query = (
-            select(t.c.key)
-            .outerjoin(answer, answer.c.key == t.c.key)
+            select(table.c.key)
+            .outerjoin(answers, answers.c.key == table.c.key)
             .where(
-                t.c.audit_id == audit_id, t.c.outcome == Outcome.OK.value, t.c.key.is_not(None), answer.c.key.is_(None)
+                table.c.audit_id == audit_id,
+                table.c.outcome == Outcome.OK.value,
+                table.c.key.is_not(None),
+                answers.c.key.is_(None),
             )
         )
         with db.read() as connection:
-            found += len(connection.execute(query).all())
-    return found
+            n_missing += len(connection.execute(query).all())
+    return n_missing

@@ -1,4 +1,4 @@
-"""Opening a database: one engine, one writer thread, and the pragmas that make SQLite keep its promises."""
+"""Open, upgrade and lock a database, and write rows to it. A database has one engine and one writer thread."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER
 
 
 class Database:
-    """An open database. Reads go through `read`, writes through `write`, which returns when they are durable."""
+    """An open database. `read` gives a connection for queries; `write` runs a job and returns when it is durable."""
 
     def __init__(self, path: Path | None, engine: Engine, upgraded: schema.SchemaUpgrade | None = None) -> None:
         self.path = path
-        """The file, for SQLite; None for a server."""
+        """The file of a SQLite database; None for a server."""
         self.engine = engine
         file = None if path is None else WatchedFile(path)
-        if file is not None:  # to a path that is empty SQLite would make a new database
+        if file is not None:  # if the file is gone, SQLite would create a new, empty database at its path
             event.listen(engine, "do_connect", lambda *_: file.require_unmoved())
         self.writer = Writer(engine, file)
         self.upgraded = upgraded
-        """What was changed in it when it was opened."""
+        """The upgrade that was made when it was opened; None if there was none."""
         self._read_only_options = read_only_options(engine)
 
     @property
     def url(self) -> str:
-        """As it may be shown, without a password."""
+        """The database's URL without its password."""
         return redact_url(self.engine.url.render_as_string(hide_password=False))
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection for queries.
+        """Open a connection for queries.
 
         Raises:
-            StorageError: the database cannot be read, as when its file is damaged.
+            StorageError: the database cannot be read, for example because its file is damaged.
         """
         try:
             with self.engine.connect().execution_options(**self._read_only_options) as connection:
@@ -62,11 +62,11 @@ class Database:
             raise database_error(self.engine, error) from error
 
     def write(self, job: Job[T]) -> T:
-        """Run a job in the writer and wait until it is durable."""
+        """Run a job in the writer thread and return its result once it is durable."""
         return self.writer.submit(job).result()
 
     def close(self) -> None:
-        """Commit what is queued and let go of the file."""
+        """Commit all queued jobs and close all connections."""
         self.writer.close()
         self.engine.dispose()
 
@@ -78,20 +78,20 @@ class Database:
 
 
 def database_url(option: str | None = None, configured: str | None = None) -> str:
-    """Where audits are: as given, else AUDITOR_STORAGE, else as configured, else `auditor.db` in this folder."""
+    """URL of the database: the option, else AUDITOR_STORAGE, else the config's, else `auditor.db` in this folder."""
     return option or os.environ.get(STORAGE_VARIABLE) or configured or DEFAULT_URL
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file behind a SQLite URL; None for another engine.
+    """Path of the file that a SQLite URL names; None for PostgreSQL.
 
     Raises:
-        UsageError: not a database URL, an engine that is not supported, or a database in memory, which would not
-            survive.
+        UsageError: not a database URL, a backend that is not supported, or a database in memory, which would be lost
+            at the end of the process.
     """
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # a port that is no number is the latter
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
         raise UsageError(f"'{redact_url(url)}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
     if (backend := parsed.get_backend_name()) not in BACKENDS:
         raise UsageError(f"auditor keeps no audits in '{backend}'.", f"Use {' or '.join(BACKENDS.values())}.")
@@ -107,13 +107,13 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
 
     Args:
         url: such as `sqlite:///auditor.db` (relative to the working folder).
-        create: whether to make one that is not there, and to upgrade a file of an older program, of which a copy is
-            kept. A server's is upgraded by `auditor doctor --upgrade` alone, since others use it too.
+        create: whether to create a database that does not exist, and to upgrade a SQLite file of an older version
+            after copying it. A server's database is only upgraded by `auditor doctor --upgrade`, since others use it.
 
     Raises:
         UsageError: not a database URL.
-        StorageError: no such database, not one of ours, of an older or newer version, on a network file system, or not
-            to be opened.
+        StorageError: the database does not exist, is not auditor's, has an older or newer schema, lies on a network
+            file system, or cannot be opened.
     """
     path = sqlite_path(url)
     if path is not None:
@@ -132,9 +132,9 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
             upgraded = _prepare_tables(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
-        said = " ".join(str(error.orig).split()).rstrip(".?")
+        driver_message = " ".join(str(error.orig).split()).rstrip(".?")
         raise StorageError(
-            f"{path or redact_url(url)}: cannot be opened as a database: {said}.", HOW_TO_FIX_OPEN
+            f"{path or redact_url(url)}: cannot be opened as a database: {driver_message}.", HOW_TO_FIX_OPEN
         ) from None
     except StorageError:
         engine.dispose()
@@ -143,7 +143,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
 
 
 def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
-    """Bring an older database up to today's tables; None where it is so already.
+    """Upgrade a database to the current schema; None if it has it already. Creates the tables of an empty server.
 
     Raises:
         UsageError, StorageError: as `open_database`.
@@ -153,15 +153,13 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
         _check_location(path, create=False)
     engine = make_engine(url)
     try:
-        found = schema.detect_schema(engine)
-        if found.state is SchemaState.OLDER:
+        detected = schema.detect_schema(engine)
+        if detected.state is SchemaState.OLDER:
             return schema.upgrade_schema(url, path)
-        if (
-            found.state is SchemaState.EMPTY and path is None
-        ):  # a server's owner makes the tables, for the others to use
+        if detected.state is SchemaState.EMPTY and path is None:  # the server's owner creates the tables for all users
             schema.create_tables(engine)
-        elif found.state is not SchemaState.CURRENT:
-            raise schema.incompatible_schema_error(url, found)
+        elif detected.state is not SchemaState.CURRENT:
+            raise schema.incompatible_schema_error(url, detected)
         return None
     except DBAPIError as error:
         raise database_error(engine, error) from None
@@ -170,6 +168,7 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
 
 
 def _check_location(path: Path, create: bool) -> None:
+    """Raise StorageError if a SQLite file is missing, or its folder is missing or on a network file system."""
     if not create and not path.exists():
         raise StorageError(
             f"there is no database at {path}.", "Name it with --storage, or make one with `auditor run`."
@@ -180,44 +179,49 @@ def _check_location(path: Path, create: bool) -> None:
 
 
 def _prepare_tables(engine: Engine, url: str, path: Path | None, create: bool) -> schema.SchemaUpgrade | None:
-    found = schema.detect_schema(engine)
-    if found.state is SchemaState.CURRENT:
+    """Check the schema; with `create`, create missing tables and upgrade an older file. Return the upgrade, if any."""
+    detected = schema.detect_schema(engine)
+    if detected.state is SchemaState.CURRENT:
         return None
-    if create and found.state is SchemaState.EMPTY:
+    if create and detected.state is SchemaState.EMPTY:
         schema.create_tables(engine)
         return None
-    if create and found.state is SchemaState.OLDER and path is not None:
+    if create and detected.state is SchemaState.OLDER and path is not None:
         return schema.upgrade_schema(url, path)
-    raise schema.incompatible_schema_error(url, found)
+    raise schema.incompatible_schema_error(url, detected)
 
 
 # --- writing rows -----------------------------------------------------------------------------------------------
 
 
 def table_of(row_class: type[SQLModel]) -> Table:
-    """The Core table behind a row class."""
+    """Return the SQLAlchemy Core table of a row class."""
     table = row_class.__table__  # type: ignore[attr-defined]
     assert isinstance(table, Table)
     return table
 
 
 def coerce_values(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert values to their columns' types, so that they equal what is read back: a float column holds no int 0.
+    """Convert values to their columns' types, so that they equal what is read back (0.0, not 0, in a float column).
 
     Raises:
-        UnstorableError: a value that its column cannot hold, such as a number that is not finite.
+        UnstorableError: a column cannot hold its value, such as a number that is not finite.
     """
     columns = table_of(row_class).c
-    return {name: v if v is None else _coerce_value(columns[name], v) for name, v in values.items()}
+    return {name: value if value is None else _coerce_value(columns[name], value) for name, value in values.items()}
 
 
 def make_storable(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert values like `as_stored`, but replace what no database can hold: a number by None, a text by escapes."""
+    """Convert values like `coerce_values`, but replace those that cannot be stored.
+
+    Such a number becomes None; characters that cannot be encoded become backslash escapes.
+    """
     columns = table_of(row_class).c
     return {name: _coerce_or_replace(columns[name], value) for name, value in values.items()}
 
 
 def _coerce_or_replace(column: Column[Any], value: Any) -> Any:
+    """Convert a value like `_coerce_value`, but replace one that cannot be stored; see `make_storable`."""
     if isinstance(value, str):
         value = value.encode("utf-8", "backslashreplace").decode("utf-8")
     try:
@@ -229,6 +233,7 @@ def _coerce_or_replace(column: Column[Any], value: Any) -> Any:
 
 
 def _coerce_value(column: Column[Any], value: Any) -> Any:
+    """Convert a value to its column's type. Raises UnstorableError if this is not possible."""
     kind = column.type.python_type
     try:
         value = kind(value)
@@ -247,24 +252,24 @@ def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
 
 
 def insert_new(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
-    """Insert rows; one whose key is there already is left as it is."""
+    """Insert rows; a row whose key exists is skipped."""
     if values:
         connection.execute(_insert_statement(connection, row_class).on_conflict_do_nothing(), values)
 
 
 def upsert(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
-    """Insert rows; one whose key is there already is replaced."""
+    """Insert rows; a row whose key exists is replaced."""
     if not values:
         return
     table = table_of(row_class)
-    keys = [column.name for column in table.primary_key]
+    key_names = [column.name for column in table.primary_key]
     statement = _insert_statement(connection, row_class)
-    replaced = {name: statement.excluded[name] for name in values[0] if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=replaced), values)
+    updates = {name: statement.excluded[name] for name in values[0] if name not in key_names}
+    connection.execute(statement.on_conflict_do_update(index_elements=key_names, set_=updates), values)
 
 
 def _insert_statement(connection: Connection, row_class: type[SQLModel]) -> Any:
-    # On first use: a dialect imports every driver it knows.
+    # Imported on first use: a dialect imports all of its drivers, which takes time.
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -278,7 +283,7 @@ def _insert_statement(connection: Connection, row_class: type[SQLModel]) -> Any:
 
 @contextmanager
 def run_lock(database: Database, audit_name: str) -> Iterator[None]:
-    """Hold an audit for one run; a lock of a process that died is free by itself.
+    """Lock an audit for one run. The lock of a process that died is released automatically.
 
     Raises:
         StorageError: another process runs this audit; the message names it.
@@ -291,14 +296,14 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
             else locks.hold_file_lock(path, audit_name)
         ):
             yield
-    except locks.LockHeldError as held:
+    except locks.LockHeldError as error:
         raise StorageError(
-            f"audit '{audit_name}' is being run by {held.holder}.", "Wait for it, or stop it first."
+            f"audit '{audit_name}' is being run by {error.holder}.", "Wait for it, or stop it first."
         ) from None
 
 
 def find_runner(database: Database, audit_name: str) -> str | None:
-    """Who runs an audit now, as `process 42 on host`; None where nobody does, or nothing is known."""
+    """Process that runs an audit now, as `process 42 on host`; None if there is none, or it is not known."""
     if database.path is None:
         with database.read() as connection:
             return locks.find_server_lock_holder(connection, audit_name)

@@ -1,4 +1,4 @@
-"""The engine behind a database: what makes SQLite, or a PostgreSQL server, keep our promises."""
+"""SQLAlchemy engines for SQLite and PostgreSQL: durability, writer locks, and checks of database URLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log
 
 PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
 WRITER_LOCK_CLASS, RUN_LOCK_CLASS = 0x61756469, 0x61756475
-"""Classes of advisory locks on a server: one for who writes, and one a run for each audit."""
+"""Classes of PostgreSQL's advisory locks: the one lock of all writers, and the locks of runs, one per audit."""
 
 LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = "30s", "60s"
 LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
@@ -33,14 +33,14 @@ sslcert sslkey sslcrl channel_binding require_auth gssencmode krbsrvname connect
 target_session_attrs keepalives keepalives_idle keepalives_interval keepalives_count
 """
 CONFIG_PARAMETERS = frozenset(_CONFIG_PARAMETER_NAMES.split())
-"""Parameters of a connection that a config may set: none names a server past `host` and `hostaddr`."""
+"""Connection parameters that a config may set. Only `host` and `hostaddr` among them can name a server."""
 UNENCRYPTED_SSL_MODES = ("disable", "allow", "prefer")
-"""Values of `sslmode` with which a server may be sent plain text."""
+"""Values of `sslmode` with which a connection may be unencrypted."""
 SECRET_PARAMETER = re.compile(r"password|secret|token|key$", re.IGNORECASE)
 
 
 def redact_url(url: str) -> str:
-    """The URL as it may be printed and kept: no password in it."""
+    """Replace the password and other secrets of a database URL, so that it can be printed or stored."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -50,10 +50,10 @@ def redact_url(url: str) -> str:
 
 
 def require_shareable_url(url: str) -> None:
-    """Make sure that processes on other hosts can open the database by its URL, and that no secret goes there with it.
+    """Check that processes on other hosts can open the database by its URL, and that the URL holds no secret.
 
     Raises:
-        UsageError: it is a file, or the URL holds a password.
+        UsageError: the database is a file, or the URL holds a password.
     """
     if make_url(url).get_backend_name() == "sqlite":
         raise UsageError(
@@ -68,12 +68,13 @@ def require_shareable_url(url: str) -> None:
 
 
 def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False) -> Engine:
-    """An engine whose transactions begin as those of a writer, unless they are begun with `reading`.
+    """Create an engine. Its transactions take the writer's lock unless the connection has `read_only_options`.
 
     Args:
-        foreign_keys: False only for a migration, which makes tables anew: dropping one would empty those that refer
-            to it.
-        immutable: True only for a file that may not be written to, and beside which nothing can be written.
+        url: of the database.
+        foreign_keys: whether SQLite enforces foreign keys. False only for a migration, which recreates tables: dropping
+            one would delete the rows that refer to it.
+        immutable: True only for a SQLite file in a place where nothing can be written.
 
     Raises:
         UsageError: the driver that the URL names is not installed.
@@ -92,7 +93,7 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
 
 
 def read_only_options(engine: Engine) -> dict[str, Any]:
-    """Options of a connection that only reads; all that it reads is as of one moment."""
+    """Execution options of a connection that only reads, and sees one snapshot of the database."""
     options: dict[str, Any] = {"auditor_reads": True}
     if engine.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -104,12 +105,12 @@ def read_only_options(engine: Engine) -> dict[str, Any]:
 
 def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
     engine = create_engine(url)
-    # All rows in one statement (but where there is an ON CONFLICT): with one each, the interpreter is let go and waited
-    # for at every row.
+    # Insert all rows in one statement, except with ON CONFLICT: with a statement per row, the interpreter's lock is
+    # released and acquired again for every row.
     engine.dialect.use_insertmanyvalues_wo_returning = True
 
     def set_pragmas(connection: sqlite3.Connection, _: Any) -> None:
-        connection.isolation_level = None  # transactions are begun by us, see _begin
+        connection.isolation_level = None  # transactions begin in _begin_transaction
         for pragma in (*PRAGMAS, f"foreign_keys={'ON' if foreign_keys else 'OFF'}"):
             connection.execute(f"PRAGMA {pragma}")
 
@@ -119,6 +120,7 @@ def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
 
 
 def _make_immutable_engine(url: URL) -> Engine:
+    """Create an engine for a SQLite file in a place where nothing can be written."""
     path = Path(str(url.database))
     engine = create_engine(url, creator=functools.partial(connect_immutable, path))
 
@@ -126,13 +128,16 @@ def _make_immutable_engine(url: URL) -> Engine:
         connection.isolation_level = None
 
     event.listen(engine, "connect", begin_by_ourselves)
-    event.listen(engine, "begin", lambda _: refuse_unread_log(path))  # another user may write to it meanwhile
+    event.listen(engine, "begin", lambda _: refuse_unread_log(path))  # another user may have written to it
     event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
 def _begin_transaction(connection: Connection) -> None:
-    """Begin as a writer at once where a write may follow: a reader that turns writer is refused without waiting."""
+    """Begin a transaction, as a writer if a write may follow.
+
+    SQLite does not wait for the lock when a reader becomes a writer; it fails at once.
+    """
     connection.exec_driver_sql("BEGIN IMMEDIATE" if _is_writing(connection) else "BEGIN")
 
 
@@ -150,20 +155,20 @@ def _make_postgres_engine(url: URL) -> Engine:
 
 
 def _connect_args(url: URL) -> dict[str, Any]:
-    """Who we are, and no plain text to another machine unless the URL or the environment says so."""
-    found: dict[str, Any] = {"application_name": describe_process()}
+    """Arguments for psycopg: the application's name, and TLS for other machines unless URL or environment set it."""
+    connect_args: dict[str, Any] = {"application_name": describe_process()}
     host = url.host or url.query.get("host") or os.environ.get("PGHOST", "")
     is_local = isinstance(host, str) and (host in LOCAL_HOSTS or host.startswith("/"))
     if not is_local and "sslmode" not in url.query and "PGSSLMODE" not in os.environ:
-        found["sslmode"] = "require"
-    return found
+        connect_args["sslmode"] = "require"
+    return connect_args
 
 
 def remote_servers(url: str) -> list[str]:
-    """The servers on other machines that the database URL of a config names, with their ports where it has any.
+    """Servers on other machines that a config's database URL names, as `host` or `host:port`.
 
     Raises:
-        ConfigError: the URL sets what could lead to another server, or to a connection in plain text.
+        ConfigError: the URL sets a parameter that could lead to another server, or allows an unencrypted connection.
     """
     try:
         parsed = make_url(url)
@@ -171,44 +176,46 @@ def remote_servers(url: str) -> list[str]:
             return []
         _, settings = parsed.get_dialect()().create_connect_args(parsed)
     except (ArgumentError, NoSuchModuleError, ImportError):
-        return []  # it cannot be opened either, and the error of opening it says why
-    if unknown := sorted(settings.keys() - CONFIG_PARAMETERS):
+        return []  # opening the database reports the error
+    if forbidden := sorted(settings.keys() - CONFIG_PARAMETERS):
         raise ConfigError(
-            f"storage: a config may not set the parameter '{unknown[0]}' of the database URL.", HOW_TO_FIX_URL
+            f"storage: a config may not set the parameter '{forbidden[0]}' of the database URL.", HOW_TO_FIX_URL
         )
     ports = str(settings.get("port") or "").split(",")
-    names = [name for key in ("host", "hostaddr") for name in str(settings.get(key) or "").split(",")]
-    remote = [(name, ports[min(i, len(ports) - 1)]) for i, name in enumerate(names) if _is_remote(name)]
-    if remote and settings.get("sslmode") in UNENCRYPTED_SSL_MODES:
+    hosts = [host for key in ("host", "hostaddr") for host in str(settings.get(key) or "").split(",")]
+    remote_hosts = [(host, ports[min(i, len(ports) - 1)]) for i, host in enumerate(hosts) if _is_remote(host)]
+    if remote_hosts and settings.get("sslmode") in UNENCRYPTED_SSL_MODES:
         raise ConfigError(
-            f"storage: a config may not set sslmode={settings['sslmode']} for {remote[0][0]}, which allows plain text.",
+            f"storage: a config may not set sslmode={settings['sslmode']} for {remote_hosts[0][0]}, "
+            "which allows plain text.",
             HOW_TO_FIX_URL,
         )
-    return [f"{f'[{name}]' if ':' in name else name}:{port}".rstrip(":").lower() for name, port in remote]
+    return [f"{f'[{host}]' if ':' in host else host}:{port}".rstrip(":").lower() for host, port in remote_hosts]
 
 
 def _is_remote(host: str) -> bool:
-    """Whether a PostgreSQL host is on another machine: neither empty, nor a Unix socket, nor the loopback interface."""
+    """Whether a PostgreSQL host is on another machine: not empty, not a Unix socket, not the loopback interface."""
     return bool(host) and not host.startswith(("/", "@")) and not is_loopback(host)
 
 
 def _acquire_writer_lock(connection: Connection) -> None:
-    """Writers take turns, as with SQLite: the chain of hashes has one end, and no two of them can deadlock.
+    """Take the advisory lock that lets one writer in at a time, as SQLite does.
 
-    Who waits gives up in the end, and the server takes the turn from one that has fallen asleep in it.
+    The hash chain needs it, since it has one last link, and writers cannot deadlock. Waiting for the lock times out,
+    and the server ends a transaction that holds it and stays idle.
     """
     if _is_writing(connection):
-        limits = {"lock_timeout": LOCK_TIMEOUT, "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT}
-        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in limits.items())
+        timeouts = {"lock_timeout": LOCK_TIMEOUT, "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT}
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in timeouts.items())
         connection.exec_driver_sql(f"SELECT {settings}, pg_advisory_xact_lock({WRITER_LOCK_CLASS}, 0)")
 
 
 def describe_process() -> str:
-    """How others see who holds an audit; a server keeps 63 bytes of it."""
+    """Name of this process as a lock's holder: `process PID on HOST`. PostgreSQL cuts it to 63 bytes."""
     return f"process {os.getpid()} on {platform.node()[:40]}"
 
 
 def server_connect_args(engine: Engine) -> dict[str, Any]:
-    """What psycopg needs to reach the same server, the password included."""
-    _, found = engine.dialect.create_connect_args(engine.url)
-    return {**found, **_connect_args(engine.url)}
+    """Arguments with which psycopg connects to the same server, the password included."""
+    _, connect_args = engine.dialect.create_connect_args(engine.url)
+    return {**connect_args, **_connect_args(engine.url)}

@@ -1,4 +1,6 @@
-"""What a rater is shown of a conflict: the sides without their authors, and, asked for apart, what blinding hides."""
+"""Evidence for the review of a conflict: the two sides without their authors and, by a call of its own, what blinding
+hides.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TaskIte
 
 @dataclass(frozen=True, slots=True)
 class BlindedSample:
-    """One trace of a side, without its author."""
+    """One sample of a side, without its author.
+
+    Attributes:
+        number: the sample's number.
+        outcome: whether the sample could be parsed.
+        score: the parsed score; None if the sample has none.
+        text: the trace.
+        answer: the answer to an item of a task; None in an audit of a survey.
+    """
 
     number: int
     outcome: Outcome
@@ -25,12 +35,13 @@ class BlindedSample:
 
 @dataclass(frozen=True, slots=True)
 class HiddenEvidence:
-    """What a blind rater sees only after deciding; left and right are as stored.
+    """What a blind rater sees only after deciding; left and right as stored, not as displayed.
 
     Attributes:
-        verdicts_left, verdicts_right: on each side's traces, in order of judge and sample.
-        survey: what people of the country say; None where it was not planned.
-        truth: the right answer to an item of a task; None where it is not known, or nobody asked for one.
+        left, right: authors of the two sides.
+        verdicts_left, verdicts_right: judges' verdicts on each side's traces, in order of judge and sample.
+        survey: the survey's result for the cell; None if the audit has none.
+        truth: correct answer to an item of a task; None if unknown, and in an audit of a survey.
     """
 
     left: str
@@ -44,13 +55,13 @@ class HiddenEvidence:
 def load_sides(
     db: Database, audit_id: int, key: ConflictKey
 ) -> tuple[tuple[BlindedSample, ...], tuple[BlindedSample, ...]]:
-    """The samples behind the two scores of a conflict, left and right as stored."""
+    """Load the samples behind the two scores of a conflict, left and right as stored."""
     with db.read() as connection:
         return _load_samples(connection, audit_id, key, key.left), _load_samples(connection, audit_id, key, key.right)
 
 
 def load_hidden_evidence(db: Database, audit_id: int, key: ConflictKey) -> HiddenEvidence:
-    """Authors, verdicts and survey of a conflict."""
+    """Load the authors, verdicts and ground truth of a conflict."""
     with db.read() as connection:
         return HiddenEvidence(
             left=key.left,
@@ -63,31 +74,36 @@ def load_hidden_evidence(db: Database, audit_id: int, key: ConflictKey) -> Hidde
 
 
 def _load_samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
+    """Load the samples of a side: a model's traces on the cell, else its claim, else the traces behind a method."""
     c = table_of(TraceRow).c
-    where = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
-    query = select(c.sample, c.outcome, c.score, c.text, c.answer).where(*where).order_by(c.sample)
-    found = tuple(BlindedSample(n, Outcome(outcome), *said) for n, outcome, *said in connection.execute(query))
+    conditions = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
+    query = select(c.sample, c.outcome, c.score, c.text, c.answer).where(*conditions).order_by(c.sample)
+    samples = tuple(
+        BlindedSample(number, Outcome(outcome), *content) for number, outcome, *content in connection.execute(query)
+    )
     return (
-        found or _load_claim(connection, audit_id, key, model) or _load_method_samples(connection, audit_id, key, model)
+        samples
+        or _load_claim(connection, audit_id, key, model)
+        or _load_method_samples(connection, audit_id, key, model)
     )
 
 
 def _load_method_samples(
     connection: Connection, audit_id: int, key: ConflictKey, side: str
 ) -> tuple[BlindedSample, ...]:
-    """What a side of a conflict between two methods of one model says: its samples, where it was asked for them."""
+    """Load the samples of a side that is a method of a model; empty unless the method is direct questions."""
     model, method = parse_method_side(side)
     return _load_samples(connection, audit_id, key, model) if method == Method.DIRECT else ()
 
 
 def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
-    """What a side without samples says, with the side's score: that of a conflict of kind `logic`."""
+    """Load the claim of a side of a conflict of kind `logic`, with the side's score, as a single sample."""
     claim, conflict = table_of(ClaimRow), table_of(ConflictRow)
     score = conflict.c.score_left if model == key.left else conflict.c.score_right
-    shared = [claim.c[name] == conflict.c[name] for name in ("audit_id", "country", "topic")]
+    same_cell = [claim.c[name] == conflict.c[name] for name in ("audit_id", "country", "topic")]
     query = (
         select(claim.c.text, score)
-        .select_from(claim.join(conflict, and_(*shared)))
+        .select_from(claim.join(conflict, and_(*same_cell)))
         .where(
             claim.c.audit_id == audit_id,
             claim.c.model == model,
@@ -103,9 +119,9 @@ def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: 
 def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
     table = table_of(VerdictRow)
     c = table.c
-    where = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
-    rows = connection.execute(select(table).where(*where)).mappings()
-    # Sorted here: an order by judge makes SQLite walk all verdicts of the audit instead of this trace's.
+    conditions = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
+    rows = connection.execute(select(table).where(*conditions)).mappings()
+    # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of this cell's.
     return tuple(
         Verdict(
             judge=row["judge"],
@@ -142,9 +158,10 @@ def _load_task_truth(connection: Connection, audit_id: int, key: ConflictKey) ->
 
 
 def count_valid_verdicts(db: Database, audit_id: int) -> dict[tuple[str, str, Cell], tuple[int, int]]:
-    """How many of a judge's valid verdicts on a model's traces on a cell say VALID, and how many there are.
+    """Count the `ok` verdicts that say VALID, and all `ok` verdicts, by judge, model judged and cell.
 
-    Of those asked whatever other judges said: what an adaptive panel asks more is of disputed traces.
+    Only verdicts of judges that were asked in any case are counted: an adaptive panel asks its other judges about
+    disputed traces only.
     """
     c = table_of(VerdictRow).c
     group = (c.judge, c.model, c.country, c.topic)

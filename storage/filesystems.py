@@ -1,5 +1,6 @@
-"""Where a SQLite database cannot live: SQLite's write-ahead log needs memory that all its processes share, which no
-file system over a network gives, and such a file is damaged sooner or later.
+"""Detect network file systems, on which a SQLite database would be damaged sooner or later.
+
+SQLite's write-ahead log needs memory that is shared by all processes, which no network file system offers.
 """
 
 from __future__ import annotations
@@ -17,44 +18,45 @@ NETWORK_FILESYSTEMS = frozenset((
     "nfs", "nfs3", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afpfs", "afs", "webdav", "davfs", "ncpfs", "ceph",
     "lustre", "gpfs", "beegfs", "glusterfs", "orangefs",
 ))  # fmt: skip
-"""Types of file systems that several machines may write to. 9p and virtiofs are not among them: a virtual machine's own
-disk may be one."""
+"""Types of file systems that several machines may write to. 9p and virtiofs are left out, since they may be the disk of
+a virtual machine."""
 NETWORK_FUSE_PROGRAMS = frozenset((
     "sshfs", "davfs", "davfs2", "glusterfs", "ceph", "ceph-fuse", "s3fs", "gcsfuse", "rclone", "goofys", "mount-s3",
     "blobfuse", "blobfuse2", "curlftpfs", "juicefs", "seaweedfs", "moosefs",
 ))  # fmt: skip
-"""The same as programs, whose type reads `fuse.NAME`."""
+"""Network file systems that are FUSE programs, whose type reads `fuse.NAME`."""
 
 
 def refuse_network_filesystem(path: Path, mount_table: str | None = None) -> None:
-    """Raise StorageError where a file would lie on a network file system.
+    """Raise StorageError if a file lies, or would lie, on a network file system.
 
     Args:
-        path: the file, there or not.
-        table: the system's table of mounts; read from the system when not given.
+        path: of the file, which need not exist.
+        mount_table: the table of mounts; None reads the system's.
     """
-    kind = "smb3" if str(path).startswith("\\\\") else find_filesystem_type(path.resolve(), mount_table)
-    if kind is not None and is_network_filesystem(kind):
+    filesystem_type = "smb3" if str(path).startswith("\\\\") else find_filesystem_type(path.resolve(), mount_table)
+    if filesystem_type is not None and is_network_filesystem(filesystem_type):
         raise StorageError(
-            f"{path} is on a network file system ({kind}), on which SQLite loses data.",
+            f"{path} is on a network file system ({filesystem_type}), on which SQLite loses data.",
             "Keep it on a local disk, or give a team a PostgreSQL server: --storage postgresql+psycopg://USER@HOST/NAME",
         )
 
 
 def is_network_filesystem(filesystem_type: str) -> bool:
-    """Whether a type of file system is one that several machines may write to."""
+    """Whether several machines may write to a file system of this type."""
     program = filesystem_type.removeprefix("fuse.")
     return filesystem_type in NETWORK_FILESYSTEMS or (program != filesystem_type and program in NETWORK_FUSE_PROGRAMS)
 
 
 def find_filesystem_type(path: Path, mount_table: str | None = None) -> str | None:
-    """The type of the file system that holds an absolute path; None where the system does not tell."""
-    found: tuple[int, str] | None = None
-    for point, kind in _parse_mounts(_read_mount_table() if mount_table is None else mount_table):
-        above = path.is_relative_to(point)
-        if above and (found is None or len(point.parts) >= found[0]):  # of two mounts on one point the later is seen
-            found = (len(point.parts), kind)
-    return None if found is None else found[1]
+    """Type of the file system that holds an absolute path; None if it is not in the table of mounts."""
+    deepest_mount: tuple[int, str] | None = None
+    for mount_point, filesystem_type in _parse_mounts(_read_mount_table() if mount_table is None else mount_table):
+        contains_path = path.is_relative_to(mount_point)
+        # ">=", since the later of two mounts on the same point hides the earlier one.
+        if contains_path and (deepest_mount is None or len(mount_point.parts) >= deepest_mount[0]):
+            deepest_mount = (len(mount_point.parts), filesystem_type)
+    return None if deepest_mount is None else deepest_mount[1]
 
 
 def _read_mount_table() -> str:
@@ -67,16 +69,16 @@ def _read_mount_table() -> str:
 
 
 def _parse_mounts(mount_table: str) -> Iterator[tuple[Path, str]]:
-    """Mount points and types, off Linux's mountinfo (proc(5)) or what macOS's `mount` prints."""
+    """Parse mount points and types from Linux's mountinfo (proc(5)) or the output of macOS's `mount`."""
     for line in mount_table.splitlines():
-        before, is_linux, after = line.partition(" - ")
-        if is_linux:
-            yield Path(_unescape_mount_point(before.split()[4])), after.split()[0]
-        elif found := re.fullmatch(r".+? on (/.*) \((\w+)[,)].*", line):
-            yield Path(found[1]), found[2]
+        mount_fields, separator, filesystem_fields = line.partition(" - ")
+        if separator:
+            yield Path(_unescape_mount_point(mount_fields.split()[4])), filesystem_fields.split()[0]
+        elif match := re.fullmatch(r".+? on (/.*) \((\w+)[,)].*", line):
+            yield Path(match[1]), match[2]
 
 
 def _unescape_mount_point(mount_point: str) -> str:
-    """A blank in a mount point is written as \\040."""
+    """Replace the octal escapes of a mount point, such as \\040 for a space."""
     octal = re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), os.fsencode(mount_point))
     return os.fsdecode(octal)

@@ -1,7 +1,7 @@
-"""A chain of hashes over what was answered and decided: a row that is changed or gone later breaks it.
+"""A hash chain over recorded answers and ratings, which shows rows that were changed or deleted later.
 
-Each link hashes the link before it and the row's content, so the last one, the head, stands for all of them in order.
-Whoever notes the head (in a paper, say) can show later that nothing behind it was touched.
+Each link is the hash of the link before it and of a row's content, so the last link, the head, depends on all rows in
+order. A published head, in a paper for example, proves later that no row before it was changed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from auditor.storage.tables import AnswerRow, ChainLinkRow, RatingRow
 
 START_DIGEST = "0" * 64
 CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {"answer": (AnswerRow, "key"), "rating": (RatingRow, "id")}
-"""What is chained, and the column that names a row."""
+"""Row class and key column of each kind of record in the chain."""
 
 
 class ChainBreak(NamedTuple):
-    """A place where the records are not as they were written; `what` goes on from "answer KEY"."""
+    """A record that does not match its link; `problem` continues a sentence that begins with kind and id of the row."""
 
     record_kind: str
     row_id: str
@@ -32,12 +32,12 @@ class ChainBreak(NamedTuple):
 
 
 class ChainCheck(NamedTuple):
-    """What came of a check.
+    """Outcome of a check of the chain.
 
     Attributes:
-        links: links in the chain.
-        head: the last of them, 64 hexadecimal digits; all zeros when there is none.
-        broken: the first places that do not hold, at most as many as were asked for.
+        n_links: number of links checked.
+        head: digest of the last of them, 64 hexadecimal digits; all zeros if there is none.
+        breaks: the first records that do not match, at most as many as were asked for.
     """
 
     n_links: int
@@ -46,70 +46,78 @@ class ChainCheck(NamedTuple):
 
 
 def append_links(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Link rows that were just inserted, in this order and the same transaction.
+    """Append a link for each of some rows that were inserted in the same transaction, in this order.
 
     Args:
-        rows: all columns of each, as they will be read again: see `database.as_stored`.
+        connection: of that transaction.
+        kind: of the rows, a key of `CHAINED_TABLES`.
+        rows: all columns of each row, with the values that will be read back (see `database.coerce_values`).
     """
     if not rows:
         return
-    ending, linking = _link_statements()
-    (_, column), last = CHAINED_TABLES[kind], connection.execute(ending).scalar_one_or_none() or START_DIGEST
+    last_digest_query, insert_statement = _link_statements()
+    (_, key_column), digest = (
+        CHAINED_TABLES[kind],
+        connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST,
+    )
     links = []
     for row in rows:
-        last = _link_digest(last, kind, row)
-        links.append({"kind": kind, "row": str(row[column]), "digest": last})
-    connection.execute(linking, links)
+        digest = _link_digest(digest, kind, row)
+        links.append({"kind": kind, "row": str(row[key_column]), "digest": digest})
+    connection.execute(insert_statement, links)
 
 
 @functools.cache
 def _link_statements() -> tuple[Select[Any], Insert]:
-    """What finds the last link, and what adds some; made once, as it takes longer than to carry them out."""
+    """Statements that select the last link and insert links. Cached: building them takes longer than executing them."""
     table = table_of(ChainLinkRow)
     return select(table.c.digest).order_by(table.c.id.desc()).limit(1), insert(table)
 
 
 def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
-    """Go along the whole chain, and look for rows that are in none of its links."""
-    broken: list[ChainBreak] = []
+    """Check all links of the chain in order, then look for rows without a link; stops after `max_breaks` problems."""
+    breaks: list[ChainBreak] = []
     table = table_of(ChainLinkRow)
-    last, count = START_DIGEST, 0
-    seen: dict[str, set[str]] = {kind: set() for kind in CHAINED_TABLES}
+    last_digest, n_links = START_DIGEST, 0
+    linked_rows: dict[str, set[str]] = {kind: set() for kind in CHAINED_TABLES}
     with db.read() as connection:
         for link in connection.execute(select(table).order_by(table.c.id)).mappings():
-            count += 1
-            kind, name = link["kind"], link["row"]
-            row = _find_row(connection, kind, name)
+            n_links += 1
+            kind, row_id = link["kind"], link["row"]
+            row = _find_row(connection, kind, row_id)
             if row is None:
-                broken.append(ChainBreak(kind, name, "is gone"))
-            elif not _matches_digest(link["digest"], last, kind, row):
-                broken.append(ChainBreak(kind, name, "is not as it was written"))
-            seen[kind].add(name)
-            last = link["digest"]
-            if len(broken) >= max_breaks:
-                return ChainCheck(count, last, broken)
-        broken += _find_unlinked_rows(connection, seen, max_breaks - len(broken))
-    return ChainCheck(count, last, broken)
+                breaks.append(ChainBreak(kind, row_id, "is gone"))
+            elif not _matches_digest(link["digest"], last_digest, kind, row):
+                breaks.append(ChainBreak(kind, row_id, "is not as it was written"))
+            linked_rows[kind].add(row_id)
+            last_digest = link["digest"]
+            if len(breaks) >= max_breaks:
+                return ChainCheck(n_links, last_digest, breaks)
+        breaks += _find_unlinked_rows(connection, linked_rows, max_breaks - len(breaks))
+    return ChainCheck(n_links, last_digest, breaks)
 
 
 def _find_unlinked_rows(
     connection: Connection, linked_rows: dict[str, set[str]], max_breaks: int
 ) -> Iterator[ChainBreak]:
-    for kind, (row, column) in CHAINED_TABLES.items():
-        table = table_of(row)
-        for name in connection.execute(select(table.c[column])).scalars():
-            if str(name) not in linked_rows[kind]:
+    """Yield at most `max_breaks` rows that have no link."""
+    for kind, (row_class, key_column) in CHAINED_TABLES.items():
+        table = table_of(row_class)
+        for row_id in connection.execute(select(table.c[key_column])).scalars():
+            if str(row_id) not in linked_rows[kind]:
                 if max_breaks <= 0:
                     return
                 max_breaks -= 1
-                yield ChainBreak(kind, str(name), "was written past the chain")
+                yield ChainBreak(kind, str(row_id), "was written past the chain")
 
 
 def _find_row(connection: Connection, kind: str, row_id: str) -> RowMapping | None:
-    row, column = CHAINED_TABLES[kind]
-    table: Table = table_of(row)
+    row_class, key_column = CHAINED_TABLES[kind]
+    table: Table = table_of(row_class)
     return (
-        connection.execute(select(table).where(table.c[column] == _parse_row_id(kind, row_id))).mappings().one_or_none()
+        connection.execute(select(table).where(table.c[key_column] == _parse_row_id(kind, row_id)))
+        .mappings()
+        .one_or_none()
     )
 
 
@@ -118,35 +126,41 @@ def _parse_row_id(kind: str, row_id: str) -> Any:
 
 
 def _link_digest(previous_digest: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:
-    content = {k: v for k, v in dict(row).items() if v is not None}
+    """Hash of the previous link and a row's columns that are not NULL, so that a new column does not change it."""
+    content = {column: value for column, value in dict(row).items() if value is not None}
     return canonical_hash([previous_digest, kind, content])
 
 
 def _matches_digest(digest: str, previous_digest: str, kind: str, row: RowMapping) -> bool:
-    """Whether a link's digest is of this row, in any way of writing the same numbers."""
+    """Whether a link's digest is that of a row, for any of the `_number_variants` of its numbers."""
     try:
-        return any(_link_digest(previous_digest, kind, form) == digest for form in _number_variants(kind, row))
-    except (TypeError, ValueError):  # bytes, or a number that is not finite: no row is written with one
+        return any(_link_digest(previous_digest, kind, variant) == digest for variant in _number_variants(kind, row))
+    except (TypeError, ValueError):  # bytes or a number that is not finite: auditor never writes such a row
         return False
 
 
 def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
-    """The row as `as_stored` gives it, then with whole numbers of its float columns as ints, or zeros as -0.0.
+    """Yield the row as stored, then with integral values of its float columns as int, and with zeros as 0 or -0.0.
 
-    Ratings used to be chained as SQLite's RETURNING gives them, which is 3 for a stored 3.0.
+    Earlier versions linked ratings with the values of SQLite's RETURNING, which gives 3 for a stored 3.0.
     """
     columns = table_of(CHAINED_TABLES[kind][0]).c
-    whole_numbers = [
-        n for n, v in row.items() if isinstance(v, float) and v.is_integer() and columns[n].type.python_type is float
+    integral_columns = [
+        column
+        for column, value in row.items()
+        if isinstance(value, float) and value.is_integer() and columns[column].type.python_type is float
     ]
-    forms = [(abs(row[n]), 0, -0.0) if row[n] == 0 else (row[n], int(row[n])) for n in whole_numbers]
-    for values in itertools.product(*forms):
-        yield {**row, **dict(zip(whole_numbers, values, strict=True))}
+    variants_by_column = [
+        (abs(row[column]), 0, -0.0) if row[column] == 0 else (row[column], int(row[column]))
+        for column in integral_columns
+    ]
+    for numbers in itertools.product(*variants_by_column):
+        yield {**row, **dict(zip(integral_columns, numbers, strict=True))}
 
 
 def contains_head(db: Database, head: str) -> bool:
-    """Whether a head that was noted earlier is a link of the chain, or its start."""
+    """Whether a head that was noted earlier is a digest of the chain, or its start."""
     table = table_of(ChainLinkRow)
     with db.read() as connection:
-        found = connection.execute(select(table.c.id).where(table.c.digest == head).limit(1)).scalar_one_or_none()
-    return found is not None or head == START_DIGEST
+        link_id = connection.execute(select(table.c.id).where(table.c.digest == head).limit(1)).scalar_one_or_none()
+    return link_id is not None or head == START_DIGEST

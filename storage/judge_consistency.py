@@ -1,6 +1,6 @@
-"""What judges' own comparisons say of them, and the weight of their vote by it.
+"""Consistency of judges by their own pairwise comparisons, and the voting weights that follow from it.
 
-The figures are those of `auditor.metrics.judge_consistency`.
+The measures are those of `auditor.metrics.judge_consistency`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from auditor.storage.database import Database
 
 
 class JudgeConsistency(NamedTuple):
-    """How consistent one judge of a panel is, and what its vote would weigh by that."""
+    """Consistency of one judge of a panel, and the weight of its vote that follows from it."""
 
     judge: str
     consistency: ConsistencyMeasures
@@ -23,25 +23,34 @@ class JudgeConsistency(NamedTuple):
 
 
 def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) -> list[JudgeConsistency]:
-    """Every judge of the audit by its own comparisons in it."""
+    """Measure the consistency of every judge of an audit by its comparisons in the audit."""
     probe = config.probes.logic or LogicProbe()
     answers = comparisons.build_set_answers(
         comparisons.load_item_sets(db, audit_id), comparisons.load_comparisons(db, audit_id)
     )
-    sets: dict[str, list[JudgeAnswers]] = {judge.name: [] for judge in config.judge_models}
-    for a in answers:
-        if a.judge in sets:
-            sets[a.judge].append(JudgeAnswers(a.preferences, a.negated, a.asked, a.samples, a.human_preferences))
-    found = {
-        name: measure_consistency(mine, min(probe.k), probe.max_subsets, config.seed) for name, mine in sets.items()
+    answers_by_judge: dict[str, list[JudgeAnswers]] = {judge.name: [] for judge in config.judge_models}
+    for set_answers in answers:
+        if set_answers.judge in answers_by_judge:
+            answers_by_judge[set_answers.judge].append(
+                JudgeAnswers(
+                    set_answers.preferences,
+                    set_answers.negated,
+                    set_answers.asked,
+                    set_answers.samples,
+                    set_answers.human_preferences,
+                )
+            )
+    consistency_by_judge = {
+        name: measure_consistency(judge_answers, min(probe.k), probe.max_subsets, config.seed)
+        for name, judge_answers in answers_by_judge.items()
     }
-    weighed = consistency_weights(found, config.panel.bench_below)
-    return [JudgeConsistency(name, measured, weighed[name]) for name, measured in found.items()]
+    weights = consistency_weights(consistency_by_judge, config.panel.bench_below)
+    return [JudgeConsistency(name, consistency, weights[name]) for name, consistency in consistency_by_judge.items()]
 
 
 def apply_consistency_weights(db: Database, audit_id: int, config: AuditConfig) -> AuditConfig:
-    """The config with the weights that its panel takes from the judges' comparisons; itself where it takes none."""
+    """Return the config with voting weights by consistency, or unchanged if its panel's weights do not come from it."""
     if config.panel.weights_from != "logic":
         return config
-    learnt = {found.judge: found.weight.weight for found in measure_judge_consistency(db, audit_id, config)}
-    return config.model_copy(update={"panel": config.panel.model_copy(update={"weights": learnt})})
+    weights = {measured.judge: measured.weight.weight for measured in measure_judge_consistency(db, audit_id, config)}
+    return config.model_copy(update={"panel": config.panel.model_copy(update={"weights": weights})})

@@ -1,4 +1,4 @@
-"""What judges are asked beside their verdicts: guesses, restated traces, altered traces, two traces side by side."""
+"""Rows of the tests of judges: guesses of a trace's origin, restated and altered traces, two traces side by side."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from auditor.storage.tables import AlteredTraceVerdictRow, ContestRow, GuessRow,
 
 
 def save_guesses(db: Database, audit_id: int, guesses: Sequence[Guess]) -> None:
-    """Store guesses; the same judge and trace replaces what was there."""
+    """Store guesses; a stored one of the same judge and trace is replaced."""
     save_rows(db, audit_id, GuessRow, guesses)
 
 
 def save_restatements(db: Database, audit_id: int, restatements: Sequence[Restatement]) -> None:
-    """Store restatements; the same trace replaces what was there."""
+    """Store restatements; a stored one of the same trace is replaced."""
     save_rows(db, audit_id, RestatementRow, restatements)
 
 
 def save_altered_trace_verdicts(db: Database, audit_id: int, verdicts: Sequence[AlteredTraceVerdict]) -> None:
-    """Store trials; the same alteration, judge and trace replaces what was there."""
+    """Store verdicts on altered traces; a stored one of the same alteration, judge and trace is replaced."""
     save_rows(db, audit_id, AlteredTraceVerdictRow, verdicts)
 
 
 def save_contests(db: Database, audit_id: int, contests: Sequence[Contest]) -> None:
-    """Store contests; the same judge, pair and order replaces what was there."""
+    """Store contests; a stored one of the same judge, pair and order is replaced."""
     save_rows(db, audit_id, ContestRow, contests)
 
 
 def load_guesses(db: Database, audit_id: int) -> list[Guess]:
-    """An audit's guesses."""
+    """Load an audit's guesses."""
     return load_records(db, audit_id, GuessRow, Guess)
 
 
 def load_restatements(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Restatement]:
-    """An audit's restatements, of some cells or all."""
+    """Load an audit's restatements, of some cells or all."""
     return load_records(db, audit_id, RestatementRow, Restatement, cells)
 
 
 def load_altered_trace_verdicts(db: Database, audit_id: int) -> list[AlteredTraceVerdict]:
-    """An audit's trials."""
+    """Load an audit's verdicts on altered traces."""
     return load_records(db, audit_id, AlteredTraceVerdictRow, AlteredTraceVerdict)
 
 
 def load_contests(db: Database, audit_id: int) -> list[Contest]:
-    """An audit's contests."""
+    """Load an audit's contests."""
     return load_records(db, audit_id, ContestRow, Contest)

@@ -1,4 +1,7 @@
-"""The call ledger: every answer that arrived, under its call's key. Cache, resume, replay and audit trail in one."""
+"""The call ledger: every answer that arrived, under its call's key.
+
+It serves as cache, lets a run resume, replays audits, and is the record of what models were asked and answered.
+"""
 
 from __future__ import annotations
 
@@ -21,47 +24,50 @@ from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRo
 from auditor.storage.writer import GroupedJob
 
 ZLIB_LOOKAHEAD_BYTES = 262
-"""Bytes of zlib's window that it looks ahead by."""
+"""Bytes of zlib's window that are used for its look-ahead (MIN_LOOKAHEAD in zlib)."""
 MAX_KEYS_PER_QUERY = 500
-"""Keys in one query; SQLite allows 999 variables in the oldest versions."""
+"""Maximum number of keys in one query; old versions of SQLite allow 999 variables."""
 
 
 def utc_now() -> str:
-    """The time as it is stored: ISO 8601, UTC."""
+    """Current time as it is stored: ISO 8601 in UTC, with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
-    """Recorded answers among the keys; attempts are not read."""
-    found: dict[str, Answer] = {}
+    """Load the recorded answers of calls by key, without their attempts; calls without an answer are left out."""
+    answers: dict[str, Answer] = {}
     table = table_of(AnswerRow)
-    remaining = iter(keys)
+    remaining_keys = iter(keys)
     with db.read() as connection:
-        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
+        while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
             rows = connection.execute(select(table).where(table.c.key.in_(chunk))).mappings()
-            found.update((row["key"], _parse_answer(row)) for row in rows)
-    return found
+            answers.update((row["key"], _parse_answer(row)) for row in rows)
+    return answers
 
 
 def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:
-    """Which of the keys have a recorded answer."""
-    known: set[str] = set()
+    """Return those keys that have a recorded answer."""
+    answered_keys: set[str] = set()
     table = table_of(AnswerRow)
-    remaining = iter(keys)
+    remaining_keys = iter(keys)
     with db.read() as connection:
-        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
-            known.update(connection.execute(select(table.c.key).where(table.c.key.in_(chunk))).scalars())
-    return known
+        while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
+            answered_keys.update(connection.execute(select(table.c.key).where(table.c.key.in_(chunk))).scalars())
+    return answered_keys
 
 
 async def record_dispatch(db: Database, run_id: str, audit_id: int, call: Call) -> None:
-    """Note that a call is about to go out; what is still noted when a run has ended may have been paid for in vain."""
+    """Record that a call is about to be sent.
+
+    If this record remains after the run has ended, the call may have been paid for without giving an answer.
+    """
     values = {"run": run_id, "key": call.key, "audit_id": audit_id, "name": call.name, "purpose": call.purpose.value}
     await db.writer.write(_LedgerUpdate(dispatched=values | {"started_at": utc_now()}))
 
 
 async def clear_dispatch(db: Database, run_id: str, call: Call) -> None:
-    """Note that a call came to its end without anything to record."""
+    """Record that a call ended without attempts or an answer to record."""
     await db.writer.write(_LedgerUpdate(returned_call=(run_id, call.key)))
 
 
@@ -71,41 +77,45 @@ async def record_answer(
     """Record a call's attempts, and its answer if one arrived; durable when this returns.
 
     Args:
-        run: that noted the call before it went out.
-        audit_id: of the audit that asked, which the attempts are charged to.
+        db: the database.
+        call: the call.
+        answer: its answer or failure, with the attempts.
+        run_id: run that recorded the dispatch of the call; None if none did.
+        audit_id: audit to which the attempts are charged.
 
     Returns:
-        The answer as it is recorded: one that the database cannot hold is a failure of this call.
+        The answer as recorded. An answer that the database cannot store is turned into a failure of the call.
 
     Raises:
-        StorageError: nothing can be recorded any more.
+        StorageError: the database cannot be written to.
     """
-    note = functools.partial(_update_after_return, call, run_id=run_id, audit_id=audit_id)
+    make_update = functools.partial(_update_after_return, call, run_id=run_id, audit_id=audit_id)
     try:
-        row = coerce_values(AnswerRow, _answer_columns(call, answer)) if answer.outcome.is_answer else None
-        await db.writer.write(note(answer, row))
+        answer_row = coerce_values(AnswerRow, _answer_columns(call, answer)) if answer.outcome.is_answer else None
+        await db.writer.write(make_update(answer, answer_row))
         return answer
     except UnstorableError as error:
         failure = _unstorable_answer(answer, error)
-        failed = note(failure, None)
-        attempts = [make_storable(AttemptRow, attempt) for attempt in failed.attempts]
-        await db.writer.write(replace(failed, attempts=attempts))
+        failure_update = make_update(failure, None)
+        attempts = [make_storable(AttemptRow, attempt) for attempt in failure_update.attempts]
+        await db.writer.write(replace(failure_update, attempts=attempts))
         return failure
 
 
 def _update_after_return(
     call: Call, answer: Answer, answer_row: dict[str, Any] | None, *, run_id: str | None, audit_id: int | None
 ) -> _LedgerUpdate:
+    """Build the rows to write after a call has returned."""
     return _LedgerUpdate(
         returned_call=None if run_id is None else (run_id, call.key),
-        payloads={a.body.digest: a.body.data for a in answer.attempts if a.body},
+        payloads={attempt.body.digest: attempt.body.data for attempt in answer.attempts if attempt.body},
         attempts=[_attempt_columns(call, attempt, audit_id) for attempt in answer.attempts],
         answer=answer_row,
     )
 
 
 def _unstorable_answer(answer: Answer, error: UnstorableError) -> Answer:
-    """The call's failure where its answer cannot be stored; its attempts and its cost stay known."""
+    """Build the failure of a call whose answer cannot be stored; it keeps the attempts and the cost."""
     reason = f"the provider's answer could not be stored: {error.message}"
     attempts = list(answer.attempts)
     if attempts:
@@ -116,7 +126,15 @@ def _unstorable_answer(answer: Answer, error: UnstorableError) -> Answer:
 
 @dataclass(frozen=True)
 class _LedgerUpdate(GroupedJob):
-    """What is to be noted of one call, as rows: that it goes out, that it came back, what it brought."""
+    """Rows to write about one call: its dispatch, its return, and its payloads, attempts and answer.
+
+    Attributes:
+        dispatched: row of the call's dispatch.
+        returned_call: run and key of a dispatch to delete.
+        payloads: beginnings of the server's responses, by SHA-256.
+        attempts: rows of the requests.
+        answer: row of the answer.
+    """
 
     dispatched: dict[str, Any] | None = None
     returned_call: tuple[str, str] | None = None
@@ -133,31 +151,36 @@ class _LedgerUpdate(GroupedJob):
 
     @classmethod
     def run_group(cls, connection: Connection, jobs: Sequence[_LedgerUpdate]) -> None:
-        """A few statements, however many the calls.
+        """Write all updates with a fixed number of statements.
 
-        What came back is settled before what goes out is noted: where both are of one call, it was asked again.
+        Returned calls are deleted before dispatches are inserted: a call in both was sent again after its return.
         """
-        dispatched = {(d["run"], d["key"]): d for d in (n.dispatched for n in jobs) if d}
-        _delete_dispatches(connection, [*(n.returned_call for n in jobs if n.returned_call), *dispatched])
+        dispatched = {
+            (dispatch["run"], dispatch["key"]): dispatch for dispatch in (job.dispatched for job in jobs) if dispatch
+        }
+        _delete_dispatches(connection, [*(job.returned_call for job in jobs if job.returned_call), *dispatched])
         _insert_rows(connection, DispatchRow, list(dispatched.values()))
-        payloads = {digest: {"digest": digest, "data": data} for n in jobs for digest, data in n.payloads.items()}
-        unknown = _select_new_rows(connection, PayloadRow, "digest", payloads)
-        _insert_rows(connection, PayloadRow, [p | {"data": compress_payload(p["data"])} for p in unknown])
-        _insert_rows(connection, AttemptRow, [a for n in jobs for a in n.attempts])
-        arrived = {n.answer["key"]: n.answer for n in reversed(jobs) if n.answer}
-        answers = _select_new_rows(connection, AnswerRow, "key", dict(reversed(arrived.items())))
-        _insert_rows(connection, AnswerRow, answers)
-        hash_chain.append_links(connection, "answer", answers)
+        payloads = {digest: {"digest": digest, "data": data} for job in jobs for digest, data in job.payloads.items()}
+        new_payloads = _select_new_rows(connection, PayloadRow, "digest", payloads)
+        _insert_rows(connection, PayloadRow, [row | {"data": compress_payload(row["data"])} for row in new_payloads])
+        _insert_rows(connection, AttemptRow, [attempt for job in jobs for attempt in job.attempts])
+        answer_rows = {job.answer["key"]: job.answer for job in reversed(jobs) if job.answer}
+        new_answers = _select_new_rows(connection, AnswerRow, "key", dict(reversed(answer_rows.items())))
+        _insert_rows(connection, AnswerRow, new_answers)
+        hash_chain.append_links(connection, "answer", new_answers)
 
 
 def compress_payload(data: bytes) -> bytes:
-    """The data by zlib, with a window for them and its look-ahead: to clear one of 32 KB takes longer than they do."""
-    window = min(zlib.MAX_WBITS, (len(data) + ZLIB_LOOKAHEAD_BYTES).bit_length())
-    packing = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
-    return packing.compress(data) + packing.flush()
+    """Compress data with zlib, in a window just large enough for it.
+
+    Clearing zlib's default window of 32 KB takes longer than compressing these payloads.
+    """
+    window_bits = min(zlib.MAX_WBITS, (len(data) + ZLIB_LOOKAHEAD_BYTES).bit_length())
+    compressor = zlib.compressobj(1, zlib.DEFLATED, window_bits, window_bits - 7)
+    return compressor.compress(data) + compressor.flush()
 
 
-# Statements are made once: to make one anew takes SQLAlchemy longer than SQLite takes to carry it out.
+# Statements are cached: SQLAlchemy takes longer to build one than SQLite to execute it.
 @functools.cache
 def _delete_dispatches_statement() -> Delete:
     table = table_of(DispatchRow)
@@ -176,22 +199,22 @@ def _insert_statement(row_class: type[SQLModel]) -> Insert:
 
 
 def _delete_dispatches(connection: Connection, calls: Sequence[tuple[str, str]]) -> None:
-    """Take out the notes of calls that went out."""
-    by_run = dict[str, list[str]]()
+    """Delete the dispatches of calls, which are given as (run, key)."""
+    keys_by_run = dict[str, list[str]]()
     for run, key in calls:
-        by_run.setdefault(run, []).append(key)
-    for run, keys in by_run.items():
+        keys_by_run.setdefault(run, []).append(key)
+    for run, keys in keys_by_run.items():
         connection.execute(_delete_dispatches_statement(), {"of": run, "keys": keys})
 
 
 def _select_new_rows(
     connection: Connection, row_class: type[SQLModel], key_column: str, rows: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The rows, by key, that are not there yet; nobody else writes during the transaction."""
+    """Return those rows whose key is not stored yet. Safe from races, since a transaction is the only writer."""
     if not rows:
         return []
-    known = set(connection.execute(_known_keys_statement(row_class, key_column), {"keys": list(rows)}).scalars())
-    return [values for name, values in rows.items() if name not in known]
+    stored_keys = set(connection.execute(_known_keys_statement(row_class, key_column), {"keys": list(rows)}).scalars())
+    return [row for key, row in rows.items() if key not in stored_keys]
 
 
 def _insert_rows(connection: Connection, row_class: type[SQLModel], rows: list[dict[str, Any]]) -> None:
@@ -201,7 +224,7 @@ def _insert_rows(connection: Connection, row_class: type[SQLModel], rows: list[d
 
 def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
     request: dict[str, object] = {
-        "messages": [asdict(m) for m in call.messages],
+        "messages": [asdict(message) for message in call.messages],
         "params": dict(call.params),
         "schema": [call.schema, call.max_words],
     }
@@ -272,14 +295,14 @@ def _parse_answer(row: RowMapping) -> Answer:
 
 
 def load_payload(db: Database, digest: str) -> bytes | None:
-    """The beginning of a server's answer as it came; None when nothing is kept under this digest."""
+    """Load the beginning of a server's response by its SHA-256; None if none is stored."""
     table = table_of(PayloadRow)
     with db.read() as connection:
-        packed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
-    return None if packed is None else zlib.decompress(packed)
+        compressed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
+    return None if compressed is None else zlib.decompress(compressed)
 
 
 def count_attempts(db: Database) -> int:
-    """Requests that ever went out into this database."""
+    """Count all requests recorded in the database."""
     with db.read() as connection:
         return connection.execute(select(func.count()).select_from(table_of(AttemptRow))).scalar_one()

@@ -1,4 +1,4 @@
-"""How many requests an account was allowed in flight, and each change of it: what explains a run's pace later."""
+"""Changes of the number of requests that an account may have in flight, which explain a run's pace later."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class LimitChange(NamedTuple):
 
     Attributes:
         at: UTC, ISO 8601.
-        account: provider and server; never a key.
-        before, after: requests that may be in flight.
-        why: such as `429` or `a clean round`.
+        account: provider and server; never an API key.
+        before, after: maximum number of requests in flight.
+        why: reason of the change, such as `429` or `a clean round`.
     """
 
     at: str
@@ -31,7 +31,7 @@ class LimitChange(NamedTuple):
 def record_limit_change(
     db: Database, run_id: str, audit_id: int, account: str, before: int, after: int, reason: str
 ) -> None:
-    """Write a change down, without waiting for it."""
+    """Queue the record of a change, without waiting until it is durable."""
     values = {
         "run": run_id,
         "audit_id": audit_id,
@@ -44,7 +44,7 @@ def record_limit_change(
 
 
 def load_limit_changes(db: Database, audit_id: int) -> list[LimitChange]:
-    """All changes in an audit's runs, in order."""
+    """Load all changes in an audit's runs, oldest first."""
     table = table_of(LimitChangeRow)
     query = select(*(table.c[name] for name in LimitChange._fields)).where(table.c.audit_id == audit_id)
     with db.read() as connection:

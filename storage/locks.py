@@ -1,4 +1,7 @@
-"""One run of an audit at a time, and who it is. A lock of a process that died is free by itself."""
+"""Locks that allow one run of an audit at a time, and the name of the process that holds one.
+
+The lock of a process that died is released by the operating system or the server.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +22,39 @@ from auditor.storage.sqlite_file import PRIVATE_MODE, create_private
 
 
 class LockHeldError(Exception):
-    """Somebody else holds the lock; `who` says who, where it is known."""
+    """Another process holds the lock; `holder` is its description, or "another process"."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(holder)
         self.holder = holder
 
 
-# --- beside a file ----------------------------------------------------------------------------------------------
+# --- SQLite -----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
-    """Hold an audit by a lock beside the database's file, with a note of who holds it."""
-    note = _holder_file(database, audit_name)
-    lock = FileLock(str(note.with_suffix(".lock")), timeout=0, mode=PRIVATE_MODE)
+    """Hold an audit's lock, a file next to the database, and write a description of this process next to it.
+
+    Raises:
+        LockHeldError: another process holds it.
+        StorageError: the folder cannot be written to.
+    """
+    holder_file = _holder_file(database, audit_name)
+    lock = FileLock(str(holder_file.with_suffix(".lock")), timeout=0, mode=PRIVATE_MODE)
     try:
         lock.acquire()
     except Timeout:
-        raise LockHeldError(note.read_text(encoding="utf-8") if note.exists() else "another process") from None
+        raise LockHeldError(
+            holder_file.read_text(encoding="utf-8") if holder_file.exists() else "another process"
+        ) from None
     except OSError as error:
         raise _lock_error(lock.lock_file, error) from None
     try:
-        _write_holder(note)
+        _write_holder(holder_file)
         yield
     finally:
-        note.unlink(missing_ok=True)
+        holder_file.unlink(missing_ok=True)
         lock.release()
 
 
@@ -62,15 +72,18 @@ def _lock_error(file: str, error: OSError) -> StorageError:
 
 
 def find_file_lock_holder(database: Path, audit_name: str) -> str | None:
-    """Who holds an audit, by the note beside its lock; the lock itself is left alone."""
+    """Description of the process that holds an audit's lock; None if there is none, or it has died.
+
+    Reads the file next to the lock and does not touch the lock.
+    """
     try:
-        who = _holder_file(database, audit_name).read_text(encoding="utf-8")
+        holder = _holder_file(database, audit_name).read_text(encoding="utf-8")
     except OSError:
         return None
-    found = re.fullmatch(r"process (\d+) on (.*)", who, re.DOTALL)
-    if found is None or (found[2] == platform.node()[:40] and not _is_alive(int(found[1]))):
+    match = re.fullmatch(r"process (\d+) on (.*)", holder, re.DOTALL)
+    if match is None or (match[2] == platform.node()[:40] and not _is_alive(int(match[1]))):
         return None
-    return who
+    return holder
 
 
 def _holder_file(database: Path, audit_name: str) -> Path:
@@ -78,16 +91,17 @@ def _holder_file(database: Path, audit_name: str) -> Path:
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether a process with this id exists on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except OSError:  # it exists, but belongs to another user
         return True
     return True
 
 
-# --- on a server ------------------------------------------------------------------------------------------------
+# --- PostgreSQL -------------------------------------------------------------------------------------------------
 
 HOLDER_QUERY = text(
     "SELECT s.application_name FROM pg_locks l JOIN pg_stat_activity s ON s.pid = l.pid"
@@ -98,23 +112,27 @@ HOLDER_QUERY = text(
 
 @contextmanager
 def hold_server_lock(engine: Engine, audit_name: str) -> Iterator[None]:
-    """Hold an audit by an advisory lock, which ends with the connection that took it."""
+    """Hold an audit's advisory lock, which ends with the connection that took it.
+
+    Raises:
+        LockHeldError: another connection holds it.
+    """
     with engine.connect().execution_options(auditor_reads=True, isolation_level="AUTOCOMMIT") as connection:
-        take = text("SELECT pg_try_advisory_lock(:kind, :audit)")
-        if not connection.execute(take, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
+        lock_query = text("SELECT pg_try_advisory_lock(:kind, :audit)")
+        if not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
             raise LockHeldError(find_server_lock_holder(connection, audit_name) or "another process")
         try:
             yield
         finally:
-            connection.invalidate()  # the connection's end is the lock's, also where the server has gone meanwhile
+            connection.invalidate()  # closing the connection releases the lock, and does not fail if the server is gone
 
 
 def find_server_lock_holder(connection: Connection, audit_name: str) -> str | None:
-    """Who holds an audit, as its connection calls itself."""
-    given = {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name) % 2**32}
-    return connection.execute(HOLDER_QUERY, given).scalars().first()
+    """Application name of the connection that holds an audit's advisory lock; None if none does."""
+    parameters = {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name) % 2**32}
+    return connection.execute(HOLDER_QUERY, parameters).scalars().first()
 
 
 def _lock_id(audit_name: str) -> int:
-    """A signed 32-bit number for a name, as advisory locks want it."""
+    """Signed 32-bit id of an audit's advisory lock: the CRC-32 of its name, minus 2**31."""
     return zlib.crc32(audit_name.encode()) - 2**31

@@ -1,4 +1,4 @@
-"""What a run has read out of the answers that it got: the scores and verdicts that are new since a time."""
+"""Scores and verdicts that a run has parsed from answers since a given time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from auditor.storage.tables import AnswerRow, AttemptRow, TraceRow, VerdictRow
 
 
 class NewResult(NamedTuple):
-    """A score or a verdict, and the last request of the answer that it is about.
+    """A score of a trace or a verdict on one, with the last request of the trace's call.
 
     Attributes:
-        judge: empty where it is a score.
-        key: of the call whose answer is scored or judged.
-        number, started_at: of that call's last request.
+        judge: name of the judge; empty for a score.
+        outcome: of the trace or of the verdict.
+        score: the trace's score; None for a verdict.
+        ruling: the judge's ruling; None for a score.
+        text: the trace or the judge's justification.
+        key: ledger key of the trace's call.
+        number, started_at: attempt number and start of that call's last request.
     """
 
     judge: str
@@ -32,33 +36,51 @@ class NewResult(NamedTuple):
 
 
 def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewResult]:
-    """Scores, then verdicts, whose own answer was recorded at or after a time (ISO 8601, UTC)."""
+    """Yield the scores, then the verdicts, whose answer was recorded at or after `since` (ISO 8601, UTC)."""
     with db.read() as connection:
         for query in (_new_scores_query(audit_id, since), _new_verdicts_query(audit_id, since)):
             for row in connection.execution_options(yield_per=1000).execute(query):
-                judge, outcome, score, ruling, *rest = row
-                yield NewResult(judge, Outcome(outcome), score, Ruling(ruling) if ruling else None, *rest)
+                judge, outcome, score, ruling, *content = row
+                yield NewResult(judge, Outcome(outcome), score, Ruling(ruling) if ruling else None, *content)
 
 
 def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
-    trace, answer = table_of(TraceRow), table_of(AnswerRow)
-    t, last = trace.c, _attempt_alias()
+    traces, answers = table_of(TraceRow), table_of(AnswerRow)
+    trace, attempt = traces.c, _attempt_alias()
     query = select(
-        literal(""), t.outcome, t.score, cast(null(), String), t.text, t.key, last.c.number, last.c.started_at
+        literal(""),
+        trace.outcome,
+        trace.score,
+        cast(null(), String),
+        trace.text,
+        trace.key,
+        attempt.c.number,
+        attempt.c.started_at,
     )
-    joined = trace.join(answer, answer.c.key == t.key).join(last, _is_last_attempt(t.key, last))
-    return query.select_from(joined).where(t.audit_id == audit_id, answer.c.created_at >= since)
+    source = traces.join(answers, answers.c.key == trace.key).join(attempt, _is_last_attempt(trace.key, attempt))
+    return query.select_from(source).where(trace.audit_id == audit_id, answers.c.created_at >= since)
 
 
 def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
-    verdict, trace, answer = table_of(VerdictRow), table_of(TraceRow), table_of(AnswerRow)
-    v, t, last = verdict.c, trace.c, _attempt_alias()
-    same = [v[name] == t[name] for name in ("audit_id", "model", "country", "topic", "sample")]
-    query = select(v.judge, v.outcome, null(), v.ruling, v.justification, t.key, last.c.number, last.c.started_at)
-    joined = (
-        verdict.join(trace, and_(*same)).join(answer, answer.c.key == v.key).join(last, _is_last_attempt(t.key, last))
+    verdicts, traces, answers = table_of(VerdictRow), table_of(TraceRow), table_of(AnswerRow)
+    verdict, trace, attempt = verdicts.c, traces.c, _attempt_alias()
+    same_trace = [verdict[name] == trace[name] for name in ("audit_id", "model", "country", "topic", "sample")]
+    query = select(
+        verdict.judge,
+        verdict.outcome,
+        null(),
+        verdict.ruling,
+        verdict.justification,
+        trace.key,
+        attempt.c.number,
+        attempt.c.started_at,
     )
-    return query.select_from(joined).where(v.audit_id == audit_id, answer.c.created_at >= since)
+    source = (
+        verdicts.join(traces, and_(*same_trace))
+        .join(answers, answers.c.key == verdict.key)
+        .join(attempt, _is_last_attempt(trace.key, attempt))
+    )
+    return query.select_from(source).where(verdict.audit_id == audit_id, answers.c.created_at >= since)
 
 
 def _attempt_alias() -> FromClause:
@@ -66,7 +88,12 @@ def _attempt_alias() -> FromClause:
 
 
 def _is_last_attempt(key: ColumnElement[str], attempt: FromClause) -> ColumnElement[bool]:
-    """The attempt is the last one of its call."""
-    other = table_of(AttemptRow).alias("other")
-    newest = select(func.max(other.c.id)).where(other.c.key == key).correlate_except(other).scalar_subquery()
-    return and_(attempt.c.key == key, attempt.c.id == newest)
+    """Condition: the attempt is the last one of the call with this key."""
+    any_attempt = table_of(AttemptRow).alias("other")
+    last_id = (
+        select(func.max(any_attempt.c.id))
+        .where(any_attempt.c.key == key)
+        .correlate_except(any_attempt)
+        .scalar_subquery()
+    )
+    return and_(attempt.c.key == key, attempt.c.id == last_id)

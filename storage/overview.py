@@ -1,4 +1,4 @@
-"""The audits of a database at a glance: how far each is, how much of it came back, what it cost, what is open."""
+"""Overview of the audits of a database: stage, progress, usable share, cost and conflicts of each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 from sqlmodel import SQLModel
 
+from auditor.config import AuditConfig
 from auditor.domain import Outcome
 from auditor.storage import costs
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
@@ -21,16 +22,20 @@ from auditor.storage.tables import ComparisonRow, MoralAnswerRow, SurveyCellRow,
 
 @dataclass(frozen=True, slots=True)
 class AuditOverview:
-    """One audit at a glance.
+    """Summary of one audit.
 
     Attributes:
-        runner: the process that runs it now, as `process 42 on host`; None where none does, or nothing is known.
-        planned: samples that the config asks for, or at most, until sampling ends; None for imported scores.
-        traces, verdicts, answers, comparisons: rows so far (answers are those to moral questions), and how many of them
-            are `ok`.
-        cost_usd: of the answers whose price is known; None where no price is.
-        unpriced: answers whose price is not known.
-        conflicts: by standing, people's decisions included.
+        audit: the audit as stored.
+        title: of the survey, or the source of the task.
+        runner: process that runs it now, as `process 42 on host`; None if there is none, or it is not known.
+        models: number of models audited.
+        planned_samples: number of samples that the config asks for; the maximum as long as adaptive sampling goes on.
+            None for imported scores.
+        traces, verdicts, answers, comparisons: number of rows so far (`answers`: to moral questions).
+        traces_ok, verdicts_ok, answers_ok, comparisons_ok: number of these whose outcome is `ok`.
+        cost_usd: sum of the known costs in US dollars; None if none is known.
+        unpriced: number of calls that were answered at an unknown price.
+        conflicts: number of conflicts by status, people's decisions included.
     """
 
     audit: Audit
@@ -56,23 +61,23 @@ class AuditOverview:
 
     @property
     def progress(self) -> float | None:
-        """Share of the planned samples that are in, in [0, 1]; None where nothing was planned."""
+        """Share of the planned samples that were collected, in [0, 1]; None if none were planned."""
         return min(self.traces / self.planned_samples, 1.0) if self.planned_samples else None
 
     @property
     def usable_share(self) -> float | None:
-        """Share of what models said (samples, moral answers, comparisons) that is usable; None where nothing was."""
-        said = self.traces + self.answers + self.comparisons
-        return (self.traces_ok + self.answers_ok + self.comparisons_ok) / said if said else None
+        """Share of the samples, moral answers and comparisons whose outcome is `ok`, in [0, 1]; None without any."""
+        n_collected = self.traces + self.answers + self.comparisons
+        return (self.traces_ok + self.answers_ok + self.comparisons_ok) / n_collected if n_collected else None
 
     @property
     def n_conflicts(self) -> int:
-        """Conflicts in all."""
+        """Number of conflicts of any status."""
         return sum(self.conflicts.values())
 
 
 def load_overviews(db: Database) -> list[AuditOverview]:
-    """All audits, the newest first; only reads, so an audit that runs is not held up."""
+    """Load an overview of every audit, newest first. Only reads, so that it does not block a running audit."""
     return [_load_overview(db, audit) for audit in reversed(load_audits(db))]
 
 
@@ -80,10 +85,13 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     config = json.loads(audit.config) if audit.config else None
     survey = json.loads(audit.survey)
     with db.read() as connection:
-        rows = [_count_rows(connection, audit.id, row) for row in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)]
+        row_counts = [
+            _count_rows(connection, audit.id, row_class)
+            for row_class in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)
+        ]
         cells = _count_cells_by_country(connection, audit.id, of_task=survey.get("task") is not None)
-    money = costs.sum_audit_cost(db, audit.id)
-    (traces, traces_ok), (verdicts, verdicts_ok), (answers, answers_ok), (compared, compared_ok) = rows
+    cost = costs.sum_audit_cost(db, audit.id)
+    (traces, traces_ok), (verdicts, verdicts_ok), (answers, answers_ok), (comparisons, comparisons_ok) = row_counts
     return AuditOverview(
         audit=audit,
         title=survey["task"]["source"] if survey.get("task") else survey["title"],
@@ -100,10 +108,10 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
         verdicts_ok=verdicts_ok,
         answers=answers,
         answers_ok=answers_ok,
-        comparisons=compared,
-        comparisons_ok=compared_ok,
-        cost_usd=money.usd,
-        unpriced=money.unpriced,
+        comparisons=comparisons,
+        comparisons_ok=comparisons_ok,
+        cost_usd=cost.usd,
+        unpriced=cost.unpriced,
         conflicts=ConflictQueue(db, audit.id, rater="").count_by_status(),
     )
 
@@ -111,12 +119,12 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
 def _count_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> tuple[int, int]:
     c = table_of(row_class).c
     query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
-    found = {outcome: int(n) for outcome, n in connection.execute(query)}
-    return sum(found.values()), found.get(Outcome.OK.value, 0)
+    n_by_outcome = {outcome: int(n) for outcome, n in connection.execute(query)}
+    return sum(n_by_outcome.values()), n_by_outcome.get(Outcome.OK.value, 0)
 
 
 def _count_cells_by_country(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:
-    """Cells that models are asked about, by country; a task's items have none."""
+    """Count the cells that models are asked about by country; items of a task have an empty country."""
     c = table_of(SurveyCellRow).c
     query = select(c.country, func.count()).where(c.audit_id == audit_id).group_by(c.country)
     query = query if of_task else query.where(c.score.is_not(None))
@@ -129,13 +137,11 @@ def _count_planned_samples(
     native_languages: Mapping[str, Sequence[str]],
     n_taken: int | None,
 ) -> int:
-    """Samples at most; where sampling may end early and has ended, those that were taken."""
-    from auditor.config import AuditConfig  # takes a fifth of a second, for which no first screen should wait
-
+    """Maximum number of samples; if sampling could stop early and has ended, the number that was taken."""
     config = AuditConfig.model_validate(stored_config)
     if config.direct.is_open_ended and n_taken is not None:
         return n_taken
-    samples = sum(
+    samples_per_model = sum(
         n * config.samples_per_cell(native_languages.get(country, ())) for country, n in cells_by_country.items()
     )
-    return len(config.models) * samples
+    return len(config.models) * samples_per_model

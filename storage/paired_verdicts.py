@@ -1,4 +1,4 @@
-"""Verdicts that two audits, or two judges, gave on the same traces, joined in the database."""
+"""Verdicts of two audits, or of two judges, on the same traces, joined by SQL."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from auditor.storage.database import Database, table_of
 from auditor.storage.tables import TraceRow, VerdictRow
 
 SQL_TRUE, SQL_FALSE = literal_column("1", Integer), literal_column("0", Integer)
-"""As literals, since PostgreSQL takes no two parameters of a grouped expression for the same."""
+"""Literals instead of parameters: PostgreSQL does not see that two parameters of a grouped expression are equal."""
 TRACE_KEY_COLUMNS = ("audit_id", "model", "country", "topic", "sample")
 
 
 class VerdictSelection(NamedTuple):
-    """One side: an audit's verdicts, of one judge or all, on one model or all."""
+    """One side of the comparison: an audit's verdicts, of one judge or all, on one model or all."""
 
     audit_id: int
     judge: str | None = None
@@ -24,7 +24,14 @@ class VerdictSelection(NamedTuple):
 
 
 class VerdictFlip(NamedTuple):
-    """A trace on which the two say otherwise."""
+    """A trace on which the two rulings differ.
+
+    Attributes:
+        judge, other_judge: judges of the first and of the second side.
+        model, country, topic, sample: the trace.
+        first, second: rulings of the two sides.
+        same_answer: whether both ruled on the same text; None if a text is not recorded.
+    """
 
     judge: str
     other_judge: str
@@ -38,7 +45,7 @@ class VerdictFlip(NamedTuple):
 
 
 class RulingPair(NamedTuple):
-    """What both sides rule on a cell, and whether on the same answer; None where an answer is not recorded."""
+    """Rulings of both sides on a trace of a cell, and whether on the same text; None if a text is not recorded."""
 
     country: str
     topic: str
@@ -48,39 +55,70 @@ class RulingPair(NamedTuple):
 
 
 def count_ruling_pairs(db: Database, first: VerdictSelection, second: VerdictSelection) -> dict[RulingPair, int]:
-    """How many verdicts on shared traces are so ruled, by cell, and on the same answer or not.
+    """Count pairs of verdicts on shared traces by cell, the two rulings, and whether the answer is the same.
 
-    On one trace there are as many as there are judges.
+    A trace counts once for each judge.
     """
-    a, b, same, query = _join_verdicts(first, second)
-    group = (a.c.country, a.c.topic, a.c.ruling, b.c.ruling, same)
+    first_verdicts, second_verdicts, is_same_answer, query = _join_verdicts(first, second)
+    group = (
+        first_verdicts.c.country,
+        first_verdicts.c.topic,
+        first_verdicts.c.ruling,
+        second_verdicts.c.ruling,
+        is_same_answer,
+    )
     with db.read() as connection:
         rows = connection.execute(query.with_only_columns(*group, func.count()).group_by(*group).order_by(*group))
         return {
-            RulingPair(country, topic, a, b, _parse_same_answer(same)): int(n) for country, topic, a, b, same, n in rows
+            RulingPair(country, topic, first_ruling, second_ruling, _parse_same_answer(is_same_answer)): int(n)
+            for country, topic, first_ruling, second_ruling, is_same_answer, n in rows
         }
 
 
 def count_paired_traces(db: Database, first: VerdictSelection, second: VerdictSelection, *, same_answer: bool) -> int:
-    """How many traces these verdicts are about: all, or those whose answer is the same on both sides."""
-    a, b, same, query = _join_verdicts(first, second)
-    query = query.with_only_columns(a.c.model, b.c.model.label("other"), a.c.country, a.c.topic, a.c.sample).distinct()
-    found = (query.where(same == 1) if same_answer else query).subquery()
+    """Count the traces that have verdicts of both sides: all, or only those with the same answer on both."""
+    first_verdicts, second_verdicts, is_same_answer, query = _join_verdicts(first, second)
+    query = query.with_only_columns(
+        first_verdicts.c.model,
+        second_verdicts.c.model.label("other"),
+        first_verdicts.c.country,
+        first_verdicts.c.topic,
+        first_verdicts.c.sample,
+    ).distinct()
+    paired_traces = (query.where(is_same_answer == 1) if same_answer else query).subquery()
     with db.read() as connection:
-        return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+        return int(connection.execute(select(func.count()).select_from(paired_traces)).scalar_one())
 
 
 def load_verdict_flips(
     db: Database, first: VerdictSelection, second: VerdictSelection, limit: int
 ) -> list[VerdictFlip]:
-    """The first few traces on which the rulings differ, by country, topic, judge and sample."""
-    a, b, same, query = _join_verdicts(first, second)
-    columns = (a.c.judge, b.c.judge, a.c.model, a.c.country, a.c.topic, a.c.sample, a.c.ruling, b.c.ruling, same)
-    differ = query.with_only_columns(*columns).where(a.c.ruling != b.c.ruling)
-    order = (a.c.country, a.c.topic, a.c.model, a.c.judge, a.c.sample)
+    """Load the first `limit` traces on which the rulings differ, by country, topic, model, judge and sample."""
+    first_verdicts, second_verdicts, is_same_answer, query = _join_verdicts(first, second)
+    columns = (
+        first_verdicts.c.judge,
+        second_verdicts.c.judge,
+        first_verdicts.c.model,
+        first_verdicts.c.country,
+        first_verdicts.c.topic,
+        first_verdicts.c.sample,
+        first_verdicts.c.ruling,
+        second_verdicts.c.ruling,
+        is_same_answer,
+    )
+    differ = query.with_only_columns(*columns).where(first_verdicts.c.ruling != second_verdicts.c.ruling)
+    order = (
+        first_verdicts.c.country,
+        first_verdicts.c.topic,
+        first_verdicts.c.model,
+        first_verdicts.c.judge,
+        first_verdicts.c.sample,
+    )
     with db.read() as connection:
         rows = connection.execute(differ.order_by(*order).limit(limit))
-        return [VerdictFlip._make((*facts, _parse_same_answer(alike))) for *facts, alike in rows]
+        return [
+            VerdictFlip._make((*flip_columns, _parse_same_answer(same_answer))) for *flip_columns, same_answer in rows
+        ]
 
 
 def _parse_same_answer(is_same: int | None) -> bool | None:
@@ -88,33 +126,56 @@ def _parse_same_answer(is_same: int | None) -> bool | None:
 
 
 def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[Any, Any, Any, Select[Any]]:
-    """Both sides' valid verdicts on the same cell and sample; by the same judge and model unless both are named.
+    """Join both sides' `ok` verdicts on the same cell and sample.
 
-    Of those asked whatever other judges said. Within one audit a model's sample is one answer, recorded or not.
+    Judge and model must be the same too, unless `second` names them. Only verdicts of judges that were asked in any
+    case are joined, not those that an adaptive panel asked for on disputed traces. Within one audit, a model's sample
+    is the same answer even if its text is not recorded.
+
+    Returns:
+        Aliases of the first and the second side's verdicts, an expression that is 1 if both are on the same answer, 0
+        if not and NULL if unknown, and the query.
     """
     table: Table = table_of(VerdictRow)
-    a, b = table.alias("first"), table.alias("second")
-    same = (a.c.country == b.c.country) & (a.c.topic == b.c.topic) & (a.c.sample == b.c.sample)
-    same &= a.c.judge == b.c.judge if second.judge is None else b.c.judge == second.judge
-    same &= a.c.model == b.c.model if second.model is None else b.c.model == second.model
-    (told, heard), joined = (table_of(TraceRow).alias(name) for name in ("told", "heard")), a.join(b, same)
-    for side, answer in ((a, told), (b, heard)):
-        trace = and_(*(side.c[name] == answer.c[name] for name in TRACE_KEY_COLUMNS))
-        joined = joined.outerjoin(answer, trace)
-    itself = and_(a.c.audit_id == b.c.audit_id, a.c.model == b.c.model)
-    alike = case(
-        (itself, SQL_TRUE),
-        (told.c.text == heard.c.text, SQL_TRUE),
-        (told.c.text != heard.c.text, SQL_FALSE),
+    first_verdicts, second_verdicts = table.alias("first"), table.alias("second")
+    join_condition = (
+        (first_verdicts.c.country == second_verdicts.c.country)
+        & (first_verdicts.c.topic == second_verdicts.c.topic)
+        & (first_verdicts.c.sample == second_verdicts.c.sample)
+    )
+    join_condition &= (
+        first_verdicts.c.judge == second_verdicts.c.judge
+        if second.judge is None
+        else second_verdicts.c.judge == second.judge
+    )
+    join_condition &= (
+        first_verdicts.c.model == second_verdicts.c.model
+        if second.model is None
+        else second_verdicts.c.model == second.model
+    )
+    (first_traces, second_traces), source = (
+        (table_of(TraceRow).alias(name) for name in ("told", "heard")),
+        first_verdicts.join(second_verdicts, join_condition),
+    )
+    for verdicts, traces in ((first_verdicts, first_traces), (second_verdicts, second_traces)):
+        same_trace = and_(*(verdicts.c[name] == traces.c[name] for name in TRACE_KEY_COLUMNS))
+        source = source.outerjoin(traces, same_trace)
+    same_sample = and_(
+        first_verdicts.c.audit_id == second_verdicts.c.audit_id, first_verdicts.c.model == second_verdicts.c.model
+    )
+    is_same_answer = case(
+        (same_sample, SQL_TRUE),
+        (first_traces.c.text == second_traces.c.text, SQL_TRUE),
+        (first_traces.c.text != second_traces.c.text, SQL_FALSE),
         else_=None,
     )
-    query = select(a).select_from(joined)
-    query = query.where(a.c.audit_id == first.audit_id, b.c.audit_id == second.audit_id)
-    query = query.where(a.c.outcome == Outcome.OK.value, b.c.outcome == Outcome.OK.value)
-    query = query.where(a.c.always.is_(True), b.c.always.is_(True))
-    for side, wanted in ((a, first), (b, second)):
-        if wanted.judge is not None:
-            query = query.where(side.c.judge == wanted.judge)
-        if wanted.model is not None:
-            query = query.where(side.c.model == wanted.model)
-    return a, b, alike, query
+    query = select(first_verdicts).select_from(source)
+    query = query.where(first_verdicts.c.audit_id == first.audit_id, second_verdicts.c.audit_id == second.audit_id)
+    query = query.where(first_verdicts.c.outcome == Outcome.OK.value, second_verdicts.c.outcome == Outcome.OK.value)
+    query = query.where(first_verdicts.c.always.is_(True), second_verdicts.c.always.is_(True))
+    for verdicts, selection in ((first_verdicts, first), (second_verdicts, second)):
+        if selection.judge is not None:
+            query = query.where(verdicts.c.judge == selection.judge)
+        if selection.model is not None:
+            query = query.where(verdicts.c.model == selection.model)
+    return first_verdicts, second_verdicts, is_same_answer, query

@@ -1,4 +1,4 @@
-"""The queue of conflicts in SQL: conflicts joined with what people, and one of them, say of each."""
+"""SQL of the review queue: conflicts joined with the ratings of all people and of one rater."""
 
 from __future__ import annotations
 
@@ -16,106 +16,124 @@ from auditor.storage.tables import ConflictRow, RatingRow
 
 KEYS_PARAMETER = "keys"
 MAX_GAP = 2.0
-"""How far apart two answers are that are no scores: they are wholly different."""
+"""Gap between two answers that are not scores: the largest possible one."""
 RESOLVING_DECISIONS = tuple(decision for decision in Decision if decision.resolves_conflict)
 
 
 class ConflictQuery:
-    """The conflicts of an audit joined with what people, and one of them, say of each.
+    """The conflicts of an audit, joined with a summary of people's ratings and with one rater's own.
 
-    Args:
-        open_book: nothing is hidden from the rater.
-        some: only the conflicts given as the parameter `keys` when the query is run.
+    Attributes:
+        conflict: the table of conflicts.
+        from_clause: what queries select from.
+        key_columns: columns of a conflict's key.
+        in_audit: condition that selects the audit.
+        n_raters: number of people who decided a conflict.
+        status: the conflict's `ConflictStatus`.
     """
 
     def __init__(self, audit_id: int, rater: str, unblinded: bool, *, selected_only: bool = False) -> None:
+        """Build the expressions.
+
+        Args:
+            audit_id: the audit's id.
+            rater: whose queue it is.
+            unblinded: whether nothing is hidden from the rater.
+            selected_only: whether to restrict the query to the conflicts that are bound to `keys` on execution.
+        """
         self._selected_only = selected_only
         self.conflict = conflict = table_of(ConflictRow)
-        self._ratings = said = current_ratings(audit_id, selected_only=selected_only)
-        self._rating_summary = people = _summarize_ratings(said, rater)
-        self._decided_counts = {name: _count_decided(people, name) for name in ("topic", "country")}
-        self.from_clause: FromClause = conflict.outerjoin(people, is_same_conflict(conflict, people))
-        for name, known in self._decided_counts.items():
-            self.from_clause = self.from_clause.outerjoin(known, known.c[name] == conflict.c[name])
+        self._ratings = ratings = current_ratings(audit_id, selected_only=selected_only)
+        self._rating_summary = rating_summary = _summarize_ratings(ratings, rater)
+        self._decided_counts = {name: _count_decided(rating_summary, name) for name in ("topic", "country")}
+        self.from_clause: FromClause = conflict.outerjoin(rating_summary, is_same_conflict(conflict, rating_summary))
+        for name, decided_counts in self._decided_counts.items():
+            self.from_clause = self.from_clause.outerjoin(decided_counts, decided_counts.c[name] == conflict.c[name])
         self.key_columns = [conflict.c[name] for name in CONFLICT_KEY_COLUMNS]
         self.in_audit = conflict.c.audit_id == audit_id
-        self.n_raters = func.coalesce(people.c.raters, 0)
-        agreed = or_(*(people.c[f"n_{decision}"] * 2 > people.c.raters for decision in RESOLVING_DECISIONS))
+        self.n_raters = func.coalesce(rating_summary.c.raters, 0)
+        has_majority = or_(
+            *(rating_summary.c[f"n_{decision}"] * 2 > rating_summary.c.raters for decision in RESOLVING_DECISIONS)
+        )
         self.status = case(
-            (agreed, ConflictStatus.PERSON.value),
-            (people.c.raters > 0, ConflictStatus.DISPUTED.value),
+            (has_majority, ConflictStatus.PERSON.value),
+            (rating_summary.c.raters > 0, ConflictStatus.DISPUTED.value),
             (conflict.c.state == ConflictState.MAJORITY.value, ConflictStatus.MAJORITY.value),
             else_=ConflictStatus.OPEN.value,
         )
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
         self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
         self._distance = func.coalesce(self._gap, MAX_GAP)
-        seen = _revealed_conflicts(audit_id, rater, selected_only=selected_only)
+        revealed = _revealed_conflicts(audit_id, rater, selected_only=selected_only)
         self._is_revealed = (
-            literal(True) if unblinded else select(literal(1)).where(is_same_conflict(conflict, seen)).exists()
+            literal(True) if unblinded else select(literal(1)).where(is_same_conflict(conflict, revealed)).exists()
         )
 
     @property
     def rows_query(self) -> Select[Any]:
-        """What a `QueueRow` is made of."""
-        mine = self._rating_summary.c
+        """Query of the columns of `QueueRow`."""
+        summary = self._rating_summary.c
         columns = [self.conflict.c[name] for name in (*CONFLICT_KEY_COLUMNS, "kind", *RATED_COLUMNS)]
-        said = [mine.decision, mine.score, mine.flagged, mine.note]
-        query = select(*columns, self.status.label("standing"), self.n_raters.label("raters"), *said)
+        rating_columns = [summary.decision, summary.score, summary.flagged, summary.note]
+        query = select(*columns, self.status.label("standing"), self.n_raters.label("raters"), *rating_columns)
         query = query.add_columns(self._is_revealed.label("seen")).select_from(self.from_clause).where(self.in_audit)
         return query.where(_is_selected(self.key_columns)) if self._selected_only else query
 
     def conditions(self, queue_filter: QueueFilter) -> list[ColumnElement[bool]]:
-        c, mine = self.conflict.c, self._rating_summary.c
-        found: list[ColumnElement[bool]] = [self.in_audit]
+        """Build the conditions of a filter; a conflict is shown if it meets all of them."""
+        c, summary = self.conflict.c, self._rating_summary.c
+        conditions: list[ColumnElement[bool]] = [self.in_audit]
         for column, values in ((c.kind, queue_filter.kinds), (self.status, queue_filter.states)):
             if values:
-                found.append(column.in_([str(v) for v in values]))
+                conditions.append(column.in_([str(value) for value in values]))
         for column, names in ((c.country, queue_filter.countries), (c.topic, queue_filter.topics)):
             if names:
-                found.append(or_(*(_contains_text(column, name) for name in names)))
+                conditions.append(or_(*(_contains_text(column, name) for name in names)))
         if queue_filter.models:
-            either = [_contains_text(column, name) for name in queue_filter.models for column in (c.left, c.right)]
-            found += [or_(*either), self._is_revealed]
+            author_matches = [
+                _contains_text(column, name) for name in queue_filter.models for column in (c.left, c.right)
+            ]
+            conditions += [or_(*author_matches), self._is_revealed]
         if queue_filter.raters:
-            by = self._ratings.alias()
-            found.append(
+            ratings = self._ratings.alias()
+            conditions.append(
                 select(literal(1))
                 .where(
-                    is_same_conflict(self.conflict, by),
-                    by.c.rater.in_(queue_filter.raters),
-                    by.c.decision != Decision.SKIP.value,
+                    is_same_conflict(self.conflict, ratings),
+                    ratings.c.rater.in_(queue_filter.raters),
+                    ratings.c.decision != Decision.SKIP.value,
                 )
                 .exists()
             )
         for word in queue_filter.words:
-            found.append(
+            conditions.append(
                 or_(
                     _contains_text(c.country, word),
                     _contains_text(c.topic, word),
-                    _contains_text(func.coalesce(mine.note, ""), word),
+                    _contains_text(func.coalesce(summary.note, ""), word),
                 )
             )
         if queue_filter.min_gap is not None:
-            found.append(self._gap >= queue_filter.min_gap)
+            conditions.append(self._gap >= queue_filter.min_gap)
         if queue_filter.max_gap is not None:
-            found.append(self._gap <= queue_filter.max_gap)
+            conditions.append(self._gap <= queue_filter.max_gap)
         if queue_filter.flagged is not None:
-            found.append(func.coalesce(mine.flagged, 0) == int(queue_filter.flagged))
+            conditions.append(func.coalesce(summary.flagged, 0) == int(queue_filter.flagged))
         if queue_filter.todo is not None:
-            found.append(self._needs_rating if queue_filter.todo else ~self._needs_rating)
-        return found
+            conditions.append(self._needs_rating if queue_filter.todo else ~self._needs_rating)
+        return conditions
 
     @property
     def _needs_rating(self) -> ColumnElement[bool]:
-        """Undecided by the rater, and open, disputed, or decided by one other (the caller knows which it wants)."""
+        """Condition: the rater has not decided the conflict, and it is open, disputed or decided by one other rater."""
         undecided = func.coalesce(self._rating_summary.c.decision, Decision.SKIP.value) == Decision.SKIP.value
         needs = self.status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value])
         return and_(undecided, or_(needs, self.n_raters == 1))
 
     def order_by(self, queue_filter: QueueFilter) -> list[ColumnElement[Any]]:
+        """Build the sort expressions of a filter's order; ties are broken by the conflict's key."""
         c = self.conflict.c
-        by: dict[QueueSort, list[tuple[ColumnElement[Any], bool]]] = {
+        keys_by_sort: dict[QueueSort, list[tuple[ColumnElement[Any], bool]]] = {
             QueueSort.INFORMATIVENESS: [(self._rating_rank, False), (self._informativeness, True)],
             QueueSort.GAP: [(self._distance, True)],
             QueueSort.COUNTRY: [(c.country, False)],
@@ -123,74 +141,92 @@ class ConflictQuery:
             QueueSort.KIND: [(c.kind, False), (self._distance, True)],
             QueueSort.STATE: [(self.status, False), (self._distance, True)],
         }
-        keys = [(column, down != queue_filter.reverse) for column, down in by[queue_filter.sort]]
-        return [column.desc() if down else column.asc() for column, down in keys] + [
+        sort_keys = [
+            (column, is_descending != queue_filter.reverse) for column, is_descending in keys_by_sort[queue_filter.sort]
+        ]
+        return [column.desc() if is_descending else column.asc() for column, is_descending in sort_keys] + [
             column.asc() for column in self.key_columns
         ]
 
     @property
     def _rating_rank(self) -> ColumnElement[int]:
-        """What the rater has not looked at comes first, then what they skipped, then what they decided."""
-        mine = self._rating_summary.c.decision
-        return case((mine.is_(None), 0), (mine == Decision.SKIP.value, 1), else_=2)
+        """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided."""
+        decision = self._rating_summary.c.decision
+        return case((decision.is_(None), 0), (decision == Decision.SKIP.value, 1), else_=2)
 
     @property
     def _informativeness(self) -> ColumnElement[Any]:
-        """gap / 2 x (1 + how evenly the judges split) x how new topic and country are to the rater x 2 if disputed.
+        """How much a decision on the conflict would teach: a product of the factors below, all at least 0.
 
-        Half of that where the gap is within the samples' own noise: the next run may not have it. Half of it too where
-        the rater has opened another conflict on the cell, so that a decision would not be blind.
+        gap / 2; 1 + evenness of the judges' split, in [1, 2]; novelty of topic and country to the rater,
+        1 / (1 + decided topic) + 1 / (1 + decided country); 2 if people disagree; 1/2 if the gap is within the samples'
+        noise, since the next run may not show it; 1/2 if the rater was shown another conflict on the cell, since the
+        decision would not be blind.
         """
         c = self.conflict.c
         votes = c.votes_left + c.votes_right
-        even = case((votes == 0, 1.0), else_=1.0 - func.abs(c.votes_left - c.votes_right) / (votes * 1.0))
-        new = [1.0 / (1.0 + func.coalesce(known.c.n, 0)) for known in self._decided_counts.values()]
-        weight = case((self.status == ConflictStatus.DISPUTED.value, 2.0), else_=1.0)
-        firm = case((c.within_noise.is_(True), 0.5), else_=1.0)
-        blind = case((self._is_cell_known, 0.5), else_=1.0)
-        return self._distance / 2.0 * (1.0 + even) * (new[0] + new[1]) * weight * firm * blind
+        evenness = case((votes == 0, 1.0), else_=1.0 - func.abs(c.votes_left - c.votes_right) / (votes * 1.0))
+        novelties = [
+            1.0 / (1.0 + func.coalesce(decided_counts.c.n, 0)) for decided_counts in self._decided_counts.values()
+        ]
+        dispute_factor = case((self.status == ConflictStatus.DISPUTED.value, 2.0), else_=1.0)
+        noise_factor = case((c.within_noise.is_(True), 0.5), else_=1.0)
+        unblinded_factor = case((self._is_cell_known, 0.5), else_=1.0)
+        return (
+            self._distance
+            / 2.0
+            * (1.0 + evenness)
+            * (novelties[0] + novelties[1])
+            * dispute_factor
+            * noise_factor
+            * unblinded_factor
+        )
 
 
 def _count_decided(rating_summary: CTE, column_name: str) -> CTE:
-    """How many conflicts of each topic, or country, the rater has decided."""
+    """Count the conflicts that the rater has decided by topic or country, whichever `column_name` names."""
     column = rating_summary.c[column_name]
     query = select(column, func.count().label("n")).where(rating_summary.c.decision != Decision.SKIP.value)
     return query.group_by(column).cte(f"known_{column_name}")
 
 
 def is_same_conflict(first: FromClause, second: FromClause) -> ColumnElement[bool]:
-    """Both rows are of one conflict."""
+    """Condition: both rows belong to the same conflict."""
     return and_(*(first.c[name] == second.c[name] for name in CONFLICT_KEY_COLUMNS))
 
 
 def current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
-    """The rows of ratings that hold: each rater's last on each conflict, about the scores that it has now."""
+    """Select the valid ratings: each rater's last on each conflict, about the scores that the conflict has now."""
     rating, conflict = table_of(RatingRow), table_of(ConflictRow)
-    about = [rating.c[name] for name in (*CONFLICT_KEY_COLUMNS, "rater", *RATED_COLUMNS)]
-    last = select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*about)
+    content_columns = [rating.c[name] for name in (*CONFLICT_KEY_COLUMNS, "rater", *RATED_COLUMNS)]
+    last_ids_query = (
+        select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*content_columns)
+    )
     if selected_only:
-        last = last.where(_is_selected(about[: len(CONFLICT_KEY_COLUMNS)]))
-    ids = last.cte("last")
-    still = and_(
+        last_ids_query = last_ids_query.where(_is_selected(content_columns[: len(CONFLICT_KEY_COLUMNS)]))
+    last_ids = last_ids_query.cte("last")
+    is_current = and_(
         conflict.c.audit_id == audit_id,
         is_same_conflict(rating, conflict),
         *(rating.c[name].is_not_distinct_from(conflict.c[name]) for name in RATED_COLUMNS),
     )
-    source = ids.join(rating, rating.c.id == ids.c.id).join(conflict, still)
+    source = last_ids.join(rating, rating.c.id == last_ids.c.id).join(conflict, is_current)
     return select(rating).select_from(source).cte("said")
 
 
 def _summarize_ratings(ratings: CTE, rater: str) -> CTE:
-    """One row a conflict: how many decided, how many said what, and what the one rater says."""
+    """One row per conflict: number of people who decided, number of each decision, and the given rater's own rating."""
     key = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
-    is_mine = ratings.c.rater == rater
-    mine = [func.max(case((is_mine, ratings.c[name]))).label(name) for name in ("decision", "score", "note")]
-    flagged = func.max(case((and_(is_mine, ratings.c.flagged), 1), else_=0)).label("flagged")
-    tallies = [
+    is_by_rater = ratings.c.rater == rater
+    rater_columns = [
+        func.max(case((is_by_rater, ratings.c[name]))).label(name) for name in ("decision", "score", "note")
+    ]
+    flagged = func.max(case((and_(is_by_rater, ratings.c.flagged), 1), else_=0)).label("flagged")
+    decision_counts = [
         _count_if(ratings.c.decision == decision.value).label(f"n_{decision}") for decision in RESOLVING_DECISIONS
     ]
-    raters = _count_if(ratings.c.decision != Decision.SKIP.value).label("raters")
-    return select(*key, raters, *tallies, *mine, flagged).group_by(*key).cte("people")
+    n_raters = _count_if(ratings.c.decision != Decision.SKIP.value).label("raters")
+    return select(*key, n_raters, *decision_counts, *rater_columns, flagged).group_by(*key).cte("people")
 
 
 def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
@@ -198,24 +234,24 @@ def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _revealed_conflicts(audit_id: int, rater: str, *, selected_only: bool) -> CTE:
-    """Conflicts that the rater decided or asked to see."""
+    """Select the conflicts that were revealed to the rater, who decided them or asked to see them."""
     rating = table_of(RatingRow)
-    where = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
+    is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
     key = [rating.c[name] for name in CONFLICT_KEY_COLUMNS]
-    query = select(*key).where(where).distinct()
+    query = select(*key).where(is_revealed).distinct()
     return (query.where(_is_selected(key)) if selected_only else query).cte("seen")
 
 
 def _knows_cell(audit_id: int, rater: str, conflict: FromClause) -> ColumnElement[bool]:
-    """Whether the rater decided, or asked to see, any conflict on the same cell."""
+    """Condition: any conflict on the same cell was revealed to the rater."""
     rating = table_of(RatingRow)
-    cell = [rating.c[name] == conflict.c[name] for name in ("country", "topic")]
-    mine = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
-    return select(literal(1)).where(mine, *cell).exists()
+    same_cell = [rating.c[name] == conflict.c[name] for name in ("country", "topic")]
+    is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
+    return select(literal(1)).where(is_revealed, *same_cell).exists()
 
 
 def _is_selected(key_columns: Sequence[ColumnElement[str]]) -> ColumnElement[bool]:
-    """The conflict is one of those that are given as the parameter `keys` when the query is run."""
+    """Condition: the conflict is one of those that are bound to the parameter `keys` on execution."""
     return tuple_(*key_columns).in_(bindparam(KEYS_PARAMETER, expanding=True))
 
 

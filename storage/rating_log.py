@@ -1,8 +1,8 @@
-"""The log of what people say of conflicts. Rows are only ever appended; undo and redo are rows too.
+"""The append-only log of people's ratings of conflicts. Undo and redo append rows too.
 
-Every row says the whole of what its rater says from then on, so the last one holds. An undo therefore repeats the row
-before the one that it takes back, a redo the row that it brings back, and the stacks of both are read out of the log:
-they outlive the process, and two processes of one rater share them.
+Every row holds the complete rating of its rater, so the last row is the valid one. An undo repeats the row before the
+one that it reverts, and a redo repeats the row that it restores. The stacks of both are derived from the log, so they
+survive the process and are shared by all processes of a rater.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
 
 UNDOABLE = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
-"""What has been seen cannot be unseen, so a reveal is not among them."""
+"""Actions that can be undone. A reveal is not among them, since the rater has seen the evidence."""
 FULL_DISCLOSURE = "authors,survey,verdicts"
-"""What a rater sees of a conflict once it is decided, beside the cell, the reasoning and the scores."""
+"""Evidence that a rater is shown after the decision, in addition to cell, traces and scores (see `Rating.shown`)."""
 CELL_DISCLOSURE, PAIR_DISCLOSURE = "survey", "verdicts"
-"""What is left of that for a conflict of other sides on the same cell, or on the same pair of a set's items."""
+"""The part of it that also belongs to a conflict with other sides on the same cell, or on the same pair of items."""
 
 
 class RatingEntry(NamedTuple):
@@ -50,10 +50,14 @@ class RatingEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RatingChange:
-    """What a person does to one conflict; None leaves a part as it was.
+    """A person's change of their rating of a conflict; None leaves a field as it was.
 
     Attributes:
-        score: given with the decision `score`; any other decision clears it.
+        act: kind of the change.
+        decision: the new decision.
+        score: set together with the decision `score`; any other decision clears it.
+        note: the new note.
+        flagged: whether the conflict is flagged.
         shown, swapped, duration_s: see `Rating`.
     """
 
@@ -68,13 +72,13 @@ class RatingChange:
 
 
 def append_rating(db: Database, audit_id: int, key: ConflictKey, rater: str, change: RatingChange) -> RatingEntry:
-    """Append what a person says of a conflict; durable when this returns.
+    """Append a person's rating of a conflict and return it; durable when this returns.
 
-    A conflict's cell, and often one of its sides, is another conflict's too. What the rater was shown there is known
-    here as well, and is what was shown where the conflict itself has shown nothing.
+    Other conflicts can have the same cell and one of the same sides. If the change does not say what was shown, the
+    rating records what the rater was shown in those.
 
     Raises:
-        StorageError: the conflict is not there any more; the audit was run anew.
+        StorageError: the conflict no longer exists, since the audit was run again; or the row could not be saved.
     """
 
     def job(connection: Connection) -> RatingEntry:
@@ -91,20 +95,23 @@ def append_rating(db: Database, audit_id: int, key: ConflictKey, rater: str, cha
 
 
 def undo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
-    """Take back the rater's last act in an audit by a row that says what was said before; None: nothing is left."""
+    """Undo the rater's last action in an audit by appending the rating before it; None if there is nothing to undo."""
 
     def job(connection: Connection) -> RatingEntry | None:
-        done, _ = undo_redo_stacks(_load_acts(connection, audit_id, rater))
-        if not done:
+        undoable, _ = undo_redo_stacks(_load_acts(connection, audit_id, rater))
+        if not undoable:
             return None
-        taken = _load_entry(connection, done[-1])
-        scores = rated_content(taken.rating)
-        before = _load_last_rating(connection, audit_id, taken.key, rater, scores, before_id=taken.id)
+        undone_entry = _load_entry(connection, undoable[-1])
+        scores = rated_content(undone_entry.rating)
+        before = _load_last_rating(connection, audit_id, undone_entry.key, rater, scores, before_id=undone_entry.id)
         return _insert_entry(
             connection,
             audit_id,
             _repeat_rating(
-                before or _empty_rating(taken.key, scores, rater), taken.rating, RatingAction.UNDO, taken.id
+                before or _empty_rating(undone_entry.key, scores, rater),
+                undone_entry.rating,
+                RatingAction.UNDO,
+                undone_entry.id,
             ),
         )
 
@@ -112,45 +119,47 @@ def undo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
 
 
 def redo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
-    """Bring back what was last undone, unless something was done since; None: nothing is left."""
+    """Redo the rater's last undone action; None if there is none, or if the rater has acted since."""
 
     def job(connection: Connection) -> RatingEntry | None:
-        _, undone = undo_redo_stacks(_load_acts(connection, audit_id, rater))
-        if not undone:
+        _, redoable = undo_redo_stacks(_load_acts(connection, audit_id, rater))
+        if not redoable:
             return None
-        taken = _load_entry(connection, undone[-1])
+        redone_entry = _load_entry(connection, redoable[-1])
         return _insert_entry(
-            connection, audit_id, _repeat_rating(taken.rating, taken.rating, RatingAction.REDO, taken.id)
+            connection,
+            audit_id,
+            _repeat_rating(redone_entry.rating, redone_entry.rating, RatingAction.REDO, redone_entry.id),
         )
 
     return _write(db, job)
 
 
 def undo_redo_stacks(acts: Iterable[tuple[int, RatingAction, int | None]]) -> tuple[list[int], list[int]]:
-    """What can be undone and what can be redone, the next one last, as ids of rows.
+    """Return the ids of the rows that can be undone, and of those that can be redone; the next one is last.
 
     Args:
-        acts: a rater's rows, oldest first, as (id, act, the row that an undo or redo is of).
+        acts: a rater's rows, oldest first, as (id, action, id of the row that an undo or redo refers to).
     """
-    done: list[int] = []
-    undone: list[int] = []
-    for row_id, act, of in acts:
+    undoable: list[int] = []
+    redoable: list[int] = []
+    for row_id, act, target_id in acts:
         if act in UNDOABLE:
-            done.append(row_id)
-            undone.clear()
-        elif act is RatingAction.UNDO and of in done:
-            done.remove(of)
-            undone.append(of)
-        elif act is RatingAction.REDO and of in undone:
-            undone.remove(of)
-            done.append(of)
-    return done, undone
+            undoable.append(row_id)
+            redoable.clear()
+        elif act is RatingAction.UNDO and target_id in undoable:
+            undoable.remove(target_id)
+            redoable.append(target_id)
+        elif act is RatingAction.REDO and target_id in redoable:
+            redoable.remove(target_id)
+            undoable.append(target_id)
+    return undoable, redoable
 
 
 def load_entries(
     db: Database, audit_id: int, *, rater: str | None = None, key: ConflictKey | None = None
 ) -> list[RatingEntry]:
-    """Rows of an audit's log, oldest first; of one rater, or of one conflict."""
+    """Load the rows of an audit's log, oldest first, of one rater or all, of one conflict or all."""
     table = table_of(RatingRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)
     if rater is not None:
@@ -162,18 +171,18 @@ def load_entries(
 
 
 def find_disclosed_elsewhere(db: Database, audit_id: int, key: ConflictKey, rater: str) -> str:
-    """What a rater knows of a conflict from others on its cell that they decided or asked to see, as `Rating.shown`."""
+    """Evidence on a conflict that a rater was shown in other conflicts on its cell, in the format of `Rating.shown`."""
     with db.read() as connection:
         return _find_disclosed_elsewhere(connection, audit_id, key, rater)
 
 
 def discloses_conflict(columns: Any) -> ColumnElement[bool]:
-    """Rows by which their rater was shown a conflict: it was decided, or asked to be seen. No undo makes it unseen."""
+    """Condition: the row revealed its conflict to the rater, by a decision or a reveal; no undo changes this."""
     return or_(columns.decision != Decision.SKIP.value, columns.act == RatingAction.REVEAL.value)
 
 
 def load_raters(db: Database, audit_id: int) -> list[str]:
-    """Who has rated in an audit, in order of name."""
+    """Load the names of an audit's raters, in order."""
     column = table_of(RatingRow).c.rater
     query = select(column).where(table_of(RatingRow).c.audit_id == audit_id).distinct().order_by(column)
     with db.read() as connection:
@@ -181,6 +190,7 @@ def load_raters(db: Database, audit_id: int) -> list[str]:
 
 
 def _write(db: Database, job: Job[T]) -> T:
+    """Run a job in the writer thread; its errors say that nothing was saved."""
     try:
         return db.write(job)
     except DBAPIError as error:
@@ -195,6 +205,7 @@ def _write(db: Database, job: Job[T]) -> T:
 def _apply_change(
     previous: Rating | None, key: ConflictKey, content: RatedContent, rater: str, change: RatingChange
 ) -> Rating:
+    """Build the rating that follows from a rater's previous one, if any, and a change."""
     previous = previous or _empty_rating(key, content, rater)
     decides = change.decision is not None
     return replace(
@@ -213,7 +224,7 @@ def _apply_change(
 
 
 def _empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating:
-    """A rater who has said nothing yet."""
+    """Rating of a rater who has not rated the conflict yet: decision `skip`, no note."""
     cell = Cell(key.country, key.topic)
     return Rating(
         cell,
@@ -230,6 +241,7 @@ def _empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating
 
 
 def _repeat_rating(rating: Rating, reference: Rating, act: RatingAction, row_id: int) -> Rating:
+    """Copy a rating as an undo or redo of row `row_id`, with what was shown to the rater taken from `reference`."""
     return replace(
         rating,
         act=act,
@@ -251,14 +263,15 @@ def _insert_entry(connection: Connection, audit_id: int, rating: Rating) -> Rati
 
 def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:
     c = table_of(ConflictRow).c
-    row = connection.execute(
+    cursor = connection.execute(
         select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
     )
-    found = row.one_or_none()
-    return None if found is None else RatedContent(*found)
+    row = cursor.one_or_none()
+    return None if row is None else RatedContent(*row)
 
 
 def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: ConflictKey, rater: str) -> str:
+    """Implement `find_disclosed_elsewhere` inside a transaction; "" if the rater was shown no other conflict."""
     c, conflict = table_of(RatingRow).c, table_of(ConflictRow).c
     cell = (c.country == key.country, c.topic == key.topic)
     query = select(c.left, c.right).where(
@@ -283,6 +296,7 @@ def _load_last_rating(
     content: RatedContent,
     before_id: int | None = None,
 ) -> Rating | None:
+    """Load a rater's last rating of a conflict with these scores, before a row if one is given; None without any."""
     table = table_of(RatingRow)
     c = table.c
     query = select(table).where(c.audit_id == audit_id, _is_conflict(c, key), c.rater == rater)
@@ -296,9 +310,10 @@ def _load_last_rating(
 
 
 def _load_acts(connection: Connection, audit_id: int, rater: str) -> list[tuple[int, RatingAction, int | None]]:
+    """Load id, action and referenced row of all of a rater's rows, oldest first."""
     c = table_of(RatingRow).c
     query = select(c.id, c.act, c.of).where(c.audit_id == audit_id, c.rater == rater).order_by(c.id)
-    return [(row_id, RatingAction(act), of) for row_id, act, of in connection.execute(query)]
+    return [(row_id, RatingAction(act), target_id) for row_id, act, target_id in connection.execute(query)]
 
 
 def _load_entry(connection: Connection, row_id: int) -> RatingEntry:

@@ -1,4 +1,4 @@
-"""What is read out of answers, as rows: traces, scores, verdicts, conflicts, and people's ratings."""
+"""Rows that are parsed from answers: traces, sentence pairs, scores, verdicts, conflicts; and people's ratings."""
 
 from __future__ import annotations
 
@@ -62,34 +62,34 @@ COLUMN_ENUMS: dict[str, type[StrEnum]] = {
 
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
-    """Store traces; the same audit, model, cell and sample replaces what was there."""
+    """Store traces; a stored one of the same model, cell and sample is replaced."""
     save_rows(db, audit_id, TraceRow, traces)
 
 
 def save_sentence_pairs(db: Database, audit_id: int, sentence_pairs: Sequence[SentencePairScore]) -> None:
-    """Store contrasts; the same audit, model, cell and number replaces what was there."""
+    """Store sentence pairs; a stored one of the same model, cell and number is replaced."""
     save_rows(db, audit_id, SentencePairRow, sentence_pairs)
 
 
 def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> None:
-    """Store scores; the same audit, model, cell and method replaces what was there."""
+    """Store scores; a stored one of the same model, cell and method is replaced."""
     save_rows(db, audit_id, ScoreRow, scores)
 
 
 def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> None:
-    """Store verdicts; the same judge and trace replaces what was there."""
+    """Store verdicts; a stored one of the same judge and trace is replaced."""
     save_rows(db, audit_id, VerdictRow, verdicts)
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
-    """Store all conflicts of scores of an audit in place of those it had."""
+    """Store an audit's conflicts between scores in place of those it had; those of kind `logic` are not touched."""
 
     def job(connection: Connection) -> None:
         table = table_of(ConflictRow)
-        scored = table.c.kind != ConflictKind.LOGIC.value
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, scored))
+        is_about_scores = table.c.kind != ConflictKind.LOGIC.value
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, is_about_scores))
         if conflicts:
-            connection.execute(insert(table), [_to_row(audit_id, c) for c in conflicts])
+            connection.execute(insert(table), [_to_row(audit_id, conflict) for conflict in conflicts])
 
     db.write(job)
 
@@ -97,18 +97,24 @@ def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]
 def replace_logic_conflicts(
     db: Database, audit_id: int, claims_by_conflict: Mapping[Conflict, tuple[str, str]]
 ) -> None:
-    """Store all conflicts of kind `logic` of an audit in place of those it had, with what either side says."""
+    """Store an audit's conflicts of kind `logic` in place of those it had, with the claims of the two sides."""
     rows = [_to_row(audit_id, conflict) for conflict in claims_by_conflict]
     claims = [
-        {"audit_id": audit_id, "country": c.cell.country, "topic": c.cell.topic, "model": model, "text": text}
-        for c, texts in claims_by_conflict.items()
-        for model, text in zip((c.left, c.right), texts, strict=True)
+        {
+            "audit_id": audit_id,
+            "country": conflict.cell.country,
+            "topic": conflict.cell.topic,
+            "model": model,
+            "text": text,
+        }
+        for conflict, texts in claims_by_conflict.items()
+        for model, text in zip((conflict.left, conflict.right), texts, strict=True)
     ]
 
     def job(connection: Connection) -> None:
         table, claim = table_of(ConflictRow), table_of(ClaimRow)
-        of_logic = table.c.kind == ConflictKind.LOGIC.value
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, of_logic))
+        is_about_logic = table.c.kind == ConflictKind.LOGIC.value
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, is_about_logic))
         connection.execute(delete(claim).where(claim.c.audit_id == audit_id))
         if rows:
             connection.execute(insert(table), rows)
@@ -118,16 +124,16 @@ def replace_logic_conflicts(
 
 
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
-    """Append a person's decision; durable when this returns."""
+    """Append a person's rating; durable when this returns."""
     values = _to_row(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
     db.write(lambda connection: insert_rating(connection, values))
 
 
 def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
-    """Append a rating's row to the table and to the chain; returns its id."""
+    """Append a rating's row to the table and its link to the hash chain; return its id."""
     table = table_of(RatingRow)
     row = connection.execute(insert(table).returning(*table.c), coerce_values(RatingRow, values)).mappings().one()
-    # SQLite returns a whole number of a float column as an int here, and as a float when it is read again.
+    # RETURNING of SQLite gives an integral value of a float column as int, a later SELECT gives it as float.
     hash_chain.append_links(connection, "rating", [coerce_values(RatingRow, dict(row))])
     return int(row["id"])
 
@@ -135,43 +141,46 @@ def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
 def load_traces(
     db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None
 ) -> list[Trace]:
-    """An audit's traces in stored order (model, country, topic, sample), of some cells or models or all."""
+    """Load an audit's traces by model, country, topic and sample, of some cells or all, of one model or all."""
     return load_records(db, audit_id, TraceRow, Trace, cells, model)
 
 
 def load_scored_trace_keys(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:
-    """Model, cell and sample of an audit's traces that have a score, in order."""
+    """Load model, cell and sample of an audit's traces whose outcome is `ok`, in order."""
     c = table_of(TraceRow).c
     query = select(c.model, c.country, c.topic, c.sample).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
     with db.read() as connection:
-        found = connection.execute(query.order_by(c.model, c.country, c.topic, c.sample))
-        return [(model, Cell(country, topic), sample) for model, country, topic, sample in found]
+        rows = connection.execute(query.order_by(c.model, c.country, c.topic, c.sample))
+        return [(model, Cell(country, topic), sample) for model, country, topic, sample in rows]
 
 
 def load_sample_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, int, float | None]]:
-    """Model, cell, sample and score of an audit's traces, in order; None where a trace has none."""
+    """Load model, cell, sample and score of an audit's traces, in order; the score is None if a trace has none."""
     c = table_of(TraceRow).c
     key = (c.model, c.country, c.topic, c.sample)
     with db.read() as connection:
-        found = connection.execute(select(*key, c.score).where(c.audit_id == audit_id).order_by(*key))
-        return [(model, Cell(country, topic), sample, score) for model, country, topic, sample, score in found]
+        rows = connection.execute(select(*key, c.score).where(c.audit_id == audit_id).order_by(*key))
+        return [(model, Cell(country, topic), sample, score) for model, country, topic, sample, score in rows]
 
 
 def delete_traces(db: Database, audit_id: int, trace_keys: Sequence[tuple[str, Cell, int]]) -> None:
-    """Take out traces and the verdicts on them, and the score of a cell that has none left; answers stay recorded."""
+    """Delete traces, the verdicts on them, and the direct score of a cell without traces; answers stay recorded."""
 
     def job(connection: Connection) -> None:
         trace = table_of(TraceRow)
         for model, cell, sample in trace_keys:
             for table in (trace, table_of(VerdictRow)):
-                connection.execute(delete(table).where(*_of_cell(table, model, cell), table.c.sample == sample))
+                connection.execute(delete(table).where(*matches_cell(table, model, cell), table.c.sample == sample))
         for model, cell in dict.fromkeys((model, cell) for model, cell, _ in trace_keys):
-            if connection.execute(select(trace.c.sample).where(*_of_cell(trace, model, cell)).limit(1)).first() is None:
+            if (
+                connection.execute(select(trace.c.sample).where(*matches_cell(trace, model, cell)).limit(1)).first()
+                is None
+            ):
                 score = table_of(ScoreRow)
-                direct = score.c.method == Method.DIRECT.value
-                connection.execute(delete(score).where(*_of_cell(score, model, cell), direct))
+                is_direct = score.c.method == Method.DIRECT.value
+                connection.execute(delete(score).where(*matches_cell(score, model, cell), is_direct))
 
-    def _of_cell(table: Table, model: str, cell: Cell) -> tuple[ColumnElement[bool], ...]:
+    def matches_cell(table: Table, model: str, cell: Cell) -> tuple[ColumnElement[bool], ...]:
         c = table.c
         return c.audit_id == audit_id, c.model == model, c.country == cell.country, c.topic == cell.topic
 
@@ -180,54 +189,58 @@ def delete_traces(db: Database, audit_id: int, trace_keys: Sequence[tuple[str, C
 
 
 def load_mean_scores(db: Database, audit_id: int) -> list[tuple[str, Cell, float]]:
-    """Model, cell and mean score of the samples that have one, in order."""
+    """Load model, cell and mean score of an audit's `ok` samples, in order."""
     c = table_of(TraceRow).c
     group = (c.model, c.country, c.topic)
     query = select(*group, func.avg(c.score)).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)
     with db.read() as connection:
-        found = connection.execute(query.group_by(*group).order_by(*group))
-        return [(model, Cell(country, topic), float(mean)) for model, country, topic, mean in found]
+        rows = connection.execute(query.group_by(*group).order_by(*group))
+        return [(model, Cell(country, topic), float(mean)) for model, country, topic, mean in rows]
 
 
 def load_sentence_pairs(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[SentencePairScore]:
-    """An audit's contrasts in stored order (model, country, topic, number), of some cells or all."""
+    """Load an audit's sentence pairs in order of model, country, topic and number, of some cells or all."""
     return load_records(db, audit_id, SentencePairRow, SentencePairScore, cells)
 
 
 def load_scores(db: Database, audit_id: int) -> list[CellScore]:
-    """An audit's scores."""
+    """Load an audit's scores."""
     return load_records(db, audit_id, ScoreRow, CellScore)
 
 
 def load_verdicts(
     db: Database, audit_id: int, cells: Iterable[Cell] | None = None, model: str | None = None
 ) -> list[Verdict]:
-    """An audit's verdicts, of some cells or all, on one model's traces or all."""
+    """Load an audit's verdicts, of some cells or all, on one model's traces or all."""
     return load_records(db, audit_id, VerdictRow, Verdict, cells, model)
 
 
 def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """An audit's conflicts."""
+    """Load an audit's conflicts of all kinds."""
     return load_records(db, audit_id, ConflictRow, Conflict)
 
 
 def load_model_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """An audit's conflicts between models, which judges can settle."""
-    return [c for c in load_conflicts(db, audit_id) if c.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)]
+    """Load an audit's conflicts between models, which judges can resolve."""
+    return [
+        conflict
+        for conflict in load_conflicts(db, audit_id)
+        if conflict.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)
+    ]
 
 
 def load_method_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """An audit's conflicts between two methods of one model, which only people can settle."""
-    return [c for c in load_conflicts(db, audit_id) if c.kind is ConflictKind.METHODS]
+    """Load an audit's conflicts between two methods of one model, which only people can resolve."""
+    return [conflict for conflict in load_conflicts(db, audit_id) if conflict.kind is ConflictKind.METHODS]
 
 
 def load_ratings(db: Database, audit_id: int) -> list[Rating]:
-    """An audit's ratings, oldest first."""
+    """Load an audit's ratings, oldest first."""
     return load_records(db, audit_id, RatingRow, Rating)
 
 
 def count_rows(db: Database, audit_id: int, row_class: type[SQLModel]) -> int:
-    """Rows of one kind that an audit has."""
+    """Count an audit's rows of one class."""
     table = table_of(row_class)
     with db.read() as connection:
         query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
@@ -235,10 +248,10 @@ def count_rows(db: Database, audit_id: int, row_class: type[SQLModel]) -> int:
 
 
 def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
-    """Store items as rows of a table that belongs to an audit; those with the same key replace what was there."""
-    values = [_to_row(audit_id, item) for item in records]
-    if values:
-        db.write(lambda connection: upsert(connection, row_class, values))
+    """Store records, each with a field `cell`, as rows of an audit; a stored row with the same key is replaced."""
+    rows = [_to_row(audit_id, record) for record in records]
+    if rows:
+        db.write(lambda connection: upsert(connection, row_class, rows))
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
@@ -255,7 +268,7 @@ def load_records(
     cells: Iterable[Cell] | None = None,
     model: str | None = None,
 ) -> list[R]:
-    """An audit's rows of a table as items, in order of their key, of some cells or all, of one model or all."""
+    """Load an audit's rows of a class as records, in order of their key, of some cells or all, of one model or all."""
     names = [f.name for f in fields(record_class)]
     return [
         record_class(cell=cell, **values)
@@ -271,26 +284,29 @@ def _iter_stored_rows(
     cells: Iterable[Cell] | None,
     model: str | None,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """The cell of each row, and the columns of those names as the domain has them."""
-    kept = [name for name in column_names if name in table.c]
-    readers = {name: read for name in kept if (read := _column_parser(name)) is not None}
-    columns = [table.c.country, table.c.topic, *(table.c[name] for name in kept)]
+    """Yield the cell of each row, and those of the named columns that the table has, with enums and times parsed."""
+    stored_names = [name for name in column_names if name in table.c]
+    parsers = {name: parse for name in stored_names if (parse := _column_parser(name)) is not None}
+    columns = [table.c.country, table.c.topic, *(table.c[name] for name in stored_names)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
         query = query.where(table.c.model == model)
-    wanted = None if cells is None else set(cells)
-    if wanted is not None:
-        query = query.where(table.c.country.in_({c.country for c in wanted}))
+    selected_cells = None if cells is None else set(cells)
+    if selected_cells is not None:
+        query = query.where(table.c.country.in_({cell.country for cell in selected_cells}))
     with db.read() as connection:
-        for line in connection.execute(query):
-            cell = Cell(line[0], line[1])
-            if wanted is None or cell in wanted:
-                values = dict(zip(kept, line[2:], strict=True))
-                yield cell, values | {n: read(values[n]) for n, read in readers.items() if values[n] is not None}
+        for row in connection.execute(query):
+            cell = Cell(row[0], row[1])
+            if selected_cells is None or cell in selected_cells:
+                values = dict(zip(stored_names, row[2:], strict=True))
+                yield (
+                    cell,
+                    values | {name: parse(values[name]) for name, parse in parsers.items() if values[name] is not None},
+                )
 
 
 def _column_parser(name: str) -> Callable[[Any], Any] | None:
-    """What makes a stored value of a column the domain's; None where it is already."""
+    """Function that parses the stored values of a column; None if they need no parsing."""
     if name in COLUMN_ENUMS:
         return {member.value: member for member in COLUMN_ENUMS[name]}.__getitem__
     return datetime.fromisoformat if name == "decided_at" else None

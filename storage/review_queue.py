@@ -1,8 +1,8 @@
-"""Reviewing: the queue of conflicts as one rater sees it, and the append-only log of what people say of them.
+"""The review queue: an audit's conflicts as one rater sees them, and people's majority decisions.
 
-What holds is, for each conflict and rater, the last row about the scores that the conflict has now. People settle a
-conflict when a strict majority of the raters who decided says the same. Nothing here reads an author, a verdict or the
-survey into what a blind rater is shown: that is `storage.evidence`, and asked for apart.
+A rater's valid rating of a conflict is the last one about the scores that the conflict has now. People resolve a
+conflict by a strict majority of the raters who decided it. Nothing in this module shows authors, verdicts or survey to
+a blind rater; `storage.evidence` loads those.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery, current_rat
 
 
 class ConflictQueue:
-    """The queue of one audit for one rater."""
+    """The queue of one audit for one rater; `unblinded` hides nothing from the rater."""
 
     def __init__(self, db: Database, audit_id: int, rater: str, *, unblinded: bool = False) -> None:
         self._db = db
@@ -30,58 +30,66 @@ class ConflictQueue:
         self._rows_query = ConflictQuery(audit_id, rater, unblinded, selected_only=True).rows_query
 
     def keys(self, queue_filter: QueueFilter, limit: int | None = None) -> list[tuple[ConflictKey, int]]:
-        """Conflicts in order, each with the number of people who decided it."""
-        view = ConflictQuery(self._audit_id, self._rater, self._unblinded)
+        """Load the keys of the conflicts that a filter selects, in its order, each with the number of its deciders."""
+        conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded)
         query = (
-            select(*view.key_columns, view.n_raters).select_from(view.from_clause).where(*view.conditions(queue_filter))
+            select(*conflict_query.key_columns, conflict_query.n_raters)
+            .select_from(conflict_query.from_clause)
+            .where(*conflict_query.conditions(queue_filter))
         )
-        query = query.order_by(*view.order_by(queue_filter)).limit(limit)
+        query = query.order_by(*conflict_query.order_by(queue_filter)).limit(limit)
         with self._db.read() as connection:
             return [(ConflictKey(*row[:4]), row[4]) for row in connection.execute(query)]
 
     def rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
-        """The lines of some conflicts, in their order; one that is gone is left out."""
-        found: dict[ConflictKey, QueueRow] = {}
-        remaining = iter(keys)
+        """Load the rows of some conflicts, in their order; a conflict that no longer exists is left out."""
+        rows_by_key: dict[ConflictKey, QueueRow] = {}
+        remaining_keys = iter(keys)
         with self._db.read() as connection:
-            while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY // len(CONFLICT_KEY_COLUMNS))):
-                given = {KEYS_PARAMETER: [tuple(key) for key in chunk]}
-                found.update(
+            while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY // len(CONFLICT_KEY_COLUMNS))):
+                parameters = {KEYS_PARAMETER: [tuple(key) for key in chunk]}
+                rows_by_key.update(
                     (row.key, row)
-                    for row in map(_parse_queue_row, connection.execute(self._rows_query, given).mappings())
+                    for row in map(_parse_queue_row, connection.execute(self._rows_query, parameters).mappings())
                 )
-        return [found[key] for key in keys if key in found]
+        return [rows_by_key[key] for key in keys if key in rows_by_key]
 
     def count_by_status(self) -> dict[ConflictStatus, int]:
-        """Conflicts of the audit by standing."""
-        view = ConflictQuery(self._audit_id, self._rater, self._unblinded)
-        each = select(view.status.label("standing")).select_from(view.from_clause).where(view.in_audit).subquery()
-        query = select(each.c.standing, func.count()).group_by(each.c.standing)
+        """Count the audit's conflicts by status."""
+        conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded)
+        statuses = (
+            select(conflict_query.status.label("standing"))
+            .select_from(conflict_query.from_clause)
+            .where(conflict_query.in_audit)
+            .subquery()
+        )
+        query = select(statuses.c.standing, func.count()).group_by(statuses.c.standing)
         with self._db.read() as connection:
-            found = {ConflictStatus(name): int(n) for name, n in connection.execute(query)}
-        return {standing: found.get(standing, 0) for standing in ConflictStatus}
+            n_by_status = {ConflictStatus(name): int(n) for name, n in connection.execute(query)}
+        return {status: n_by_status.get(status, 0) for status in ConflictStatus}
 
 
 def load_majority_decisions(db: Database, audit_id: int) -> dict[ConflictKey, Decision | None]:
-    """For each conflict that people decided, what a strict majority of them says; None where they disagree.
+    """Load the decision of a strict majority of people for each conflict that any decided; None if there is none.
 
-    What counts is each rater's last word about the scores that the conflict has now. `score` is a decision too: it
+    Each rater's last rating counts if it is about the scores that the conflict has now. `score` is a decision too, and
     upholds neither side.
     """
-    said = current_ratings(audit_id)
-    key = [said.c[name] for name in CONFLICT_KEY_COLUMNS]
-    query = select(*key, said.c.decision, func.count()).where(said.c.decision != Decision.SKIP.value)
-    counted: dict[ConflictKey, dict[Decision, int]] = {}
+    ratings = current_ratings(audit_id)
+    key_columns = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
+    query = select(*key_columns, ratings.c.decision, func.count()).where(ratings.c.decision != Decision.SKIP.value)
+    votes_by_conflict: dict[ConflictKey, dict[Decision, int]] = {}
     with db.read() as connection:
-        group = (*key, said.c.decision)
-        for *parts, decision, n in connection.execute(query.group_by(*group).order_by(*group)):
-            counted.setdefault(ConflictKey(*parts), {})[Decision(decision)] = n
-    return {key: _majority_decision(votes) for key, votes in counted.items()}
+        group = (*key_columns, ratings.c.decision)
+        for *key_parts, decision, n in connection.execute(query.group_by(*group).order_by(*group)):
+            votes_by_conflict.setdefault(ConflictKey(*key_parts), {})[Decision(decision)] = n
+    return {key: _majority_decision(votes) for key, votes in votes_by_conflict.items()}
 
 
 def _majority_decision(votes: dict[Decision, int]) -> Decision | None:
-    top = max(votes, key=votes.__getitem__)
-    return top if 2 * votes[top] > sum(votes.values()) else None
+    """The decision with more than half of the votes; None if there is none."""
+    leading = max(votes, key=votes.__getitem__)
+    return leading if 2 * votes[leading] > sum(votes.values()) else None
 
 
 def _parse_queue_row(row: RowMapping) -> QueueRow:

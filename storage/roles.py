@@ -1,4 +1,4 @@
-"""Who may do what in a team's database, as SQL for its owner: readers, reviewers, runners."""
+"""SQL with which the owner of a team's PostgreSQL database creates the roles of readers, reviewers and runners."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from sqlmodel import SQLModel
 from auditor.storage.tables import VERSION_TABLE
 
 GRAPH_SCHEMA = "auditor_graph"
-"""Where the graph remembers its stage."""
+"""Schema of the tables in which the audit graph stores its checkpoints."""
 
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
 REVIEWER_TABLES = ("rating", "link")
-"""What a reviewer adds to: decisions, and the chain of hashes over them."""
+"""Tables into which a reviewer inserts rows: ratings, and the hash chain over them."""
 APPEND_ONLY_TABLES = ("answer", "attempt", "limit_change", "link", "payload", "vector")
-"""What a runner adds to and never changes."""
+"""Tables into which a runner inserts rows that are never changed."""
 
 
 def roles_sql() -> str:
-    """SQL that makes the three roles, or brings them up to date with the tables; run as the owner of the database."""
+    """SQL that creates the three roles, or updates their rights to the current tables; run by the database's owner."""
     return "\n".join(_sql_lines()) + "\n"
 
 
 def _sql_lines() -> Iterator[str]:
+    """Yield the lines of the SQL: create the roles, revoke all rights, then grant those of each role."""
     tables = sorted(SQLModel.metadata.tables)
-    changed = [name for name in tables if name not in {*APPEND_ONLY_TABLES, "rating"}]
+    mutable_tables = [name for name in tables if name not in {*APPEND_ONLY_TABLES, "rating"}]
     yield "-- Roles for a database of auditor. Run it again after each upgrade: it may be run any number of times."
     yield "-- Then, for each person: GRANT auditor_reviewer TO ada;"
     yield "BEGIN;"
@@ -36,10 +37,10 @@ def _sql_lines() -> Iterator[str]:
     yield f"GRANT SELECT ON {_quote_names([*tables, VERSION_TABLE])} TO {READER}, {REVIEWER}, {RUNNER};"
     yield f"GRANT INSERT ON {_quote_names(REVIEWER_TABLES)} TO {REVIEWER};"
     yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences(REVIEWER_TABLES))} TO {REVIEWER};"
-    yield f"GRANT INSERT ON {_quote_names([*APPEND_ONLY_TABLES, *changed])} TO {RUNNER};"
-    yield f"GRANT UPDATE ON {_quote_names(changed)} TO {RUNNER};"
-    yield f"GRANT DELETE ON {_quote_names(name for name in changed if name != 'audit')} TO {RUNNER};"
-    yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences([*APPEND_ONLY_TABLES, *changed]))} TO {RUNNER};"
+    yield f"GRANT INSERT ON {_quote_names([*APPEND_ONLY_TABLES, *mutable_tables])} TO {RUNNER};"
+    yield f"GRANT UPDATE ON {_quote_names(mutable_tables)} TO {RUNNER};"
+    yield f"GRANT DELETE ON {_quote_names(name for name in mutable_tables if name != 'audit')} TO {RUNNER};"
+    yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences([*APPEND_ONLY_TABLES, *mutable_tables]))} TO {RUNNER};"
     yield f"GRANT USAGE ON SCHEMA {GRAPH_SCHEMA} TO {RUNNER};"
     yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {GRAPH_SCHEMA} TO {RUNNER};"
     yield "COMMIT;"
@@ -52,9 +53,9 @@ def _create_role_lines(role: str) -> Iterator[str]:
 
 
 def _id_sequences(tables: Iterable[str]) -> list[str]:
-    """The sequences behind the tables' ids, by PostgreSQL's names for them."""
-    found = (SQLModel.metadata.tables[name] for name in tables)
-    return [f"{table.name}_id_seq" for table in found if table.autoincrement_column is not None]
+    """Names of the sequences that PostgreSQL creates for the ids of tables."""
+    table_objects = (SQLModel.metadata.tables[name] for name in tables)
+    return [f"{table.name}_id_seq" for table in table_objects if table.autoincrement_column is not None]
 
 
 def _quote_names(names: Iterable[str]) -> str:

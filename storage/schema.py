@@ -1,6 +1,6 @@
-"""Which tables a database has: none yet, today's, those of an older program, or of a newer one.
+"""Detect, create and upgrade the schema of a database.
 
-The version is read with plain SQL; alembic, which takes half a second to load, is there for an upgrade only.
+The revision is read with plain SQL; alembic takes half a second to load and is needed for an upgrade only.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlmodel import SQLModel
 
 from auditor.errors import EmptyStorageError, StorageError
+from auditor.storage import migrations
 from auditor.storage.backup import copy_database, unused_path
 from auditor.storage.engine import REDACTED, make_engine, read_only_options, redact_url
 from auditor.storage.tables import REVISION, VERSION_TABLE
@@ -35,11 +36,14 @@ VERSION_TABLE_DEFINITION = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
 )
-"""As alembic makes it."""
+"""Table of the revision, as alembic creates it."""
 
 
 class SchemaState(Enum):
-    """How the tables of a database stand to this program's."""
+    """State of a database's tables compared with this program's schema.
+
+    UNRELEASED tables were made before the first release; FOREIGN tables are another program's.
+    """
 
     EMPTY = "empty"
     CURRENT = "today"
@@ -50,36 +54,36 @@ class SchemaState(Enum):
 
 
 class DetectedSchema(NamedTuple):
-    """What is there; `revision` is None where none is noted."""
+    """State and revision of a database's tables; the revision is None if none is stored."""
 
     state: SchemaState
     revision: str | None
 
 
 class SchemaUpgrade(NamedTuple):
-    """An upgrade that was made; `copy` is the database as it was before, None on a server."""
+    """An upgrade that was made; `backup` is a copy of the database before it, None on a server."""
 
     from_revision: str
     to_revision: str
     backup: Path | None
 
     def __str__(self) -> str:
-        kept = f"; as it was it is kept in {self.backup}" if self.backup else ""
-        return f"The database was upgraded from revision {self.from_revision} to {self.to_revision}{kept}."
+        backup_note = f"; as it was it is kept in {self.backup}" if self.backup else ""
+        return f"The database was upgraded from revision {self.from_revision} to {self.to_revision}{backup_note}."
 
 
 def detect_schema(engine: Engine) -> DetectedSchema:
-    """What tables there are; only reads."""
+    """Detect the state of a database's tables; only reads."""
     with engine.connect().execution_options(**read_only_options(engine)) as connection:
         return _detect_schema(connection)
 
 
 def _detect_schema(connection: Connection) -> DetectedSchema:
-    names = inspect(connection).get_table_names()
-    if VERSION_TABLE not in names:
-        unreleased = {"meta", "audit", "answer"} <= set(names)
+    table_names = inspect(connection).get_table_names()
+    if VERSION_TABLE not in table_names:
+        is_unreleased = {"meta", "audit", "answer"} <= set(table_names)
         return DetectedSchema(
-            SchemaState.UNRELEASED if unreleased else SchemaState.FOREIGN if names else SchemaState.EMPTY, None
+            SchemaState.UNRELEASED if is_unreleased else SchemaState.FOREIGN if table_names else SchemaState.EMPTY, None
         )
     revision = connection.execute(select(VERSION_TABLE_DEFINITION.c.version_num)).scalar_one_or_none()
     if revision == REVISION:
@@ -89,29 +93,29 @@ def _detect_schema(connection: Connection) -> DetectedSchema:
 
 
 def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageError:
-    """What is wrong with a database that is not today's, and how to mend it."""
-    where = redact_url(url)
+    """Build the error for a database whose schema is not the current one, with how to fix it."""
+    location = redact_url(url)
     if detected.state is SchemaState.EMPTY:
-        return EmptyStorageError(f"{where}: holds no audits yet.", "Make one with `auditor run`.")
-    given = "" if REDACTED in where else f" --storage {where}"
-    known = f"revision {detected.revision}, known here: {REVISION}"
-    told = {
+        return EmptyStorageError(f"{location}: holds no audits yet.", "Make one with `auditor run`.")
+    storage_option = "" if REDACTED in location else f" --storage {location}"
+    revisions = f"revision {detected.revision}, known here: {REVISION}"
+    message_by_state = {
         SchemaState.OLDER: (
-            f"{where}: made by an older version of auditor ({known}).",
-            f"Upgrade it, which keeps all that is in it: auditor doctor --upgrade{given}",
+            f"{location}: made by an older version of auditor ({revisions}).",
+            f"Upgrade it, which keeps all that is in it: auditor doctor --upgrade{storage_option}",
         ),
-        SchemaState.NEWER: (f"{where}: written by a newer version of auditor ({known}).", "Update auditor."),
+        SchemaState.NEWER: (f"{location}: written by a newer version of auditor ({revisions}).", "Update auditor."),
         SchemaState.UNRELEASED: (
-            f"{where}: made by a version of auditor from before the first release.",
+            f"{location}: made by a version of auditor from before the first release.",
             "Name another with --storage; that version still reads it.",
         ),
-        SchemaState.FOREIGN: (f"{where}: a database, but not one of auditor's.", "Name another with --storage."),
+        SchemaState.FOREIGN: (f"{location}: a database, but not one of auditor's.", "Name another with --storage."),
     }
-    return StorageError(*told[detected.state])
+    return StorageError(*message_by_state[detected.state])
 
 
 def create_tables(engine: Engine) -> None:
-    """Make today's tables in an empty database; another process may be at the same."""
+    """Create the current tables in an empty database; safe if another process does the same."""
     with engine.begin() as connection:
         if _detect_schema(connection).state is SchemaState.EMPTY:
             SQLModel.metadata.create_all(connection)
@@ -122,46 +126,45 @@ def create_tables(engine: Engine) -> None:
 def upgrade_schema(
     url: str, path: Path | None, *, to: str = REVISION, versions: tuple[Path, ...] = ()
 ) -> SchemaUpgrade | None:
-    """Bring an older database up to today's tables, all at once or not at all; a file is copied first.
+    """Upgrade an older database to a revision in one transaction, which keeps others from writing.
 
-    Nobody else writes meanwhile. A server's own tools keep its copies.
+    A SQLite file is copied first. Copies of a server's database are left to its own tools.
 
     Args:
         url: of the database.
         path: of its file; None on a server.
-        to: the revision wanted.
-        versions: further folders of revisions.
+        to: revision to upgrade to.
+        versions: further folders with revisions.
 
     Returns:
-        What was done; None where nothing was to do.
+        The upgrade; None if the database has this revision or a later one, or none at all.
 
     Raises:
-        StorageError: the upgrade would break references between tables, or the copy cannot be made.
+        StorageError: the upgrade would break references between tables, or the copy failed.
     """
-    from auditor.storage import migrations
-
     engine = make_engine(url, foreign_keys=False)
     try:
         with engine.begin() as connection:
-            before = _detect_schema(connection).revision
-            if before is None or before >= to:
+            from_revision = _detect_schema(connection).revision
+            if from_revision is None or from_revision >= to:
                 return None
-            copy = None
+            backup = None
             if path is not None:
-                copy = unused_path(path.with_name(f"{path.name}.bak-{before}"))
-                copy_database(path, copy)
+                backup = unused_path(path.with_name(f"{path.name}.bak-{from_revision}"))
+                copy_database(path, backup)
             migrations.upgrade(connection, to, versions)
             if path is not None:
                 _check_references(connection, url)
-        return SchemaUpgrade(before, to, copy)
+        return SchemaUpgrade(from_revision, to, backup)
     finally:
         engine.dispose()
 
 
 def _check_references(connection: Connection, url: str) -> None:
-    broken = connection.execute(text("PRAGMA foreign_key_check")).first()
-    if broken is not None:
+    """Raise StorageError if a row of a SQLite database refers to a row that does not exist."""
+    violation = connection.execute(text("PRAGMA foreign_key_check")).first()
+    if violation is not None:
         raise StorageError(
-            f"{redact_url(url)}: rows of '{broken[0]}' refer to rows of '{broken[2]}' that are not there.",
+            f"{redact_url(url)}: rows of '{violation[0]}' refer to rows of '{violation[2]}' that are not there.",
             "Nothing was changed; the copy beside it is as it was too.",
         )

@@ -1,4 +1,4 @@
-"""Rows of the probe `semantic`: questions, wordings, answers, scores; and the vectors that all audits share."""
+"""Rows of the probe `semantic`: questions, wordings, answers, scores, verdicts; and embeddings shared by all audits."""
 
 from __future__ import annotations
 
@@ -47,61 +47,64 @@ DERIVED_TABLES = (
     PairVerdictRow,
     SemanticFactsRow,
 )
-"""What is made anew from the ledger when an audit's configuration changes."""
+"""Tables that are rebuilt from the ledger when an audit's configuration changes."""
 
 R = TypeVar("R", MoralAnswerRecord, QuestionScore, NullScore, PairVerdict, MoralWording)
 
 
 def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQuestion]) -> None:
-    """Store the questions in place of those the audit had."""
+    """Store an audit's questions in place of those it had."""
     rows = [
-        {"audit_id": audit_id, "position": i, "id": q.id, "text": q.text, "foundation": q.foundation,
-         "topics": canonical_json(list(q.topics)), "language": q.language}
-        for i, q in enumerate(questions)
+        {"audit_id": audit_id, "position": i, "id": question.id, "text": question.text,
+         "foundation": question.foundation, "topics": canonical_json(list(question.topics)),
+         "language": question.language}
+        for i, question in enumerate(questions)
     ]  # fmt: skip
     _replace_rows(db, audit_id, MoralQuestionRow, rows)
 
 
 def load_questions(db: Database, audit_id: int) -> list[MoralQuestion]:
-    """The questions in order; their wordings are apart."""
+    """Load an audit's questions, in order and without their paraphrases (see `load_wordings`)."""
     table = table_of(MoralQuestionRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
     with db.read() as connection:
         return [
-            MoralQuestion(r["id"], r["text"], (), r["foundation"], tuple(json.loads(r["topics"])), r["language"])
-            for r in connection.execute(query).mappings()
+            MoralQuestion(
+                row["id"], row["text"], (), row["foundation"], tuple(json.loads(row["topics"])), row["language"]
+            )
+            for row in connection.execute(query).mappings()
         ]
 
 
 def save_wordings(db: Database, audit_id: int, wordings: Sequence[MoralWording]) -> None:
-    """Store wordings; the same question and candidate replaces what was there."""
+    """Store wordings; a stored one of the same question and candidate is replaced."""
     _save_records(db, audit_id, MoralWordingRow, wordings)
 
 
 def load_wordings(
     db: Database, audit_id: int, question_ids: Iterable[str] | None = None
 ) -> dict[str, list[MoralWording]]:
-    """Wordings and candidates by question, in order, of some questions or all."""
-    found: dict[str, list[MoralWording]] = {}
+    """Load wordings and rejected candidates by question, in order, of some questions or all."""
+    wordings_by_question: dict[str, list[MoralWording]] = {}
     for wording in _load_records(db, audit_id, MoralWordingRow, MoralWording, question_ids):
-        found.setdefault(wording.question, []).append(wording)
-    return found
+        wordings_by_question.setdefault(wording.question, []).append(wording)
+    return wordings_by_question
 
 
 def save_answers(db: Database, audit_id: int, answers: Sequence[MoralAnswerRecord]) -> None:
-    """Store answers; the same model, question, wording and sample replaces what was there."""
+    """Store answers; a stored one of the same model, question, wording and sample is replaced."""
     _save_records(db, audit_id, MoralAnswerRow, answers)
 
 
 def load_answers(
     db: Database, audit_id: int, question_ids: Iterable[str] | None = None, *, model: str | None = None
 ) -> list[MoralAnswerRecord]:
-    """Answers in stored order, of some questions or all, of one model or all."""
+    """Load answers in order of their key, of some questions or all, of one model or all."""
     return _load_records(db, audit_id, MoralAnswerRow, MoralAnswerRecord, question_ids, model)
 
 
 def answering_models(db: Database, audit_id: int) -> list[str]:
-    """Models that have answers, by name."""
+    """List the names of the models that have answers, in order."""
     c = table_of(MoralAnswerRow).c
     query = select(c.model).where(c.audit_id == audit_id).distinct().order_by(c.model)
     with db.read() as connection:
@@ -109,15 +112,18 @@ def answering_models(db: Database, audit_id: int) -> list[str]:
 
 
 def count_outcomes(db: Database, audit_id: int) -> list[tuple[str, bool, str, str | None, int]]:
-    """Answers counted by model, whether to the question as it stands, outcome, and the rule's outcome."""
+    """Count answers by model, whether they are to the original wording, outcome, and the rule of thumb's outcome."""
     c = table_of(MoralAnswerRow).c
-    as_it_stands = (c.wording == 0).label("as_it_stands")
-    each = select(c.model, as_it_stands, c.outcome, c.rot_outcome).where(c.audit_id == audit_id).subquery()
-    group = (each.c.model, each.c.as_it_stands, each.c.outcome, each.c.rot_outcome)
+    is_original = (c.wording == 0).label("as_it_stands")
+    answers = select(c.model, is_original, c.outcome, c.rot_outcome).where(c.audit_id == audit_id).subquery()
+    group = (answers.c.model, answers.c.as_it_stands, answers.c.outcome, answers.c.rot_outcome)
     query = select(*group, func.count()).group_by(*group)
     with db.read() as connection:
         return sorted(
-            ((m, bool(s), o, r, int(n)) for m, s, o, r, n in connection.execute(query)),
+            (
+                (model, bool(is_original), outcome, rule_outcome, int(count))
+                for model, is_original, outcome, rule_outcome, count in connection.execute(query)
+            ),
             key=lambda row: (row[0], row[1], row[2], row[3] or ""),
         )
 
@@ -129,48 +135,51 @@ def replace_scores(
     null_scores: Sequence[NullScore],
     facts: SemanticScoringSettings,
 ) -> None:
-    """Store all scores of an audit, and how they were made, in place of those it had."""
-    rows = [_to_row(audit_id, s) for s in scores]
-    chance = [_to_row(audit_id, n) for n in null_scores]
+    """Store an audit's scores, null scores and the settings they were computed with, in place of those it had."""
+    score_rows = [_to_row(audit_id, score) for score in scores]
+    null_score_rows = [_to_row(audit_id, null_score) for null_score in null_scores]
 
     def job(connection: Connection) -> None:
-        for row, values in (
-            (QuestionScoreRow, rows),
-            (NullScoreRow, chance),
+        for row_class, rows in (
+            (QuestionScoreRow, score_rows),
+            (NullScoreRow, null_score_rows),
             (SemanticFactsRow, [{"audit_id": audit_id, "facts": canonical_json(asdict(facts))}]),
         ):
-            table = table_of(row)
+            table = table_of(row_class)
             connection.execute(delete(table).where(table.c.audit_id == audit_id))
-            if values:
-                connection.execute(insert(table), values)
+            if rows:
+                connection.execute(insert(table), rows)
 
     db.write(job)
 
 
 def load_scores(db: Database, audit_id: int) -> list[QuestionScore]:
-    """Scores in stored order."""
+    """Load an audit's scores in order of their key."""
     return _load_records(db, audit_id, QuestionScoreRow, QuestionScore)
 
 
 def select_least_consistent(
     scores: Iterable[QuestionScore], facts: SemanticScoringSettings, model: str, limit: int
 ) -> list[QuestionScore]:
-    """A model's questions with the lowest scores, lowest first; those without a score are left out."""
-    mine = [
-        s
-        for s in scores
-        if (s.model, s.text, s.metric) == (model, facts.measured, facts.variant) and s.value is not None
+    """Return a model's `limit` lowest scores, of the text and the measure that `facts` names, lowest first.
+
+    Questions without a score are left out.
+    """
+    scored = [
+        score
+        for score in scores
+        if (score.model, score.text, score.metric) == (model, facts.measured, facts.variant) and score.value is not None
     ]
-    return sorted(mine, key=lambda s: (s.value, s.question))[:limit]
+    return sorted(scored, key=lambda score: (score.value, score.question))[:limit]
 
 
 def load_null_scores(db: Database, audit_id: int) -> list[NullScore]:
-    """Scores by chance."""
+    """Load an audit's null scores: mean scores of answers that were shuffled between questions."""
     return _load_records(db, audit_id, NullScoreRow, NullScore)
 
 
 def load_facts(db: Database, audit_id: int) -> SemanticScoringSettings | None:
-    """How the scores were made; None where there are none."""
+    """Load the settings that an audit's scores were computed with; None if it has no scores."""
     table = table_of(SemanticFactsRow)
     with db.read() as connection:
         stored = connection.execute(select(table.c.facts).where(table.c.audit_id == audit_id)).scalar_one_or_none()
@@ -178,23 +187,25 @@ def load_facts(db: Database, audit_id: int) -> SemanticScoringSettings | None:
 
 
 def save_pair_verdicts(db: Database, audit_id: int, verdicts: Sequence[PairVerdict]) -> None:
-    """Store verdicts; the same judge and pair replaces what was there."""
+    """Store verdicts on pairs of answers; a stored one of the same judge, purpose and pair is replaced."""
     _save_records(db, audit_id, PairVerdictRow, verdicts)
 
 
 def load_pair_verdicts(db: Database, audit_id: int, purpose: str) -> list[PairVerdict]:
-    """Verdicts on pairs, for one purpose."""
-    return [v for v in _load_records(db, audit_id, PairVerdictRow, PairVerdict) if v.purpose == purpose]
+    """Load an audit's verdicts on pairs of answers for one purpose."""
+    return [
+        verdict for verdict in _load_records(db, audit_id, PairVerdictRow, PairVerdict) if verdict.purpose == purpose
+    ]
 
 
 def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:
-    """Remember calls (name, purpose, key), so that their cost is counted."""
+    """Store calls as (model name, purpose, key), so that their cost is counted."""
     rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
     db.write(lambda connection: insert_new(connection, CallRow, rows))
 
 
 def load_call_keys(db: Database, audit_id: int) -> list[str]:
-    """Keys of the calls remembered."""
+    """Load the keys of an audit's stored calls."""
     c = table_of(CallRow).c
     with db.read() as connection:
         return list(connection.execute(select(c.key).where(c.audit_id == audit_id)).scalars())
@@ -204,20 +215,29 @@ def load_call_keys(db: Database, audit_id: int) -> list[str]:
 
 
 def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-    """Stored embeddings by the SHA-256 of their text, among those asked for."""
+    """Load embeddings by the SHA-256 of their text, shape (dimensions,); texts without a stored one are left out.
+
+    Args:
+        db: the database.
+        revision: of the embedding model.
+        text_hashes: SHA-256 of the texts.
+    """
     c = table_of(VectorRow).c
-    found: dict[str, NDArray[np.float32]] = {}
-    remaining = iter(text_hashes)
+    vectors: dict[str, NDArray[np.float32]] = {}
+    remaining_hashes = iter(text_hashes)
     with db.read() as connection:
-        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
+        while chunk := list(islice(remaining_hashes, MAX_KEYS_PER_QUERY)):
             rows = connection.execute(select(c.text, c["values"]).where(c.revision == revision, c.text.in_(chunk)))
-            found.update((text, np.frombuffer(values, dtype="<f4")) for text, values in rows)
-    return found
+            vectors.update((text, np.frombuffer(values, dtype="<f4")) for text, values in rows)
+    return vectors
 
 
 def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Keep embeddings by the SHA-256 of their text."""
-    rows = [{"revision": revision, "text": t, "values": v.astype("<f4").tobytes()} for t, v in vectors.items()]
+    """Store embeddings by the SHA-256 of their text; a stored one is kept."""
+    rows = [
+        {"revision": revision, "text": text_hash, "values": vector.astype("<f4").tobytes()}
+        for text_hash, vector in vectors.items()
+    ]
     db.write(lambda connection: insert_new(connection, VectorRow, rows))
 
 
@@ -225,6 +245,8 @@ def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.f
 
 
 def _replace_rows(db: Database, audit_id: int, row_class: type[SQLModel], rows: list[dict[str, Any]]) -> None:
+    """Store rows in place of all of an audit's rows of this class."""
+
     def job(connection: Connection) -> None:
         table = table_of(row_class)
         connection.execute(delete(table).where(table.c.audit_id == audit_id))
@@ -235,9 +257,9 @@ def _replace_rows(db: Database, audit_id: int, row_class: type[SQLModel], rows: 
 
 
 def _save_records(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
-    values = [_to_row(audit_id, item) for item in records]
-    if values:
-        db.write(lambda connection: upsert(connection, row_class, values))
+    rows = [_to_row(audit_id, record) for record in records]
+    if rows:
+        db.write(lambda connection: upsert(connection, row_class, rows))
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
@@ -252,6 +274,7 @@ def _load_records(
     question_ids: Iterable[str] | None = None,
     model: str | None = None,
 ) -> list[R]:
+    """Load an audit's rows of a class as records, by key, of some questions or all, of one model or all."""
     table = table_of(row_class)
     query = select(table).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if question_ids is not None:
@@ -261,8 +284,8 @@ def _load_records(
     names = {f.name for f in fields(record_class)}
     with db.read() as connection:
         return [
-            record_class(**{k: _parse_column(k, v) for k, v in stored.items() if k in names})
-            for stored in connection.execute(query).mappings()
+            record_class(**{name: _parse_column(name, value) for name, value in row.items() if name in names})
+            for row in connection.execute(query).mappings()
         ]
 
 

@@ -1,4 +1,4 @@
-"""The file of a SQLite database: who may read it, whether it is still in its place, and what lies beside it."""
+"""The file of a SQLite database: its permissions, its write-ahead log, and whether it was moved or deleted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from auditor.errors import StorageError
 
 PRIVATE_MODE = 0o600
 LOG_SUFFIXES = ("-wal", "-journal", "-shm")
-"""What SQLite adds to a file's name for what is not in the file yet, and for an index of it."""
+"""Suffixes of SQLite's own files: the two kinds of log, with writes that are not in the database file, and an index."""
 OPEN_FILES_FOLDER = Path("/proc/self/fd")
-"""This process's open files on Linux, by which the new name of one that was moved can be found."""
+"""Linux's folder of this process's open files, which shows the new path of a file that was moved."""
 MAX_LISTED_ANSWERS = 5
 
 
 def create_database_file(path: Path) -> None:
-    """Create a file by `create_private` for SQLite, whose own files beside it get the same permissions.
+    """Create a private file for SQLite, which gives its log files the same permissions.
 
     Raises:
         StorageError: the folder cannot be written to.
@@ -33,49 +33,49 @@ def create_database_file(path: Path) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file that only its owner may read, unless there is a file of this name.
+    """Create an empty file that only its owner may read and write; an existing file is left as it is.
 
     Raises:
         OSError: the folder cannot be written to.
     """
     try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_MODE)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_MODE)
     except FileExistsError:
         return
-    os.close(handle)
-    path.chmod(PRIVATE_MODE)  # a process's umask may have taken the owner's permissions too
+    os.close(descriptor)
+    path.chmod(PRIVATE_MODE)  # the umask may have removed the owner's permissions
 
 
 def list_permissions(path: Path) -> Iterator[tuple[Path, int]]:
-    """The permissions of a database's files, of those that exist."""
-    graph = path.with_name(f"{path.stem}.graph.db")
-    for file in (path, graph):
+    """Yield path and permission bits of those of a database's files that exist."""
+    graph_database = path.with_name(f"{path.stem}.graph.db")
+    for database_file in (path, graph_database):
         for suffix in ("", *LOG_SUFFIXES):
             with suppress(OSError):
-                name = file.with_name(f"{file.name}{suffix}")
-                yield name, stat.S_IMODE(name.stat().st_mode)
+                file = database_file.with_name(f"{database_file.name}{suffix}")
+                yield file, stat.S_IMODE(file.stat().st_mode)
 
 
 # --- a file that may only be read ---------------------------------------------------------------------------------
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether a database that exists, or its folder, in which SQLite needs files of its own, may not be written to."""
+    """Whether an existing database, or its folder, is not writable; SQLite creates its log files in the folder."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def connect_immutable(path: Path) -> sqlite3.Connection:
-    """Open a database that SQLite cannot open in the usual way, since nothing can be written beside it.
+    """Open a database for reading in a folder where SQLite cannot create its log files.
 
     Raises:
-        StorageError: a log beside it holds writes that would be missing.
+        StorageError: an existing log holds writes that would be missing.
     """
     refuse_unread_log(path)
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
 def refuse_unread_log(path: Path) -> None:
-    """Raise StorageError where a log with content lies beside a database that is read without it."""
+    """Raise StorageError if a database that is opened without its logs has one that is not empty."""
     for suffix in LOG_SUFFIXES[:2]:
         log = path.with_name(f"{path.name}{suffix}")
         if log.exists() and log.stat().st_size > 0:
@@ -84,27 +84,27 @@ def refuse_unread_log(path: Path) -> None:
             raise StorageError(f"{message} {path.parent} is read-only.", how_to_fix)
 
 
-# --- a file that is not where it was ------------------------------------------------------------------------------
+# --- a file that was moved or deleted -----------------------------------------------------------------------------
 
 
 class WatchedFile:
-    """An open database's file, to notice that it was deleted, moved or replaced: SQLite itself goes on silently."""
+    """The file of an open database. Detects that it was deleted, moved or replaced, which SQLite does not report."""
 
     def __init__(self, path: Path) -> None:
-        """Remember which file is at the path now."""
+        """Remember device and inode of the file that is at the path now."""
         self.path = path.absolute()
         self._identity = _file_identity(self.path.stat())
 
     def require_unmoved(self) -> None:
-        """Raise StorageError unless the same file is still at its path; one `stat`."""
+        """Raise StorageError unless the same file is still at its path. Costs one call of `stat`."""
         if (error := self.moved_error()) is not None:
             raise error
 
     def moved_error(self, unsaved: Sequence[str] = ()) -> StorageError | None:
-        """The error to report where the file is no longer at its path, else None.
+        """Build the error to report if the file is no longer at its path, else None.
 
         Args:
-            unsaved: answers that may be lost with it, in words.
+            unsaved: labels of the answers that may be lost with it.
         """
         try:
             if _file_identity(self.path.stat()) == self._identity:
@@ -112,25 +112,27 @@ class WatchedFile:
             event = "was replaced by another file"
         except OSError:
             event = "was deleted or moved"
-        now_at = self._find_new_path()
-        place = f"its data were at {self.path} and are now at {now_at}" if now_at else f"its data were at {self.path}"
-        message = f"the database {self.path.name} {event} while it was in use: {place}."
-        if now_at:
+        new_path = self._find_new_path()
+        location = (
+            f"its data were at {self.path} and are now at {new_path}" if new_path else f"its data were at {self.path}"
+        )
+        message = f"the database {self.path.name} {event} while it was in use: {location}."
+        if new_path:
             how_to_fix = f"Move it back to {self.path}, then give the same command again."
         else:
             how_to_fix = "Put it back, or a copy of it, then give the same command again: what it lacks is asked again."
         return StorageError(message + _unsaved_warning(unsaved), how_to_fix)
 
     def _find_new_path(self) -> str | None:
-        """Where a file that was moved is now; None where it was deleted, or the system does not tell."""
+        """Current path of a file that was moved; None if it was deleted, or the system does not show it."""
         try:
-            handles = list(OPEN_FILES_FOLDER.iterdir())
+            descriptors = list(OPEN_FILES_FOLDER.iterdir())
         except OSError:
             return None
-        for handle in handles:
+        for descriptor in descriptors:
             try:
-                if _file_identity(handle.stat()) == self._identity:
-                    target = os.readlink(handle)
+                if _file_identity(descriptor.stat()) == self._identity:
+                    target = os.readlink(descriptor)
                     return target if os.path.exists(target) else None
             except OSError:  # closed meanwhile
                 continue
@@ -144,6 +146,6 @@ def _file_identity(status: os.stat_result) -> tuple[int, int]:
 def _unsaved_warning(unsaved: Sequence[str]) -> str:
     if not unsaved:
         return ""
-    shown = ", ".join(unsaved[:MAX_LISTED_ANSWERS])
-    more = f" and {len(unsaved) - MAX_LISTED_ANSWERS} more" if len(unsaved) > MAX_LISTED_ANSWERS else ""
-    return f" These answers may not be on disk: {shown}{more}."
+    listed = ", ".join(unsaved[:MAX_LISTED_ANSWERS])
+    remainder = f" and {len(unsaved) - MAX_LISTED_ANSWERS} more" if len(unsaved) > MAX_LISTED_ANSWERS else ""
+    return f" These answers may not be on disk: {listed}{remainder}."

@@ -1,4 +1,4 @@
-"""Every row of an audit, table by table, as it is stored: what an export writes."""
+"""All stored rows of an audit, table by table, for exports."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DATABASE_TABLE_DESCRIPTIONS = {
     "link": "the chain of hashes over all audits of the database",
 }
 SHARED_TABLES = ("answer", "attempt")
-"""Tables that audits share, of which the rows behind this one's are taken."""
+"""Tables that audits share; of these, the rows of the audit's calls are dumped."""
 
 
 class DumpColumn(NamedTuple):
-    """One column and its type."""
+    """Name and type of a column."""
 
     name: str
     kind: ColumnKind
@@ -30,7 +30,7 @@ class DumpColumn(NamedTuple):
 
 
 class DumpTable(NamedTuple):
-    """One table: its name, what it is, its columns in order."""
+    """Name, description and columns of a table, the columns in order."""
 
     name: str
     description: str
@@ -38,49 +38,55 @@ class DumpTable(NamedTuple):
 
 
 def list_tables() -> list[DumpTable]:
-    """All tables that an audit has rows in."""
+    """List all tables that can have rows of an audit."""
     return [
-        DumpTable(name, inspect.getdoc(row) or "", _table_columns(table_of(row)))
-        for name, row in _audit_row_classes().items()
+        DumpTable(name, inspect.getdoc(row_class) or "", _table_columns(table_of(row_class)))
+        for name, row_class in _audit_row_classes().items()
     ]
 
 
 def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
-    """The audit's rows of one table in order of its key, in batches of at most `size`."""
+    """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_audit_row_classes()[table_name])
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
-        for part in connection.execution_options(yield_per=batch_size).execute(query).mappings().partitions(batch_size):
-            yield [dict(row) for row in part]
+        for batch in (
+            connection.execution_options(yield_per=batch_size).execute(query).mappings().partitions(batch_size)
+        ):
+            yield [dict(row) for row in batch]
 
 
 def list_excluded_tables() -> dict[str, str]:
-    """Tables that belong to the database and not to one audit, and what they are."""
-    others = {name: row for name, row in _all_row_classes().items() if name not in _audit_row_classes()}
-    found = {
-        name: _DATABASE_TABLE_DESCRIPTIONS.get(name) or (inspect.getdoc(row) or "") for name, row in others.items()
+    """Descriptions by name of the tables that belong to the database and not to an audit."""
+    excluded_classes = {
+        name: row_class for name, row_class in _all_row_classes().items() if name not in _audit_row_classes()
     }
-    return found | {tables.VERSION_TABLE: "the revision that the database is at"}
+    descriptions = {
+        name: _DATABASE_TABLE_DESCRIPTIONS.get(name) or (inspect.getdoc(row_class) or "")
+        for name, row_class in excluded_classes.items()
+    }
+    return descriptions | {tables.VERSION_TABLE: "the revision that the database is at"}
 
 
 def _all_row_classes() -> dict[str, type[SQLModel]]:
     return {
-        str(row.__tablename__): row
-        for row in vars(tables).values()
-        if inspect.isclass(row) and issubclass(row, SQLModel) and hasattr(row, "__table__")
+        str(row_class.__tablename__): row_class
+        for row_class in vars(tables).values()
+        if inspect.isclass(row_class) and issubclass(row_class, SQLModel) and hasattr(row_class, "__table__")
     }
 
 
 def _audit_row_classes() -> dict[str, type[SQLModel]]:
-    """Those with rows of an audit: its own, and those that audits share by key."""
+    """Row classes by table name, of the tables with rows of an audit: its own, and `SHARED_TABLES`."""
     return {
-        name: row
-        for name, row in _all_row_classes().items()
-        if name == "audit" or name in SHARED_TABLES or "audit_id" in table_of(row).c
+        name: row_class
+        for name, row_class in _all_row_classes().items()
+        if name == "audit" or name in SHARED_TABLES or "audit_id" in table_of(row_class).c
     }
 
 
 def _audit_rows_query(table: Table, audit_id: int) -> Select[Any]:
+    """Select an audit's rows of a table; of a shared table, the rows of the calls that its other rows refer to."""
     if table.name == "audit":
         return select(table).where(table.c.id == audit_id)
     if table.name in SHARED_TABLES:
@@ -89,9 +95,9 @@ def _audit_rows_query(table: Table, audit_id: int) -> Select[Any]:
 
 
 def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
-    """Every column of the audit's own tables that holds keys of calls."""
-    for row in _audit_row_classes().values():
-        c = table_of(row).c
+    """Yield a query for each column with call keys in the audit's own tables."""
+    for row_class in _audit_row_classes().values():
+        c = table_of(row_class).c
         for column in c:
             is_key = column.name == "key" or column.name.endswith("_key") or column.name.startswith("key_")
             if is_key and "audit_id" in c:

@@ -1,7 +1,7 @@
-"""The rows, and nothing else. Times are ISO 8601 in UTC; unknown numbers are NULL, never 0.
+"""Row classes of the database. Times are ISO 8601 in UTC; unknown numbers are NULL, never 0.
 
-`answer` is the ledger: shared by all audits of a database, keyed by all that determines an answer. The other tables
-belong to one audit each and are derived from the ledger, but for `rating`, which is only ever appended to.
+The table `answer` is the ledger: it is shared by all audits of a database, and its key covers all that determines an
+answer. Most other tables belong to one audit each and are derived from the ledger. `rating` is append-only.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, 
 from sqlmodel import AutoString, Field, SQLModel
 
 SCHEMA_VERSION = 6
-"""Goes up by one with each revision in `migrations/versions`, whose names are these numbers."""
+"""Number of the latest revision in `migrations/versions`; each revision adds one."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
-"""Holds a database's revision, and shows that it is one of ours."""
+"""Table that holds the database's revision; its presence marks a database of auditor."""
 
 
 class AuditRow(SQLModel, table=True):
@@ -568,7 +568,7 @@ class VectorRow(SQLModel, table=True):
 
 
 class ServerText(TypeDecorator[str]):
-    """Text as PostgreSQL takes it: compared byte by byte, as in SQLite, and without NUL, which becomes `\\x00`."""
+    """Text column for PostgreSQL: compared byte by byte, as in SQLite, and with NUL, which it refuses, as `\\x00`."""
 
     impl = String
     cache_ok = True

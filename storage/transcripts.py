@@ -1,4 +1,4 @@
-"""Calls with what was asked, what came back and how long it took: the ledger as other programs want to see it."""
+"""Transcripts of calls for exports: messages, answer, usage, cost and duration, from the ledger."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from auditor.storage.tables import AnswerRow, AttemptRow
 
 @dataclass(frozen=True, slots=True)
 class CallTranscript:
-    """One call that went out. Without an answer there are no messages: what was asked is recorded with the answer.
+    """One call that was sent. `messages` is empty without an answer, since they are recorded together.
 
     Attributes:
-        cost_usd: of all requests; None where one is unknown.
-        attempts: requests that went out; 0 where they were not recorded here.
-        started_at: of the first, ISO 8601 in UTC.
-        seconds: that all of them took together.
-        error: of the last, where it failed.
+        messages: what the model was asked.
+        text: its answer.
+        finish_reason, served_model, prompt_tokens, completion_tokens: see `auditor.domain.Answer`.
+        cost_usd: sum over all requests in US dollars; None if the cost of one is unknown.
+        attempts: number of requests sent; 0 if they were not recorded in this database.
+        started_at: start of the first request, ISO 8601 in UTC.
+        seconds: total latency of all requests.
+        error: error of the answer, else of the last request.
     """
 
     messages: tuple[Message, ...] = ()
@@ -42,36 +45,42 @@ class CallTranscript:
 
 
 def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscript]:
-    """What is recorded of the calls with these keys; a call that never went out is missing."""
-    found: dict[str, CallTranscript] = {}
-    remaining = iter(keys)
+    """Load the transcripts of calls by key; calls that were never sent are left out."""
+    transcripts: dict[str, CallTranscript] = {}
+    remaining_keys = iter(keys)
     answers, attempts = table_of(AnswerRow), table_of(AttemptRow)
     with db.read() as connection:
-        while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY)):
-            tried: defaultdict[str, list[RowMapping]] = defaultdict(list)
+        while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
+            attempts_by_key: defaultdict[str, list[RowMapping]] = defaultdict(list)
             query = select(attempts).where(attempts.c.key.in_(chunk)).order_by(attempts.c.key, attempts.c.id)
             for row in connection.execute(query).mappings():
-                tried[row["key"]].append(row)
+                attempts_by_key[row["key"]].append(row)
             rows = connection.execute(select(answers).where(answers.c.key.in_(chunk))).mappings()
-            said = {row["key"]: row for row in rows}
-            found.update(
-                (key, _build_transcript(said.get(key), tried[key])) for key in chunk if key in said or key in tried
+            answers_by_key = {row["key"]: row for row in rows}
+            transcripts.update(
+                (key, _build_transcript(answers_by_key.get(key), attempts_by_key[key]))
+                for key in chunk
+                if key in answers_by_key or key in attempts_by_key
             )
-    return found
+    return transcripts
 
 
 def _build_transcript(answer: RowMapping | None, attempts: list[RowMapping]) -> CallTranscript:
-    last = attempts[-1] if attempts else None
-    tried = {
+    last_attempt = attempts[-1] if attempts else None
+    attempt_fields = {
         "attempts": len(attempts),
         "started_at": attempts[0]["started_at"] if attempts else None,
-        "seconds": sum(a["latency_s"] for a in attempts),
-        "error": (answer["error"] if answer else None) or (last["error"] if last else None),
+        "seconds": sum(attempt["latency_s"] for attempt in attempts),
+        "error": (answer["error"] if answer else None) or (last_attempt["error"] if last_attempt else None),
     }
     if answer is None:
-        return CallTranscript(**tried)
-    messages = tuple(Message(m["role"], m["content"]) for m in json.loads(answer["request"])["messages"])
-    same = ("text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens")
-    charged = [a["cost_usd"] for a in attempts if a["estimated"] is not None]
-    cost = total_cost(charged) if charged else answer["cost_usd"]
-    return CallTranscript(messages=messages, cost_usd=cost, **{name: answer[name] for name in same}, **tried)
+        return CallTranscript(**attempt_fields)
+    messages = tuple(
+        Message(message["role"], message["content"]) for message in json.loads(answer["request"])["messages"]
+    )
+    answer_columns = ("text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens")
+    charges = [attempt["cost_usd"] for attempt in attempts if attempt["estimated"] is not None]
+    cost = total_cost(charges) if charges else answer["cost_usd"]
+    return CallTranscript(
+        messages=messages, cost_usd=cost, **{name: answer[name] for name in answer_columns}, **attempt_fields
+    )

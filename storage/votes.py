@@ -1,6 +1,6 @@
-"""An audit's verdicts as columns of numbers, for statistics over judges: of texts no more than the length is read.
+"""An audit's verdicts as arrays, for statistics over judges; of the traces, only language and length are loaded.
 
-A large audit has a million of them, so none is an object of its own.
+Arrays instead of objects, since a large audit has a million verdicts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ Floats = NDArray[np.float64]
 TraceKey = tuple[str, str, str, int]
 """Model, country, topic, sample."""
 _ROWS_PER_CHUNK = 20_000
-"""Rows that are read before they become numbers."""
+"""Number of rows that are loaded before they are converted to arrays."""
 
 
 class Vote(NamedTuple):
-    """One verdict that was given.
+    """One verdict whose outcome is `ok`.
 
     Attributes:
+        judge: name of the judge.
+        model, country, topic, sample: the trace.
         valid: 1 is VALID, 0 INVALID.
-        always: whether it was asked whatever other judges said.
+        always: whether the judge was asked in any case, not only because an adaptive panel was split.
     """
 
     judge: str
@@ -44,15 +46,16 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoteArrays:
-    """All verdicts of an audit that were given, in order of judge and trace.
+    """All verdicts of an audit whose outcome is `ok`, in order of judge and trace.
 
     Attributes:
-        judges, traces: those of the verdicts, in order.
-        languages, lengths: of the traces; length is in characters. nan or None for one that is not stored.
-        judge, trace: places in `judges` and `traces`, shape (verdicts,), as all below.
+        judges, traces: the judges and traces of the verdicts, in order.
+        languages: language of each trace; None if the trace is not stored.
+        lengths: length of each trace in characters; nan if the trace is not stored.
+        judge_index, trace_index: positions in `judges` and `traces`, shape (verdicts,), as all arrays below.
         valid: 1 is VALID, 0 INVALID.
-        confidence: in [0, 1]; nan where the judge did not say.
-        always: whether it was asked whatever other judges said.
+        confidence: the judge's confidence in [0, 1]; nan if it gave none.
+        always: whether the judge was asked in any case, not only because an adaptive panel was split.
         answered_at: when the answer was recorded, in seconds since 1970; nan for an imported verdict.
     """
 
@@ -69,81 +72,93 @@ class VoteArrays:
 
     @classmethod
     def empty(cls) -> Self:
-        """Those of an audit without judges."""
-        row = np.zeros(0)
-        place = row.astype(np.intp)
-        return cls((), (), (), row, place, place, row.astype(np.int8), row, row.astype(np.bool_), row)
+        """The votes of an audit without verdicts."""
+        floats = np.zeros(0)
+        indices = floats.astype(np.intp)
+        return cls(
+            (), (), (), floats, indices, indices, floats.astype(np.int8), floats, floats.astype(np.bool_), floats
+        )
 
     def __len__(self) -> int:
         return len(self.valid)
 
     def __iter__(self) -> Iterator[Vote]:
-        """One by one; for audits that are small."""
-        columns = (c.tolist() for c in (self.judge_index, self.trace_index, self.valid, self.always))
+        """Yield the votes as objects; for small audits."""
+        columns = (array.tolist() for array in (self.judge_index, self.trace_index, self.valid, self.always))
         for judge, trace, valid, always in zip(*columns, strict=True):
             model, country, topic, sample = self.traces[trace]
             yield Vote(self.judges[judge], model, country, topic, sample, valid, always)
 
 
 def load_votes(db: Database, audit_id: int) -> VoteArrays:
-    """All verdicts of an audit that were given."""
-    names = _TextIndex()
+    """Load all verdicts of an audit whose outcome is `ok`."""
+    text_index = _TextIndex()
     with db.read() as connection:
-        parts = [_to_columns(rows, names) for rows in _read_chunks(connection, _votes_query(audit_id))]
-        if not parts:
+        chunks = [_to_columns(rows, text_index) for rows in _read_chunks(connection, _votes_query(audit_id))]
+        if not chunks:
             return VoteArrays.empty()
-        judge, model, country, topic, sample, *rest = (np.concatenate(column) for column in zip(*parts, strict=True))
-        judges, judge = names.sort_codes(judge)
-        numbers, place = np.unique(sample, return_inverse=True)
-        traces, trace = _combine_trace_keys(
-            [*map(names.sort_codes, (model, country, topic)), (numbers.tolist(), place)]
+        judge, model, country, topic, sample, *vote_columns = (
+            np.concatenate(arrays) for arrays in zip(*chunks, strict=True)
         )
-        told = _load_languages_and_lengths(connection, audit_id, traces)
-    languages, lengths = zip(*told, strict=True)
-    return VoteArrays(judges, traces, languages, np.array(lengths, dtype=np.float64), judge, trace, *rest)
+        judges, judge = text_index.sort_codes(judge)
+        samples, sample_index = np.unique(sample, return_inverse=True)
+        traces, trace = _combine_trace_keys(
+            [*map(text_index.sort_codes, (model, country, topic)), (samples.tolist(), sample_index)]
+        )
+        trace_facts = _load_languages_and_lengths(connection, audit_id, traces)
+    languages, lengths = zip(*trace_facts, strict=True)
+    return VoteArrays(judges, traces, languages, np.array(lengths, dtype=np.float64), judge, trace, *vote_columns)
 
 
 class _TextIndex(dict[str, int]):
-    """A number for every text, in the order in which they are first asked for."""
+    """Code of every text: 0, 1, 2, … in the order in which the texts are first looked up."""
 
     def __missing__(self, text: str) -> int:
         return self.setdefault(text, len(self))
 
     def indices_of(self, texts: Sequence[str]) -> NDArray[np.int32]:
+        """Return the codes of texts, shape (texts,); new texts get new codes."""
         return np.fromiter(map(self.__getitem__, texts), dtype=np.int32, count=len(texts))
 
     def sort_codes(self, codes: NDArray[np.int32]) -> tuple[list[str], NDArray[np.intp]]:
-        """The texts that a column of numbers speaks of, in order, and the place of each row's among them."""
+        """Return the texts that occur in an array of codes, sorted, and each code's position among them."""
         texts = list(self)
-        used = sorted(np.flatnonzero(np.bincount(codes)), key=texts.__getitem__)
-        place = np.empty(len(texts), dtype=np.intp)
-        place[used] = np.arange(len(used))
-        return [texts[i] for i in used], place[codes]
+        used_codes = sorted(np.flatnonzero(np.bincount(codes)), key=texts.__getitem__)
+        rank_by_code = np.empty(len(texts), dtype=np.intp)
+        rank_by_code[used_codes] = np.arange(len(used_codes))
+        return [texts[i] for i in used_codes], rank_by_code[codes]
 
 
 def _combine_trace_keys(
     key_columns: Sequence[tuple[list[Any], NDArray[np.intp]]],
 ) -> tuple[list[TraceKey], NDArray[np.intp]]:
-    """The traces that verdicts are about, in order, and the place of each verdict's among them.
+    """Return the distinct traces of verdicts, sorted, and each verdict's position among them.
 
     Args:
-        parts: of a trace's key, in order: those there are, and the place of every verdict's among them.
+        key_columns: for each part of a trace's key, its distinct values, sorted, and the position of every verdict's
+            value among them, shape (verdicts,).
     """
-    shape = [len(known) for known, _ in key_columns]
-    flat = np.asarray(np.ravel_multi_index([place for _, place in key_columns], shape))
-    number, trace = np.unique(flat, return_inverse=True)
-    places = np.unravel_index(number, shape)
-    columns = [map(known.__getitem__, of.tolist()) for (known, _), of in zip(key_columns, places, strict=True)]
+    shape = [len(levels) for levels, _ in key_columns]
+    flat_index = np.asarray(np.ravel_multi_index([index for _, index in key_columns], shape))
+    used_index, trace = np.unique(flat_index, return_inverse=True)
+    level_indices = np.unravel_index(used_index, shape)
+    columns = [
+        map(levels.__getitem__, indices.tolist())
+        for (levels, _), indices in zip(key_columns, level_indices, strict=True)
+    ]
     return list(zip(*columns, strict=True)), trace
 
 
 def _votes_query(audit_id: int) -> Select[Any]:
-    v, a = table_of(VerdictRow), table_of(AnswerRow)
-    key = (v.c.judge, v.c.model, v.c.country, v.c.topic, v.c.sample)
-    valid = case((v.c.ruling == Ruling.VALID.value, 1), else_=0)
-    always = type_coerce(v.c.always, Integer)  # as it is stored: making a bool of each takes longer than reading it
-    query = select(*key, valid, v.c.confidence, always, a.c.created_at).select_from(v.outerjoin(a, a.c.key == v.c.key))
-    return query.where(v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value).order_by(*key)
+    """Select an audit's `ok` verdicts in order of judge and trace, with the time when the answer was recorded."""
+    verdicts, answers = table_of(VerdictRow), table_of(AnswerRow)
+    key = (verdicts.c.judge, verdicts.c.model, verdicts.c.country, verdicts.c.topic, verdicts.c.sample)
+    valid = case((verdicts.c.ruling == Ruling.VALID.value, 1), else_=0)
+    always = type_coerce(verdicts.c.always, Integer)  # converting each to bool takes longer than reading it
+    query = select(*key, valid, verdicts.c.confidence, always, answers.c.created_at).select_from(
+        verdicts.outerjoin(answers, answers.c.key == verdicts.c.key)
+    )
+    return query.where(verdicts.c.audit_id == audit_id, verdicts.c.outcome == Outcome.OK.value).order_by(*key)
 
 
 def _read_chunks(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
@@ -151,35 +166,50 @@ def _read_chunks(connection: Connection, query: Select[Any]) -> Iterator[Sequenc
 
 
 def _to_columns(rows: Iterable[Any], text_index: _TextIndex) -> tuple[NDArray[np.generic], ...]:
-    """Some rows as columns: judge, model, country and topic by their numbers, then the rest as `Ballots` has it."""
-    *texts, sample, valid, confidence, always, at = zip(*rows, strict=True)
+    """Convert rows of `_votes_query` to arrays: codes of judge, model, country and topic, then as in `VoteArrays`."""
+    *texts, sample, valid, confidence, always, recorded_at = zip(*rows, strict=True)
     return (
         *(text_index.indices_of(column) for column in texts),
         np.array(sample, dtype=np.int64),
         np.array(valid, dtype=np.int8),
         np.array(confidence, dtype=np.float64),  # None becomes nan
         np.array(always, dtype=np.bool_),
-        np.array([np.nan if t is None else datetime.fromisoformat(t).timestamp() for t in at], dtype=np.float64),
+        np.array(
+            [
+                np.nan if timestamp is None else datetime.fromisoformat(timestamp).timestamp()
+                for timestamp in recorded_at
+            ],
+            dtype=np.float64,
+        ),
     )
 
 
 def _load_languages_and_lengths(
     connection: Connection, audit_id: int, traces: Sequence[TraceKey]
 ) -> list[tuple[str | None, float | None]]:
-    """Language and length of each of these traces; None and nan for one that is not stored."""
+    """Load language and length in characters of each of these traces; None and nan if a trace is not stored."""
     c = table_of(TraceRow).c
     query = select(c.model, c.country, c.topic, c.sample, c.language, func.length(c.text)).where(c.audit_id == audit_id)
-    found = {
+    facts_by_trace = {
         tuple(key): (language, length) for rows in _read_chunks(connection, query) for *key, language, length in rows
     }
-    return [found.get(key, (None, np.nan)) for key in traces]
+    return [facts_by_trace.get(key, (None, np.nan)) for key in traces]
 
 
 def count_duplicate_verdicts(db: Database, audit_id: int) -> int:
-    """Verdicts that are another judge's very answer: both are one model, asked the same."""
-    v = table_of(VerdictRow)
-    place = (v.c.model, v.c.country, v.c.topic, v.c.sample, v.c.key)
-    given = (v.c.audit_id == audit_id, v.c.outcome == Outcome.OK.value, v.c.key.is_not(None))
-    shared = select((func.count() - 1).label("n")).where(*given).group_by(*place).having(func.count() > 1).subquery()
+    """Count the verdicts that rest on the same call as another judge's: both judges are the same model.
+
+    Of several verdicts on one call, all but one are counted.
+    """
+    table = table_of(VerdictRow)
+    trace_and_call = (table.c.model, table.c.country, table.c.topic, table.c.sample, table.c.key)
+    conditions = (table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value, table.c.key.is_not(None))
+    duplicates = (
+        select((func.count() - 1).label("n"))
+        .where(*conditions)
+        .group_by(*trace_and_call)
+        .having(func.count() > 1)
+        .subquery()
+    )
     with db.read() as connection:
-        return int(connection.execute(select(func.coalesce(func.sum(shared.c.n), 0))).scalar_one())
+        return int(connection.execute(select(func.coalesce(func.sum(duplicates.c.n), 0))).scalar_one())

@@ -1,4 +1,4 @@
-"""One thread that writes: jobs are committed in groups, and a job is done only once it is durable."""
+"""The writer thread: it commits jobs in groups, and resolves a job's future once the job is durable."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ MAX_JOBS_PER_TRANSACTION = 200
 
 
 class GroupedJob(ABC):
-    """A job that is done together with the others of its kind in a transaction, which costs less than one by one."""
+    """A job that runs together with the others of its class in a transaction, which is faster than one by one."""
 
     @property
     def label(self) -> str | None:
-        """What is lost if the job is, in words; None where that is nothing that was paid for."""
+        """Description of the answer that is lost if the job fails; None if the job records none."""
         return None
 
     def __call__(self, connection: Connection) -> None:
-        """Do it alone."""
+        """Run this job alone."""
         self.run_group(connection, [self])
 
     @classmethod
     @abstractmethod
     def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> None:
-        """Do all of them, as if one after another."""
+        """Run all jobs, with the same effect as one after another."""
 
 
 class _QueuedJob(NamedTuple):
-    """A job, and who waits for it: a thread, or a task of an event loop."""
+    """A job, and the future of the thread or of the asyncio task that waits for it."""
 
     job: Job[Any]
     future: Future[Any] | asyncio.Future[Any]
 
 
 class _FinishedJob(NamedTuple):
-    """What a job that was queued came to."""
+    """The result or the error of a job, and its future."""
 
     future: Future[Any] | asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
 
     def resolve(self) -> None:
-        """Resolve the future, unless whoever waited gave up."""
+        """Resolve the future, unless it was cancelled."""
         if self.future.done():
             return
         if self.error is None:
@@ -68,22 +68,23 @@ class _FinishedJob(NamedTuple):
 
 
 class Writer:
-    """Runs jobs one after another on one connection, at most 200 to a transaction.
+    """Runs jobs one after another in one thread, at most 200 in a transaction.
 
-    Whatever is queued when a transaction begins joins it, so groups grow with the load and a lone job never waits.
-    A job's future is resolved after its commit: whoever awaits it may rely on the disk. When a job raises, its group is
-    rolled back and run again with each job in a transaction of its own, so a job may run twice and must do nothing
-    but work on its connection. When the connection itself breaks, all of the group are told.
+    A transaction takes all jobs that are queued when it begins, so groups grow with the load and a single job does not
+    wait. A job's future is resolved after the commit, when the job is durable. If a job raises, its group is rolled
+    back and each job is run again in a transaction of its own. A job may thus run twice, and must have no effects but
+    those on its connection. If the connection to a server breaks, all jobs of the group fail.
 
-    After each commit the file is looked for at its path. Where it is gone, all that was just committed and all that is
-    queued fails: SQLite would go on writing to a file that nobody can open again.
+    After each commit, the writer checks that the database's file is still at its path. If not, the jobs just committed
+    and all queued jobs fail: SQLite would go on writing to a file that cannot be opened again.
     """
 
     def __init__(self, engine: Engine, file: WatchedFile | None = None) -> None:
         """Start the thread.
 
         Args:
-            file: the database's, for SQLite.
+            engine: of the database.
+            file: the database's file, for SQLite.
         """
         self._engine = engine
         self._file = file
@@ -96,15 +97,15 @@ class Writer:
     def submit(self, job: Job[T]) -> Future[T]:
         """Queue a job; its future holds what the job returned, or what it raised."""
         future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # who stops waiting for a job does not undo it
+        future.set_running_or_notify_cancel()  # the job runs even if its caller stops waiting
         self._put(_QueuedJob(job, future))
         return future
 
     async def write(self, job: Job[T]) -> T:
-        """Queue a job and wait until it is durable; who stops waiting does not undo it."""
-        waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_QueuedJob(job, waiting))
-        return await waiting
+        """Queue a job and wait until it is durable; the job runs even if its caller stops waiting."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_QueuedJob(job, future))
+        return await future
 
     def _put(self, queued_job: _QueuedJob) -> None:
         with self._lock:
@@ -113,7 +114,7 @@ class Writer:
             self._jobs.put(queued_job)
 
     def close(self) -> None:
-        """Commit what is queued, then stop."""
+        """Commit all queued jobs, then stop the thread."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -124,17 +125,18 @@ class Writer:
         while (first := self._jobs.get()) is not None:
             group = [first]
             while len(group) < MAX_JOBS_PER_TRANSACTION and not self._jobs.empty():
-                item = self._jobs.get()
-                if item is None:
+                queued_job = self._jobs.get()
+                if queued_job is None:
                     self._commit(group)
                     return
-                group.append(item)
+                group.append(queued_job)
             self._commit(group)
 
     def _commit(self, group: list[_QueuedJob]) -> None:
+        """Run a group of jobs in one transaction and resolve their futures; after an error, run each job by itself."""
         try:
             with self._engine.begin() as connection:
-                results = _run_jobs(connection, [item.job for item in group])
+                results = _run_jobs(connection, [queued_job.job for queued_job in group])
                 failpoint("before_commit")
             failpoint("after_commit")
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
@@ -142,30 +144,32 @@ class Writer:
                 return
             if len(group) == 1 or _is_disconnected(error):
                 reported = _as_storage_error(self._engine, error)
-                _resolve_futures(_FinishedJob(item.future, error=reported) for item in group)
+                _resolve_futures(_FinishedJob(queued_job.future, error=reported) for queued_job in group)
                 return
-            for item in group:
-                self._commit([item])
+            for queued_job in group:
+                self._commit([queued_job])
             return
         if not self._fail_if_file_moved(group):
-            _resolve_futures(_FinishedJob(item.future, result) for item, result in zip(group, results, strict=True))
+            _resolve_futures(
+                _FinishedJob(queued_job.future, result) for queued_job, result in zip(group, results, strict=True)
+            )
 
     def _fail_if_file_moved(self, group: list[_QueuedJob]) -> bool:
-        """Fail a group and all that is queued if the database's file is gone from its path; returns whether it is."""
+        """Fail a group and all queued jobs if the database's file is not at its path; return whether this is so."""
         if self._file is None or (error := self._file.moved_error()) is None:
             return False
         self._truncate_log()
         group = group + self._take_queued()
-        labels = [item.job.label for item in group if isinstance(item.job, GroupedJob)]
+        labels = [queued_job.job.label for queued_job in group if isinstance(queued_job.job, GroupedJob)]
         error = self._file.moved_error([label for label in labels if label is not None]) or error
-        _resolve_futures(_FinishedJob(item.future, error=error) for item in group)
+        _resolve_futures(_FinishedJob(queued_job.future, error=error) for queued_job in group)
         return True
 
     def _truncate_log(self) -> None:
-        """Move the write-ahead log's content into the file, wherever that is now, as far as nobody reads it.
+        """Move the write-ahead log's content into the file, wherever the file is now, as far as no reader blocks it.
 
-        On closing, SQLite does so only for a file in its place. Left beside the path, the log would be applied to
-        whatever database is put there next.
+        On closing, SQLite does so only for a file that is at its path. A log that is left at the old path would be
+        applied to the next database that is put there.
         """
         with suppress(DBAPIError, sqlite3.Error, StorageError):
             connection = self._engine.raw_connection()
@@ -176,55 +180,59 @@ class Writer:
                 connection.close()
 
     def _take_queued(self) -> list[_QueuedJob]:
-        taken = []
+        """Remove all jobs from the queue and return them."""
+        queued_jobs = []
         while not self._jobs.empty():
-            if (item := self._jobs.get()) is None:  # the end, for `_run` to see
+            if (queued_job := self._jobs.get()) is None:  # marks the end of the queue, which `_run` must see
                 self._jobs.put(None)
                 break
-            taken.append(item)
-        return taken
+            queued_jobs.append(queued_job)
+        return queued_jobs
 
 
 def _resolve_futures(finished_jobs: Iterable[_FinishedJob]) -> None:
-    """Tell all who wait, each event loop in one go: waking it for every job would hand the interpreter to and fro."""
+    """Resolve the futures of jobs, those of an event loop in one callback.
+
+    A callback per job would switch between the two threads for each of them.
+    """
     by_loop: dict[asyncio.AbstractEventLoop, list[_FinishedJob]] = {}
-    for one in finished_jobs:
-        if isinstance(one.future, Future):
-            one.resolve()
+    for finished_job in finished_jobs:
+        if isinstance(finished_job.future, Future):
+            finished_job.resolve()
         else:
-            by_loop.setdefault(one.future.get_loop(), []).append(one)
-    for loop, theirs in by_loop.items():
-        with suppress(RuntimeError):  # a loop that is closed: nobody waits any more
-            loop.call_soon_threadsafe(_resolve_all, theirs)
+            by_loop.setdefault(finished_job.future.get_loop(), []).append(finished_job)
+    for loop, finished_in_loop in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_resolve_all, finished_in_loop)
 
 
 def _resolve_all(finished_jobs: list[_FinishedJob]) -> None:
-    for one in finished_jobs:
-        one.resolve()
+    for finished_job in finished_jobs:
+        finished_job.resolve()
 
 
 INSUFFICIENT_PRIVILEGE = "42501"
-"""PostgreSQL's code for what a role may not do."""
+"""PostgreSQL's SQLSTATE for an action that the role may not do."""
 UNSTORABLE_SQLSTATES = ("22", "54")
-"""PostgreSQL's classes of codes for values that it cannot hold: data exceptions, and limits of a row or an index."""
+"""PostgreSQL's SQLSTATE classes for values that it cannot store: data exceptions, and limits of a row or an index."""
 UNSTORABLE_MESSAGES = ("binding parameter", "cannot adapt type")
-"""What SQLite's and PostgreSQL's drivers say of a value of a type that they do not know."""
+"""Fragments of the SQLite and PostgreSQL drivers' messages about a value of an unknown type."""
 
 
 def _run_jobs(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
-    """What each job returns: the others in their order, then those that are done together."""
+    """Run the single jobs in their order, then the grouped ones by class; return the results in order of `jobs`."""
     results = [None if isinstance(job, GroupedJob) else job(connection) for job in jobs]
-    kinds: dict[type[GroupedJob], list[GroupedJob]] = {}
+    jobs_by_class: dict[type[GroupedJob], list[GroupedJob]] = {}
     for job in jobs:
         if isinstance(job, GroupedJob):
-            kinds.setdefault(type(job), []).append(job)
-    for kind, joined in kinds.items():
-        kind.run_group(connection, joined)
+            jobs_by_class.setdefault(type(job), []).append(job)
+    for job_class, grouped_jobs in jobs_by_class.items():
+        job_class.run_group(connection, grouped_jobs)
     return results
 
 
 def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
-    """The error as whoever submitted the job gets it."""
+    """Convert an error of a job to the one that its caller gets."""
     if reason := _unstorable_reason(error):
         how_to_fix = "Correct it where it comes from, then give the same command again."
         return UnstorableError(f"the database {_database_name(engine)} cannot hold a value: {reason}.", how_to_fix)
@@ -232,7 +240,7 @@ def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
 
 
 def _unstorable_reason(error: BaseException) -> str | None:
-    """Why a row's own values are refused, where the next row may be stored; None for any other error."""
+    """Why the values of a row cannot be stored, though other rows can; None for any other error."""
     if isinstance(error, UnicodeEncodeError):
         return f"a text has U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
     if isinstance(error, OverflowError):
@@ -241,17 +249,20 @@ def _unstorable_reason(error: BaseException) -> str | None:
         return None
     reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
     is_refused = isinstance(error, DataError) or (_sqlstate(error) or "").startswith(UNSTORABLE_SQLSTATES)
-    return reason if is_refused or any(words in reason for words in UNSTORABLE_MESSAGES) else None
+    return reason if is_refused or any(fragment in reason for fragment in UNSTORABLE_MESSAGES) else None
 
 
 def _is_database_failure(error: BaseException) -> TypeGuard[DBAPIError]:
-    """Whether the database itself failed or refused, and not what was asked of it; a damaged file is the bare class."""
+    """Whether the database failed or refused access, as opposed to an error in the statement.
+
+    A damaged file raises `DatabaseError` itself, not one of its subclasses.
+    """
     is_refused = isinstance(error, DBAPIError) and _sqlstate(error) == INSUFFICIENT_PRIVILEGE
     return is_refused or isinstance(error, OperationalError) or type(error) is DatabaseError
 
 
 def _is_disconnected(error: BaseException) -> bool:
-    """Whether the connection to a server broke: what was written then is not known, so nothing is written again."""
+    """Whether the connection to a server broke. It is then unknown what was committed, so no job is run again."""
     return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
@@ -260,23 +271,23 @@ def _sqlstate(error: DBAPIError) -> str | None:
 
 
 def database_error(engine: Engine, error: DBAPIError) -> StorageError:
-    """What a database says when it can be read or written no more, and how to go on."""
-    said = " ".join(str(error.orig).split())
-    where = _database_name(engine)
+    """Build the error for a database that cannot be read or written to any more, with how to fix it."""
+    driver_message = " ".join(str(error.orig).split())
+    name = _database_name(engine)
     if _sqlstate(error) == INSUFFICIENT_PRIVILEGE:
-        mend = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
+        how_to_fix = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
         return NotAllowedError(
-            f"the user '{engine.url.username}' may not do this in the database {where}: {said}.", mend
+            f"the user '{engine.url.username}' may not do this in the database {name}: {driver_message}.", how_to_fix
         )
-    if "malformed" in said or "not a database" in said:
-        mend = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
-    elif "readonly" in said:
-        mend = "Copy it, with all files whose names begin like its own, to a folder that you may write to."
-    elif "full" in said or "I/O" in said:
-        mend = "Make room on the disk, then give the same command again: nothing recorded is lost."
+    if "malformed" in driver_message or "not a database" in driver_message:
+        how_to_fix = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
+    elif "readonly" in driver_message:
+        how_to_fix = "Copy it, with all files whose names begin like its own, to a folder that you may write to."
+    elif "full" in driver_message or "I/O" in driver_message:
+        how_to_fix = "Make room on the disk, then give the same command again: nothing recorded is lost."
     else:
-        mend = "Give the same command again when that is mended: nothing recorded is lost."
-    return StorageError(f"the database {where} cannot be used: {said}.", mend)
+        how_to_fix = "Give the same command again when that is mended: nothing recorded is lost."
+    return StorageError(f"the database {name} cannot be used: {driver_message}.", how_to_fix)
 
 
 def _database_name(engine: Engine) -> str:

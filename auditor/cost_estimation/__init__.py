@@ -1,1 +1,1 @@
-"""Calls, tokens and cost of an audit, before anything is spent."""
+"""Estimates of an audit's calls, tokens and cost before it is run."""

@@ -1,4 +1,4 @@
-"""What an audit would ask and cost, from its real prompts, before anything is asked."""
+"""Estimate the calls, tokens and cost of an audit from its actual prompts, without sending any."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from importlib import metadata
 
 from auditor.agents.call_builders import build_direct_call, build_review_call
 from auditor.agents.localization import samples_per_cell
+from auditor.agents.logic.item_sets import build_item_sets
+from auditor.agents.logic.questions import build_comparison_call, plan_pairs, questions_about
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection, ModelSection
@@ -34,37 +36,44 @@ from auditor.storage.costs import MeanAnswerLength
 from auditor.storage.database import Database
 
 MIN_RECORDED_ANSWERS = 20
-"""Recorded answers of a model and purpose from which their length is taken."""
+"""Number of recorded answers of a model and purpose from which their mean length is used."""
 BYTES_PER_TOKEN = (4.6, 4.0, 3.0)
-"""Of prompts: at most, expected, at least."""
+"""UTF-8 bytes per token of prompts: at most, expected, at least (the order of a `ForecastRange` of tokens)."""
 WORDS_PER_TOKEN = 0.75
+"""Words per token of answers, a rule of thumb for English."""
 ESTIMATED_PROBES = ("direct", "review", "logprob", "logic", "semantic")
 GUESS_ANSWER_WORDS = 10
-"""Of an answer that names three lines by number."""
+"""Words of a judge's guess, which names three lines by number."""
 ANSWER_OVERHEAD_TOKENS = 25
-"""Tokens of an answer beside its words: keys, a score, a verdict."""
+"""Tokens of an answer besides its prose: JSON keys, a score, a verdict."""
 
 
 def estimate_audit(
     config: AuditConfig, survey: Survey, cells: Sequence[Cell], db: Database | None = None
 ) -> CostForecast:
-    """What an audit would ask, by model and stage.
+    """Estimate calls, tokens and cost of an audit by model and stage, each as low, expected and high.
 
     Args:
-        config: the audit.
-        survey, cells: as it would be run, see `planned_survey` and `planned_cells`.
-        db: where it would be run; tells how long each model's answers were, and what is recorded already.
+        config: the audit's configuration.
+        survey, cells: what it would ask about, see `auditor.run.load_planned_survey` and `planned_cells`.
+        db: database in which it would be run. Gives the mean lengths of each model's answers, and the number of
+            calls that are recorded already. None uses rules of thumb.
     """
-    means = {(m.model, m.purpose): m for m in (costs.mean_answer_lengths(db) if db else ())}
-    planned = list(_plan_calls(config, survey, cells))
-    rows = [_forecast_row(plan, means.get((plan.model.model, plan.purpose.value)), config.batch) for plan in planned]
-    priced = [row.usd for row in rows if row.usd is not None]
+    length_by_model_and_purpose = {
+        (length.model, length.purpose): length for length in (costs.mean_answer_lengths(db) if db else ())
+    }
+    planned_calls = list(_plan_calls(config, survey, cells))
+    rows = [
+        _forecast_row(calls, length_by_model_and_purpose.get((calls.model.model, calls.purpose.value)), config.batch)
+        for calls in planned_calls
+    ]
+    known_costs = [row.usd for row in rows if row.usd is not None]
     return CostForecast(
         audit=config.name,
         cells=len(cells),
         rows=rows,
         calls=sum_ranges([row.calls for row in rows]),
-        usd=sum_ranges(priced) if priced else None,
+        usd=sum_ranges(known_costs) if known_costs else None,
         unknown_prices=list(dict.fromkeys(row.name for row in rows if row.usd is None)),
         not_estimated=list(_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
@@ -73,11 +82,11 @@ def estimate_audit(
 
 
 def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
-    """The estimate of an audit that was run, beside what is recorded of it.
+    """Estimate an audit that was run, and add its recorded usage and cost to the rows.
 
     Raises:
         StorageError: there is no such audit.
-        UsageError: it was imported, and so asked nothing.
+        UsageError: the audit was imported, so it asked nothing.
     """
     audit = audits.get_audit(db, audit_name)
     if audit.config is None:
@@ -86,16 +95,17 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
     survey = audits.load_audit_survey(db, audit)
     cells = list(survey.asked_cells)
     forecast = estimate_audit(config, survey, cells)
-    spent = actual_costs(db, audit.id)
-    rows = [row.model_copy(update={"actual": spent.get((row.name, row.stage))}) for row in forecast.rows]
-    known = [part.usd for part in spent.values() if part.usd is not None]
-    return forecast.model_copy(update={"rows": rows, "actual_usd": sum(known) if known else None})
+    usage_by_stage = actual_costs(db, audit.id)
+    rows = [row.model_copy(update={"actual": usage_by_stage.get((row.name, row.stage))}) for row in forecast.rows]
+    known_costs = [usage.usd for usage in usage_by_stage.values() if usage.usd is not None]
+    return forecast.model_copy(update={"rows": rows, "actual_usd": sum(known_costs) if known_costs else None})
 
 
-# --- what is planned --------------------------------------------------------------------------------------------
+# --- planned calls ----------------------------------------------------------------------------------------------
 
 
 def _plan_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+    """Yield the planned calls of all probes, except logic over traces, whose items depend on the answers."""
     if config.probes.direct and cells:
         yield from _plan_direct_calls(config, survey, cells)
         yield from _plan_review_calls(config, survey, cells)
@@ -108,7 +118,7 @@ def _plan_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> I
 
 
 def _unestimated_probes(config: AuditConfig) -> Iterator[str]:
-    """Every probe is estimated or named: what is silently left out would look free."""
+    """Yield a notice for each configured probe that is not estimated, since it would otherwise look free."""
     for name in type(config.probes).model_fields:
         if getattr(config.probes, name) is not None and name not in ESTIMATED_PROBES:
             yield f"The probe '{name}' is not in this estimate."
@@ -117,10 +127,12 @@ def _unestimated_probes(config: AuditConfig) -> Iterator[str]:
 
 
 def _sample_evenly(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """At most `MAX_EXAMPLES` cells at equal distances."""
     return cells[:: max(1, len(cells) // MAX_EXAMPLES)][:MAX_EXAMPLES]
 
 
 def _plan_direct_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+    """Direct questions to each model; the examples have one sample in each language of a cell."""
     calls = count_direct_calls(config, cells)
     for model in config.models:
         examples = [
@@ -132,83 +144,100 @@ def _plan_direct_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell
 
 
 def _plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Every judge's share of the traces; an adaptive panel asks between a majority and all of its seats."""
+    """Each judge's verdicts and guesses, and the rewriter's restatements of traces.
+
+    A judge gets its share of each author's traces. An adaptive panel asks between a majority and all of its judges.
+    """
     share, traces = share_of_cells_asked(config, len(cells)), count_reviewed_traces(config, cells)
-    seats: dict[str, ForecastRange] = {}
+    calls_by_judge: dict[str, ForecastRange] = {}
     for author in config.models:
         judges = config.judges_of(author.name)
         for judge in judges:
-            given = config.panel_size(author.name) / len(judges)
-            asked = share * count_judge_calls(config, traces, author.name, given)
-            seats[judge.name] = seats.get(judge.name, ForecastRange.from_bounds(0)) + asked
+            judge_share = config.panel_size(author.name) / len(judges)
+            judge_calls = share * count_judge_calls(config, traces, author.name, judge_share)
+            calls_by_judge[judge.name] = calls_by_judge.get(judge.name, ForecastRange.from_bounds(0)) + judge_calls
     text = " ".join(["word"] * config.direct.max_words)
     for judge in config.judge_models:
-        if judge.name in seats:
-            traces_ = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _sample_evenly(cells)[:5]]
-            examples = [build_review_call(config, survey, judge, trace, text) for trace in traces_]
-            asked = seats[judge.name]
+        if judge.name in calls_by_judge:
+            example_traces = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _sample_evenly(cells)[:5]]
+            examples = [build_review_call(config, survey, judge, trace, text) for trace in example_traces]
+            judge_calls = calls_by_judge[judge.name]
             if config.probes.review.rewrite == "neutral" and judge.name != config.probes.review.rewriter:
-                asked += asked  # each trace once more, restated
-            yield PlannedCalls(judge, Purpose.REVIEW, asked, examples, 0.7 * config.probes.review.max_words)
+                judge_calls += judge_calls  # each trace once more, restated
+            yield PlannedCalls(judge, Purpose.REVIEW, judge_calls, examples, 0.7 * config.probes.review.max_words)
             if config.probes.review.guess:
-                panels = {m.name: [j.name for j in config.judges_of(m.name)] for m in config.models}
-                given = sum(config.panel_size(m) / len(p) for m, p in panels.items() if judge.name in p)
-                guesses = share * ForecastRange.from_bounds(given * len(cells))
+                judges_by_author = {
+                    author.name: [panel_judge.name for panel_judge in config.judges_of(author.name)]
+                    for author in config.models
+                }
+                n_assigned_authors = sum(
+                    config.panel_size(author) / len(judge_names)
+                    for author, judge_names in judges_by_author.items()
+                    if judge.name in judge_names
+                )
+                guesses = share * ForecastRange.from_bounds(n_assigned_authors * len(cells))
                 yield PlannedCalls(judge, Purpose.GUESS, guesses, examples, GUESS_ANSWER_WORDS)
     if config.probes.review.rewrite == "neutral":
         rewriter = config.model(config.probes.review.rewriter or "")
-        others = sum(m.name != rewriter.name for m in config.models)
-        traces_ = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _sample_evenly(cells)[:5]]
-        examples = [build_review_call(config, survey, rewriter, trace, text) for trace in traces_]
-        expected = share * ForecastRange.from_bounds(*(usable * others * traces for usable in USABLE_TRACE_SHARES))
-        yield PlannedCalls(rewriter, Purpose.REWRITE, expected, examples, config.direct.max_words)
+        n_authors = sum(author.name != rewriter.name for author in config.models)
+        example_traces = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _sample_evenly(cells)[:5]]
+        examples = [build_review_call(config, survey, rewriter, trace, text) for trace in example_traces]
+        rewrites = share * ForecastRange.from_bounds(*(usable * n_authors * traces for usable in USABLE_TRACE_SHARES))
+        yield PlannedCalls(rewriter, Purpose.REWRITE, rewrites, examples, config.direct.max_words)
 
 
 def _plan_logprob_calls(config: AuditConfig, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """The first way that a model may offer is expected; the ends are those of all ways, which only asking tells."""
+    """Calls for log-probabilities by model.
+
+    Which measure a model supports is only known after a call: the first candidate is expected, and low and high are
+    those of all candidates.
+    """
     probe = config.probes.logprob
     assert probe is not None
     for model in config.models:
-        ways = [
-            [c for one in build_sentence_pairs(model, cells[0], m) for c in one.calls]
-            for m in supported_measures(model, probe.method)
+        calls_by_measure = [
+            [call for sentence_pair in build_sentence_pairs(model, cells[0], measure) for call in sentence_pair.calls]
+            for measure in supported_measures(model, probe.method)
         ]
-        counts = [len({call.key for call in way}) * len(cells) for way in ways] or [0]
+        counts = [len({call.key for call in calls}) * len(cells) for calls in calls_by_measure] or [0]
         yield PlannedCalls(
             model,
             Purpose.LOGPROB,
             ForecastRange.from_bounds(min(counts), counts[0], max(counts)),
-            ways[0] if ways else [],
+            calls_by_measure[0] if calls_by_measure else [],
             0,
         )
 
 
 def _plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    from auditor.agents.logic.graph import comparing_models
-    from auditor.agents.logic.item_sets import build_item_sets
-    from auditor.agents.logic.questions import build_comparison_call, plan_pairs, questions_about
+    """Pairwise comparisons of items by each comparing model."""
+    from auditor.agents.logic.graph import comparing_models  # loads langgraph (2 s)
 
     probe = config.probes.logic
     assert probe is not None
-    sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient(), None), probe)  # type: ignore[arg-type]
-    pairs = plan_pairs(sets, probe, config.seed)
-    asked = [question for pair in pairs for question in questions_about(pair, probe)]
-    some = asked[:: max(1, len(asked) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient(), None), probe)  # type: ignore[arg-type]
+    pairs = plan_pairs(item_sets, probe, config.seed)
+    questions = [question for pair in pairs for question in questions_about(pair, probe)]
+    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     for judge in comparing_models(config):
-        examples = [build_comparison_call(config, probe, judge, sets[q.set_index], q) for q in some]
+        examples = [
+            build_comparison_call(config, probe, judge, item_sets[question.set_index], question)
+            for question in sampled_questions
+        ]
         words = probe.max_words if probe.cot else 0
-        yield PlannedCalls(judge, Purpose.LOGIC, ForecastRange.from_bounds(len(asked)), examples, words)
+        yield PlannedCalls(judge, Purpose.LOGIC, ForecastRange.from_bounds(len(questions)), examples, words)
 
 
-# --- tokens and money -------------------------------------------------------------------------------------------
+# --- tokens and cost --------------------------------------------------------------------------------------------
 
 
 def _forecast_row(
     planned: PlannedCalls, recorded_length: MeanAnswerLength | None, batch: BatchSection | None
 ) -> ForecastRow:
+    """Tokens and cost of planned calls, from the mean size of the example prompts and the expected answer length."""
     sizes = [_count_prompt_bytes(call) for call in planned.examples] or [0]
-    size = sum(sizes) / len(sizes)
-    prompt = ForecastRange.from_bounds(*(size / per for per in BYTES_PER_TOKEN))
+    mean_size = sum(sizes) / len(sizes)
+    prompt = ForecastRange.from_bounds(*(mean_size / bytes_per_token for bytes_per_token in BYTES_PER_TOKEN))
     answer, basis = _estimate_answer_tokens(planned, recorded_length)
     price, source = _find_price(planned.model)
     calls = planned.calls
@@ -218,9 +247,8 @@ def _forecast_row(
         if price is None
         else tokens_in * ForecastRange.from_bounds(price[0]) + tokens_out * ForecastRange.from_bounds(price[1])
     )
-    if (
-        batch and price and find_batch_provider(planned.model)
-    ):  # repairs, and what a server without batches is asked, cost the whole
+    # High stays at the full price: repairs are not batched, nor are calls to a server without batches.
+    if batch and price and find_batch_provider(planned.model):
         cost = cost and cost * ForecastRange.from_bounds(batch.price, batch.price, 1)
         source += f"; in batches {batch.price:g} of it"
     return ForecastRow(
@@ -238,30 +266,32 @@ def _forecast_row(
 
 
 def _count_prompt_bytes(call: Call) -> int:
-    """Of the messages, and of the schema of the answer, which providers count in."""
-    said = sum(len(m.content.encode()) for m in call.messages)
-    asked = response_format(SCHEMA_BY_NAME[call.schema], call.max_words or 0) if call.schema else None
-    return said + (len(json.dumps(asked)) if asked else 0)
+    """UTF-8 bytes of a call's messages and of its answer's JSON schema, which providers count as input too."""
+    n_message_bytes = sum(len(message.content.encode()) for message in call.messages)
+    schema_format = response_format(SCHEMA_BY_NAME[call.schema], call.max_words or 0) if call.schema else None
+    return n_message_bytes + (len(json.dumps(schema_format)) if schema_format else 0)
 
 
 def _estimate_answer_tokens(
     planned: PlannedCalls, recorded_length: MeanAnswerLength | None
 ) -> tuple[ForecastRange, str]:
-    most = max((int(call.params.get("max_tokens", 0)) for call in planned.examples), default=0)
+    """Tokens of an answer as low, expected and high, and what they are based on."""
+    max_tokens = max((int(call.params.get("max_tokens", 0)) for call in planned.examples), default=0)
     if recorded_length is not None and recorded_length.n >= MIN_RECORDED_ANSWERS:
         return ForecastRange.from_bounds(
-            0.7 * recorded_length.mean_tokens, recorded_length.mean_tokens, max(most, recorded_length.mean_tokens)
+            0.7 * recorded_length.mean_tokens, recorded_length.mean_tokens, max(max_tokens, recorded_length.mean_tokens)
         ), f"{recorded_length.n} recorded answers"
     if planned.purpose is Purpose.LOGPROB:
-        return ForecastRange.from_bounds(most), "limit of tokens"
+        return ForecastRange.from_bounds(max_tokens), "limit of tokens"
     expected = planned.expected_words / WORDS_PER_TOKEN + ANSWER_OVERHEAD_TOKENS
-    bounded = min(expected, most) if most else expected
+    capped = min(expected, max_tokens) if max_tokens else expected
     return ForecastRange.from_bounds(
-        bounded / 3, bounded, max(most, bounded)
+        capped / 3, capped, max(max_tokens, capped)
     ), f"{planned.expected_words:.0f} words (a rule of thumb)"
 
 
 def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
+    """Price of a model's tokens, None if unknown, and where it comes from."""
     price = token_price(model)
     if price is None:
         return None, "unknown"

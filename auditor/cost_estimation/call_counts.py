@@ -1,4 +1,4 @@
-"""How many calls an audit will make, before anything is asked: at least, expected, at most."""
+"""Number of calls that an audit will make: at least, expected, at most."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ from auditor.metrics.votes import min_majority
 from auditor.reports.cost.forecast import ForecastRange
 
 USABLE_TRACE_SHARES = (0.6, 0.95, 1.0)
-"""Share of traces that can be read, and so go before judges."""
+"""Share of traces that can be parsed and are reviewed by judges: at least, expected, at most."""
 
 
 def count_direct_calls(config: AuditConfig, cells: Sequence[Cell]) -> ForecastRange:
-    """Samples of all cells by one model: those in any case, half of what may come on top, and all."""
+    """Number of samples of all cells by one model.
+
+    Low is the number taken in any case, high the maximum, and expected the middle between the two.
+    """
     probe = config.direct
-    most = sum(samples_per_cell(config, cell.country) for cell in cells)
-    least = probe.guaranteed_samples / probe.samples
+    n_samples = sum(samples_per_cell(config, cell.country) for cell in cells)
+    min_share = probe.guaranteed_samples / probe.samples
     return share_of_cells_asked(config, len(cells)) * ForecastRange.from_bounds(
-        least * most, (1 + least) / 2 * most, most
+        min_share * n_samples, (1 + min_share) / 2 * n_samples, n_samples
     )
 
 
 def share_of_cells_asked(config: AuditConfig, n_cells: int) -> ForecastRange:
-    """Share of the cells that are asked before r is known closely enough, if its size is 0.9, 0.6, or whatever."""
+    """Share of the cells that are asked until the 95% CI of r is as narrow as `target_width`; 1 without a target.
+
+    Low is for r = 0.9, expected for r = 0.6, high is all cells. The number of cells n follows from the width of the
+    Fisher interval, about 2 z (1 - r^2) / sqrt(n - 3). At least the cells before the first interim look are asked.
+    """
     width = config.direct.target_width
     if width is None or not n_cells:
         return ForecastRange.from_bounds(1)
@@ -37,21 +44,28 @@ def share_of_cells_asked(config: AuditConfig, n_cells: int) -> ForecastRange:
 
 
 def count_reviewed_traces(config: AuditConfig, cells: Sequence[Cell]) -> int:
-    """Traces of one model that go before judges, where all can be read."""
+    """Number of one model's traces that judges review if all can be parsed, without early stopping's extra samples."""
     limit, probe = config.probes.review.traces, config.direct
-    taken = [samples_per_cell(config, c.country) // probe.samples * probe.guaranteed_samples for c in cells]
-    return sum(k if limit == "all" else min(k, limit) for k in taken)
+    guaranteed_samples = [
+        samples_per_cell(config, cell.country) // probe.samples * probe.guaranteed_samples for cell in cells
+    ]
+    return sum(n_samples if limit == "all" else min(n_samples, limit) for n_samples in guaranteed_samples)
 
 
 def count_judge_calls(config: AuditConfig, n_traces: int, author: str, assigned_share: float) -> ForecastRange:
-    """Calls of one of an author's judges; at the high end each is asked once more for a shorter justification.
+    """Number of calls to one judge about one author's traces.
+
+    High counts each call twice: a judge may be asked again for a shorter justification.
 
     Args:
-        given: share of the author's traces that a judge is given.
+        config: the audit's configuration.
+        n_traces: number of the author's traces that are reviewed if all can be parsed.
+        author: name of the model that wrote the traces.
+        assigned_share: share of these traces that are assigned to the judge, in [0, 1].
     """
     low, expected, high = (share * assigned_share * n_traces for share in USABLE_TRACE_SHARES)
     if not config.panel.adaptive:
         return ForecastRange.from_bounds(low, expected, 2 * high)
-    seats = config.panel_size(author)
-    least = min_majority(seats) / seats
-    return ForecastRange.from_bounds(least * low, (1 + least) / 2 * expected, 2 * high)
+    panel_size = config.panel_size(author)
+    min_share = min_majority(panel_size) / panel_size
+    return ForecastRange.from_bounds(min_share * low, (1 + min_share) / 2 * expected, 2 * high)

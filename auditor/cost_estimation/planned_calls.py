@@ -1,4 +1,4 @@
-"""What an estimate is made of: calls of one model at one stage."""
+"""Calls of one model at one stage, the input of a cost estimate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.domain import Call, Purpose
 from auditor.reports.cost.forecast import ForecastRange
 
 MAX_EXAMPLES = 40
-"""Cells, questions or pairs whose prompts are built, evenly spread over all."""
+"""Maximum number of cells, questions or pairs whose prompts are built, at equal distances among all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,11 @@ class PlannedCalls:
     """Calls of one model at one stage.
 
     Attributes:
-        calls: low, expected, high.
-        examples: some of the calls, built.
-        words: words that an answer is expected to have.
+        model: the model's section of the configuration.
+        purpose: what the calls are for.
+        calls: number of calls: low, expected, high.
+        examples: some of the calls, with their prompts.
+        expected_words: expected number of words of an answer.
     """
 
     model: ModelSection

@@ -1,4 +1,4 @@
-"""What is recorded of an audit, beside which its estimate is set."""
+"""Recorded calls and cost of an audit, for comparison with its estimate."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from auditor.storage import costs, ledger
 from auditor.storage.database import Database
 
 MAX_CALLS_CHECKED = 50_000
-"""Calls up to which the storage is asked which of them it knows."""
+"""Number of planned calls up to which the recorded ones are counted; more take too long."""
 
 
 def count_recorded_calls(db: Database, config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> int | None:
-    """Direct calls that the storage knows already; None where there are none, or too many to count."""
+    """Count the planned direct calls that have a recorded answer; None without direct calls, or with too many."""
     planned = sum(samples_per_cell(config, cell.country) for cell in cells) * len(config.models)
     if not config.probes.direct or planned > MAX_CALLS_CHECKED:
         return None
@@ -31,17 +31,17 @@ def count_recorded_calls(db: Database, config: AuditConfig, survey: Survey, cell
 
 
 def actual_costs(db: Database, audit_id: int) -> Mapping[tuple[str, str], RecordedUsage]:
-    """What is recorded of an audit, by the model's name and the purpose."""
-    found: dict[tuple[str, str], RecordedUsage] = {}
-    for t in costs.count_calls(db, audit_id):
-        old = found.get((t.name, t.purpose))
-        cost = None if t.cost_usd is None else t.cost_usd * t.calls
-        known = [c for c in (old.usd if old else None, cost) if c is not None]
-        found[t.name, t.purpose] = RecordedUsage(
-            answers=t.answers + (old.answers if old else 0),
-            prompt_tokens=t.prompt_tokens + (old.prompt_tokens if old else 0),
-            completion_tokens=t.completion_tokens + (old.completion_tokens if old else 0),
-            usd=sum(known) if known else None,
-            unpriced=t.unpriced + (old.unpriced if old else 0),
+    """Load an audit's recorded usage by (model name, purpose)."""
+    usage_by_stage: dict[tuple[str, str], RecordedUsage] = {}
+    for counts in costs.count_calls(db, audit_id):
+        previous = usage_by_stage.get((counts.name, counts.purpose))
+        cost = None if counts.cost_usd is None else counts.cost_usd * counts.calls
+        known_costs = [usd for usd in (previous.usd if previous else None, cost) if usd is not None]
+        usage_by_stage[counts.name, counts.purpose] = RecordedUsage(
+            answers=counts.answers + (previous.answers if previous else 0),
+            prompt_tokens=counts.prompt_tokens + (previous.prompt_tokens if previous else 0),
+            completion_tokens=counts.completion_tokens + (previous.completion_tokens if previous else 0),
+            usd=sum(known_costs) if known_costs else None,
+            unpriced=counts.unpriced + (previous.unpriced if previous else 0),
         )
-    return found
+    return usage_by_stage

@@ -1,4 +1,4 @@
-"""What the probe `semantic` would ask: answers, rules of thumb, other wordings, and what judges say of pairs."""
+"""Planned calls of the probe `semantic`: answers, rules of thumb, paraphrases, and judges' verdicts on pairs."""
 
 from __future__ import annotations
 
@@ -22,68 +22,83 @@ from auditor.domain.semantic import MoralQuestion
 from auditor.reports.cost.forecast import ForecastRange
 
 JUDGE_REASON_WORDS = 20
-"""Of a judge's answer about a pair."""
+"""Words of a judge's reason about a pair of answers."""
 EXPECTED_PARAPHRASE_ATTEMPTS = 2
-"""How often a paraphraser is expected to be asked about one question: some of what it writes is rejected."""
+"""Expected number of calls to the paraphraser for one question, since some of its candidates are rejected."""
 
 
 def plan_semantic_calls(config: AuditConfig, probe: SemanticProbe) -> Iterator[PlannedCalls]:
-    """Answers to every wording, and to the samples of a consistency score; a rule of thumb for each usable answer."""
+    """Yield the planned calls: answers to all wordings and further samples, rules of thumb, and verdicts on pairs."""
     questions = load_planned_questions(probe)
-    some = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-    worded = len(questions) * probe.paraphrases
-    asked = worded + len(questions) * (probe.consistency.samples if probe.consistency else 0)
+    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    n_wordings = len(questions) * probe.paraphrases
+    n_answers = n_wordings + len(questions) * (probe.consistency.samples if probe.consistency else 0)
     yield from _plan_paraphrase_calls(config, probe, questions)
     for model in config.models:
-        examples = [build_answer_call(config, model, text) for q in some for text in q.paraphrases or (q.text,)]
-        yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(asked), examples, probe.max_words)
+        examples = [
+            build_answer_call(config, model, text)
+            for question in sampled_questions
+            for text in question.paraphrases or (question.text,)
+        ]
+        yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
     if probe.rot:
-        yield from _plan_rule_calls(config, probe, some, worded)
+        yield from _plan_rule_calls(config, probe, sampled_questions, n_wordings)
     if probe.consistency is not None:
         yield from _plan_consistency_calls(config, probe, probe.consistency, questions)
     if probe.contradiction is not None:
         pairs = ForecastRange.from_bounds(*(share * min(probe.worst, len(questions)) for share in USABLE_TRACE_SHARES))
-        yield from _plan_pair_calls(config, probe, probe.contradiction, Purpose.CONTRADICTION, some, pairs)
+        yield from _plan_pair_calls(config, probe, probe.contradiction, Purpose.CONTRADICTION, sampled_questions, pairs)
 
 
 def _plan_paraphrase_calls(
     config: AuditConfig, probe: SemanticProbe, questions: Sequence[MoralQuestion]
 ) -> Iterator[PlannedCalls]:
-    """For questions with too few wordings; asked again for those that are rejected, up to the limit."""
-    lacking = [(q, n) for q in questions if (n := probe.paraphrases - len(q.paraphrases)) > 0]
-    if probe.paraphraser is None or not lacking:
+    """Calls for paraphrases of the questions with too few wordings; rejected candidates are asked for again."""
+    incomplete = [
+        (question, n_missing)
+        for question in questions
+        if (n_missing := probe.paraphrases - len(question.paraphrases)) > 0
+    ]
+    if probe.paraphraser is None or not incomplete:
         return
     author = config.model(probe.paraphraser)
-    some = lacking[:: max(1, len(lacking) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    sampled = incomplete[:: max(1, len(incomplete) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     attempts = ForecastRange.from_bounds(1, min(EXPECTED_PARAPHRASE_ATTEMPTS, probe.attempts), probe.attempts)
-    examples = [build_paraphrase_call(config, author, q, n, 0) for q, n in some]
-    words = MAX_PARAPHRASE_WORDS * sum(n for _, n in lacking) / len(lacking)
-    yield PlannedCalls(author, Purpose.PARAPHRASE, attempts * ForecastRange.from_bounds(len(lacking)), examples, words)
+    examples = [build_paraphrase_call(config, author, question, n_missing, 0) for question, n_missing in sampled]
+    words = MAX_PARAPHRASE_WORDS * sum(n_missing for _, n_missing in incomplete) / len(incomplete)
+    yield PlannedCalls(
+        author, Purpose.PARAPHRASE, attempts * ForecastRange.from_bounds(len(incomplete)), examples, words
+    )
 
 
 def _plan_rule_calls(
     config: AuditConfig, probe: SemanticProbe, sampled_questions: Sequence[MoralQuestion], n_wordings: int
 ) -> Iterator[PlannedCalls]:
+    """Calls for a rule of thumb of each usable answer, by the configured model or by the answer's author."""
     text = " ".join(["word"] * probe.max_words)
     rules = ForecastRange.from_bounds(*(share * n_wordings for share in USABLE_TRACE_SHARES))
     authors = [config.model(probe.rot_model)] * len(config.models) if probe.rot_model else config.models
-    for author in dict.fromkeys(m.name for m in authors):
-        models = ForecastRange.from_bounds(sum(m.name == author for m in authors))
-        examples = [build_rule_call(config, config.model(author), q.text, text) for q in sampled_questions]
+    for author in dict.fromkeys(model.name for model in authors):
+        models = ForecastRange.from_bounds(sum(model.name == author for model in authors))
+        examples = [
+            build_rule_call(config, config.model(author), question.text, text) for question in sampled_questions
+        ]
         yield PlannedCalls(config.model(author), Purpose.RULE, rules * models, examples, probe.rot_words)
 
 
 def _plan_consistency_calls(
     config: AuditConfig, probe: SemanticProbe, section: ConsistencySection, questions: Sequence[MoralQuestion]
 ) -> Iterator[PlannedCalls]:
+    """Calls to the judge of consistency about pairs of answers to one question: all pairs, or `n - 1` of n answers."""
+
     def pairs(answers: float) -> float:
         return comb(round(answers), 2) if section.pairs == "all" else max(0.0, answers - 1)
 
-    some = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-    each = ForecastRange.from_bounds(
+    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    pairs_per_model = ForecastRange.from_bounds(
         *(len(questions) * pairs(share * section.samples) for share in USABLE_TRACE_SHARES)
     )
-    yield from _plan_pair_calls(config, probe, section.judge, Purpose.CONSISTENCY, some, each)
+    yield from _plan_pair_calls(config, probe, section.judge, Purpose.CONSISTENCY, sampled_questions, pairs_per_model)
 
 
 def _plan_pair_calls(
@@ -94,11 +109,13 @@ def _plan_pair_calls(
     sampled_questions: Sequence[MoralQuestion],
     pairs_per_model: ForecastRange,
 ) -> Iterator[PlannedCalls]:
-    """Pairs of answers of every model but the judge itself."""
-    models = sum(m.name != judge for m in config.models)
+    """Calls to a judge about pairs of answers of every model except the judge itself."""
+    models = sum(model.name != judge for model in config.models)
     section, text = config.model(judge), " ".join(["word"] * probe.max_words)
     if models:
-        examples = [build_pair_call(config, section, purpose, q.text, text, text) for q in sampled_questions]
+        examples = [
+            build_pair_call(config, section, purpose, question.text, text, text) for question in sampled_questions
+        ]
         yield PlannedCalls(
             section, purpose, pairs_per_model * ForecastRange.from_bounds(models), examples, JUDGE_REASON_WORDS
         )

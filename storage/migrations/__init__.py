@@ -1,6 +1,6 @@
-"""How tables change from one release to the next: one revision a change, run by alembic in one transaction.
+"""Migrations of the tables: one alembic revision per change, run in one transaction.
 
-`python -m auditor.storage.migrations "what changes"` writes the next one.
+`python -m auditor.storage.migrations "what changes"` writes the next revision.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MIGRATIONS_FOLDER = Path(__file__).parent
 
 
 def upgrade(connection: Connection, to: str, versions: tuple[Path, ...] = ()) -> None:
-    """Run what is missing up to a revision, inside the connection's transaction.
+    """Run the missing revisions up to a given one, inside the connection's transaction.
 
     Args:
-        connection: a writer's, in a transaction; SQLite's with its foreign keys off.
+        connection: a writer's, in a transaction; for SQLite with foreign keys off.
         to: a revision, such as `0002`.
-        versions: folders of revisions beside the program's own.
+        versions: further folders with revisions.
     """
     from alembic import command
 
@@ -30,10 +30,10 @@ def upgrade(connection: Connection, to: str, versions: tuple[Path, ...] = ()) ->
 
 
 def alembic_config(connection: Connection, versions: tuple[Path, ...] = ()) -> Config:
-    """What alembic needs to know."""
+    """Build alembic's configuration: script folders, file names and the connection."""
     from alembic.config import Config
 
-    made = Config()
+    config = Config()
     folders = (MIGRATIONS_FOLDER / "versions", *versions)
     settings = {
         "script_location": str(MIGRATIONS_FOLDER),
@@ -42,6 +42,6 @@ def alembic_config(connection: Connection, versions: tuple[Path, ...] = ()) -> C
         "file_template": "v%(rev)s_%(slug)s",
     }
     for name, value in settings.items():
-        made.set_main_option(name, value.replace("%", "%%"))
-    made.attributes["connection"] = connection
-    return made
+        config.set_main_option(name, value.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

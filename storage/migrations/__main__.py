@@ -1,4 +1,4 @@
-"""Writes the revision that brings the tables of the last one to those of `auditor.storage.tables`."""
+"""Write the revision that upgrades the tables of the last revision to those of `auditor.storage.tables`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.storage.tables import REVISION, SCHEMA_VERSION
 
 
 def main(message: str) -> None:
-    """Write revision REVISION, which the tables' SCHEMA_VERSION names."""
+    """Write the revision with the number `SCHEMA_VERSION` by comparing the last revision's tables with the classes."""
     from alembic import command
 
     with create_engine("sqlite://").begin() as connection:

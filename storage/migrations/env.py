@@ -1,4 +1,4 @@
-"""What alembic runs, on the connection that it is given; see `auditor.storage.migrations`."""
+"""Alembic's environment script: run the migrations on the configured connection; see `auditor.storage.migrations`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from auditor.storage import tables
 
 
 def render_type(kind: str, schema_item: Any, _: AutogenContext) -> str | Literal[False]:
-    """Texts by their names in script.py.mako: on a server they are compared byte by byte, as in SQLite."""
+    """Render a text type by its name in script.py.mako, where PostgreSQL compares it byte by byte, as SQLite does."""
     if kind != "type" or not isinstance(schema_item, String):
         return False
     return "LONG" if isinstance(schema_item, Text) else "WORDS"
 
 
 def run_migrations(connection: Connection) -> None:
-    """Run what alembic was asked for."""
+    """Run the migrations that the alembic command selected."""
     context.configure(
         connection=connection,
         target_metadata=SQLModel.metadata,
         version_table=tables.VERSION_TABLE,
-        render_as_batch=True,  # SQLite changes few things in place: the table is made anew and filled
+        render_as_batch=True,  # SQLite can alter little in place: alembic copies the table
         render_item=render_type,
         transactional_ddl=True,
     )
