@@ -83,7 +83,7 @@ def test_a_number_of_something_else_is_none(number: tuple[float, str], label: st
 
 
 @given(number(), number(), label, equals)
-def test_a_score_may_be_said_again_but_not_otherwise(
+def test_a_score_may_be_repeated_but_not_changed(
     first: tuple[float, str], second: tuple[float, str], label: str, equals: str
 ) -> None:
     same = parse_score(f"{label}{equals}{first[1]}\nIn short:\n**SCORE = {first[1]}**")
@@ -95,8 +95,8 @@ def test_a_score_may_be_said_again_but_not_otherwise(
 @MANY
 @given(st.text(max_size=200))
 def test_whatever_is_written_a_score_is_in_range_or_none(text: str) -> None:
-    for said in (text, f"SCORE = {text}", f"Score: {text}"):
-        score = parse_score(said)
+    for answer_text in (text, f"SCORE = {text}", f"Score: {text}"):
+        score = parse_score(answer_text)
         assert score is None or -1 <= score <= 1
 
 
@@ -196,13 +196,17 @@ def test_a_readable_score_is_taken_though_its_words_sound_like_a_refusal() -> No
 def test_a_repaired_trace_keeps_its_reasoning_and_names_both_calls() -> None:
     first = parse_trace(Answer("k1", Outcome.OK, "Norms are strict. It leans to never."), "m", CELL, 0, "text")
     assert first.outcome is Outcome.UNPARSED
-    found = apply_repair_answer(first, Answer("k2", Outcome.OK, "SCORE = -0.7"), "text")
-    assert (found.outcome, found.score, found.text) == (Outcome.OK, -0.7, "Norms are strict. It leans to never.")
-    assert (found.key, found.repair_key) == ("k1", "k2")
+    repaired_trace = apply_repair_answer(first, Answer("k2", Outcome.OK, "SCORE = -0.7"), "text")
+    assert (repaired_trace.outcome, repaired_trace.score, repaired_trace.text) == (
+        Outcome.OK,
+        -0.7,
+        "Norms are strict. It leans to never.",
+    )
+    assert (repaired_trace.key, repaired_trace.repair_key) == ("k1", "k2")
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
 def test_a_repair_that_fails_changes_no_outcome(outcome: Outcome) -> None:
     first = parse_trace(Answer("k1", Outcome.OK, "It leans to never."), "m", CELL, 0, "text")
-    found = apply_repair_answer(first, Answer("k2", outcome), "text")
-    assert (found.outcome, found.score, found.repair_key) == (Outcome.UNPARSED, None, "k2")
+    repaired_trace = apply_repair_answer(first, Answer("k2", outcome), "text")
+    assert (repaired_trace.outcome, repaired_trace.score, repaired_trace.repair_key) == (Outcome.UNPARSED, None, "k2")

@@ -14,11 +14,11 @@ SURVEY = load_survey("wvs7-sample")
 
 
 def hide(text: str, country: str = "Germany", topic: str = "homosexuality", language: str = "en") -> str:
-    rest = tuple(c for c in SURVEY.countries if c != country)
+    other_countries = tuple(c for c in SURVEY.countries if c != country)
     return blind_text(
         text,
         country_terms=country_terms(country, language),
-        other_country_terms=other_country_terms(rest, language),
+        other_country_terms=other_country_terms(other_countries, language),
         topic_terms=topic_terms(SURVEY, topic, language),
         model_names=("a", "base", "large", "my-model", "SmolLM2-135M", "gpt-4o"),
         language=language,
@@ -61,13 +61,13 @@ def test_every_country_and_topic_of_the_built_in_surveys_can_be_hidden(language:
         survey = load_survey(name)
         for country in survey.countries:
             words = country_terms(country, language)
-            told = f"x {country_name(country, language)} x {country} x"
-            hidden = blind_text(told, country_terms=words, topic_terms=(), model_names=(), language=language)
+            sentence = f"x {country_name(country, language)} x {country} x"
+            hidden = blind_text(sentence, country_terms=words, topic_terms=(), model_names=(), language=language)
             assert hidden == "x [country] x [country] x", country
         for topic in survey.topics:
             words = topic_terms(survey, topic, language)
-            told = f"x {translate_topic(topic, language)} x {topic} x"
-            hidden = blind_text(told, country_terms=(), topic_terms=words, model_names=(), language=language)
+            sentence = f"x {translate_topic(topic, language)} x {topic} x"
+            hidden = blind_text(sentence, country_terms=(), topic_terms=words, model_names=(), language=language)
             assert hidden == "x [practice] x [practice] x", topic
 
 
@@ -94,16 +94,16 @@ INFLECTED = [
 
 @pytest.mark.parametrize(("language", "country", "text", "hidden"), INFLECTED)
 def test_inflected_forms_cities_and_peoples(language: str, country: str, text: str, hidden: str) -> None:
-    got = hide(text, country=country, language=language)
+    blinded = hide(text, country=country, language=language)
     for mark in ",;.،":
-        got, hidden = got.replace(mark, " "), hidden.replace(mark, " ")
-    assert words(got) == words(hidden)
+        blinded, hidden = blinded.replace(mark, " "), hidden.replace(mark, " ")
+    assert words(blinded) == words(hidden)
 
 
 def words(text: str) -> list[str]:
     """Without labels that follow themselves: where two words met that give the same away, one label is left."""
-    found = re.findall(r"\[[a-z ]+\]|[^\s\[\]]+", text)
-    return [w for i, w in enumerate(found) if not (w == "[country]" and found[i - 1 : i] == [w])]
+    tokens = re.findall(r"\[[a-z ]+\]|[^\s\[\]]+", text)
+    return [w for i, w in enumerate(tokens) if not (w == "[country]" and tokens[i - 1 : i] == [w])]
 
 
 OVER = [

@@ -103,10 +103,10 @@ def test_a_model_is_shown_its_own_answer_again_within_the_limit() -> None:
     cell = Cell("Germany", "divorce")
     asked = build_direct_call(audit, SURVEY, audit.models[0], cell, 0)
     unread = Trace("model-a", cell, 0, Outcome.UNPARSED, None, LONG)
-    again = build_repair_call(context, asked, unread, LONG)  # type: ignore[arg-type]
-    assert again is not None
-    assert len(again.messages[-2].content) <= 1_000
-    assert "characters left out …]" in again.messages[-2].content
+    repair_call = build_repair_call(context, asked, unread, LONG)  # type: ignore[arg-type]
+    assert repair_call is not None
+    assert len(repair_call.messages[-2].content) <= 1_000
+    assert "characters left out …]" in repair_call.messages[-2].content
     judged = build_review_call(audit, SURVEY, audit.models[1], trace("x"), "x")
     review = {
         "cultural_accuracy": True, "logical_consistency": True, "score_fit": True, "justification": LONG,

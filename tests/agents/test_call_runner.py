@@ -72,7 +72,7 @@ def test_while_some_wait_for_the_disk_others_go_out(
 
     with open_database(storage) as db:
         survey = load_planned_survey(audit)
-        kept = audits.save_audit(
+        saved_audit = audits.save_audit(
             db,
             name=audit.name,
             environment={},
@@ -80,8 +80,8 @@ def test_while_some_wait_for_the_disk_others_go_out(
             config_hash=fingerprint(audit),
             survey=survey,
         )
-        found = run_with_models(work, audit, survey, kept, db)
+        answer_count = run_with_models(work, audit, survey, saved_audit, db)
         assert set(ledger.find_answered_keys(db, [c.key for c in calls])) == {c.key for c in calls}
-    assert {a.outcome for a in found.values()} == {Outcome.OK}
+    assert {a.outcome for a in answer_count.values()} == {Outcome.OK}
     assert len(server.requests) == CALLS
     assert most <= concurrency

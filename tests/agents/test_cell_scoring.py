@@ -23,9 +23,9 @@ class Toy:
 def test_only_answers_in_the_same_language_are_compared() -> None:
     # en: one pair of cosine 0.6; de: three pairs of cosines 1, 0 and 0; one French answer has no partner.
     texts = {"a": {"en": ["yes", "half"], "de": ["yes", "yes", "no"], "fr": ["no"]}, "b": {"en": ["yes"]}, "c": {}}
-    found = self_consistencies(texts, Toy)
-    assert found["a"] == pytest.approx((0.6 + 1 + 0 + 0) / 4)
-    assert (found["b"], found["c"]) == (None, None)
+    consistencies = self_consistencies(texts, Toy)
+    assert consistencies["a"] == pytest.approx((0.6 + 1 + 0 + 0) / 4)
+    assert (consistencies["b"], consistencies["c"]) == (None, None)
 
 
 def test_without_an_encoder_there_is_none() -> None:
@@ -45,9 +45,12 @@ CELL = Cell("Egypt", "divorce")
 
 
 def test_each_language_counts_alike_however_much_of_it_was_lost() -> None:
-    found = compute_cell_score("m", CELL, traces(en=[0.5] * 5, ar=[-0.5, None, None, None, None]), 10, None, "")
-    assert (found.score, found.variance, found.n_ok, found.n_planned) == (0.0, 0.0, 6, 10)
-    assert (found.sign_agreement, found.straddles) == (1.0, False)  # the languages differ, and not the samples of one
+    cell_score = compute_cell_score("m", CELL, traces(en=[0.5] * 5, ar=[-0.5, None, None, None, None]), 10, None, "")
+    assert (cell_score.score, cell_score.variance, cell_score.n_ok, cell_score.n_planned) == (0.0, 0.0, 6, 10)
+    assert (cell_score.sign_agreement, cell_score.straddles) == (
+        1.0,
+        False,
+    )  # the languages differ, and not the samples of one
 
 
 def test_the_variance_over_n_is_that_of_the_score() -> None:

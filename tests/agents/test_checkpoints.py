@@ -36,8 +36,8 @@ async def test_a_checkpoint_that_names_code_runs_none(
     engine: str, storage: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = storage if engine == "file" else request.getfixturevalue("postgres").schema()
-    told = ormsgpack.packb(("os", "system", f"touch {tmp_path / 'owned'}"))
-    blob = ormsgpack.packb({"cells": ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, told)})
+    payload = ormsgpack.packb(("os", "system", f"touch {tmp_path / 'owned'}"))
+    blob = ormsgpack.packb({"cells": ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, payload)})
     with open_database(url) as db:
         async with open_checkpointer(db) as saver:
             read = saver.serde.loads_typed(("msgpack", blob))
@@ -50,9 +50,9 @@ async def test_a_checkpoint_that_names_code_runs_none(
 def test_the_state_holds_ids_and_counts_and_no_words_of_models(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, models=2, survey=ONE_CELL, conflicts={"threshold": 0.01}), storage=storage)
     assert rows(memory(storage)) > 0  # it waits for a person
-    kept = b"".join(p.read_bytes() for p in memory(storage).parent.glob("audits.graph.db*"))
+    stored_bytes = b"".join(p.read_bytes() for p in memory(storage).parent.glob("audits.graph.db*"))
     for words in ("hold norm", "SCORE", "Germany", "divorce", KEY, KEY_VARIABLE, server.url):
-        assert words.encode() not in kept, words
+        assert words.encode() not in stored_bytes, words
     plain = {"str", "int", "dict[str, str | None]"}
     for state in (AuditState, CellBatch, LogprobBatch):
         assert {str(a.__forward_arg__) for a in state.__annotations__.values()} <= plain, state

@@ -35,14 +35,14 @@ def audit(**panel: Any) -> AuditConfig:
 
 def verdicts(**votes: str) -> list[Verdict]:
     """Verdicts of judges that find one side VALID and the other not; `failed` has none on either."""
-    found = []
+    verdict_rows = []
     for judge, vote in votes.items():
         for model, side in (("m", "left"), ("n", "right")):
             valid = vote == side
             ruling = Ruling.VALID if valid else Ruling.INVALID
             outcome = Outcome.TIMEOUT if vote == "failed" else Outcome.OK
-            found.append(Verdict(judge, model, CELL, 0, outcome, ruling if outcome is Outcome.OK else None))
-    return found
+            verdict_rows.append(Verdict(judge, model, CELL, 0, outcome, ruling if outcome is Outcome.OK else None))
+    return verdict_rows
 
 
 LEFT, OPEN, RIGHT = "m", None, "n"
@@ -66,24 +66,28 @@ def test_the_two_rules(
 ) -> None:
     panel = {"vote": "weighted", "weights": dict(zip("pqr", weights, strict=True))}
     for config, winner in ((audit(), plain), (audit(**panel), weighted)):
-        (found,) = resolve_conflicts(config, [CONFLICT], verdicts(**votes))
-        assert found.winner == winner
-        assert found.state is (ConflictState.MAJORITY if winner else ConflictState.OPEN)
-        said = list(votes.values())
-        assert (found.votes_left, found.votes_right, found.seats) == (said.count("left"), said.count("right"), 3)
+        (resolved_conflict,) = resolve_conflicts(config, [CONFLICT], verdicts(**votes))
+        assert resolved_conflict.winner == winner
+        assert resolved_conflict.state is (ConflictState.MAJORITY if winner else ConflictState.OPEN)
+        rulings = list(votes.values())
+        assert (resolved_conflict.votes_left, resolved_conflict.votes_right, resolved_conflict.seats) == (
+            rulings.count("left"),
+            rulings.count("right"),
+            3,
+        )
 
 
 def test_weights_without_weighted_voting_change_nothing() -> None:
     votes = verdicts(p="left", q="right", r="right")
-    (found,) = resolve_conflicts(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
-    assert found.winner == "n"
+    (resolved_conflict,) = resolve_conflicts(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
+    assert resolved_conflict.winner == "n"
 
 
 def test_a_pair_that_only_benched_judges_may_judge_stays_open() -> None:
     config = audit(vote="weighted", weights={"p": 1, "q": 0, "r": 0})
     config = config.model_copy(update={"judges": [*config.judge_models[1:], config.model("m")]})
-    (found,) = resolve_conflicts(config, [CONFLICT], verdicts(q="left", r="left"))
-    assert (found.winner, found.state, found.seats) == (None, ConflictState.OPEN, 2)
+    (resolved_conflict,) = resolve_conflicts(config, [CONFLICT], verdicts(q="left", r="left"))
+    assert (resolved_conflict.winner, resolved_conflict.state, resolved_conflict.seats) == (None, ConflictState.OPEN, 2)
 
 
 def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
@@ -94,10 +98,18 @@ def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
         for method, values in by_method.items()
         for cell, value in zip(cells, values, strict=True)
     ]
-    [found] = find_method_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
-    assert (found.cell, found.left, found.right) == (cells[0], "alder (direct)", "alder (logprob)")
-    assert (found.kind, found.seats, found.state) == (ConflictKind.METHODS, 0, ConflictState.OPEN)
-    assert parse_method_side(found.left) == ("alder", "direct")
+    [method_conflict] = find_method_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
+    assert (method_conflict.cell, method_conflict.left, method_conflict.right) == (
+        cells[0],
+        "alder (direct)",
+        "alder (logprob)",
+    )
+    assert (method_conflict.kind, method_conflict.seats, method_conflict.state) == (
+        ConflictKind.METHODS,
+        0,
+        ConflictState.OPEN,
+    )
+    assert parse_method_side(method_conflict.left) == ("alder", "direct")
 
 
 def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
@@ -113,7 +125,7 @@ def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
             "judges": [{"name": n, "model": f"openai/{n}"} for n in names],
         }
     )
-    found = []
+    known_verdicts = []
     for i in range(60):
         cell = Cell("Japan", f"t{i}")
         for model in "mn":
@@ -121,23 +133,23 @@ def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
             for name in names:
                 valid = is_sound if name.startswith("knows") else rng.random() < 0.5
                 ruling = Ruling.VALID if valid else Ruling.INVALID
-                found.append(Verdict(name, model, cell, 0, Outcome.OK, ruling))
+                known_verdicts.append(Verdict(name, model, cell, 0, Outcome.OK, ruling))
     # On the cell in question all coins fall against the side that is sound.
     for name in names:
         for model in "mn":
             valid = (model == "m") == name.startswith("knows")
-            found.append(Verdict(name, model, CELL, 0, Outcome.OK, Ruling.VALID if valid else Ruling.INVALID))
-    [by_model] = resolve_conflicts(config, [CONFLICT], found)
+            known_verdicts.append(Verdict(name, model, CELL, 0, Outcome.OK, Ruling.VALID if valid else Ruling.INVALID))
+    [by_model] = resolve_conflicts(config, [CONFLICT], known_verdicts)
     assert (by_model.winner, by_model.votes_left, by_model.votes_right) == ("m", 2, 3)
     plain = config.model_copy(update={"panel": PanelSection()})
-    [by_majority] = resolve_conflicts(plain, [CONFLICT], found)
+    [by_majority] = resolve_conflicts(plain, [CONFLICT], known_verdicts)
     assert by_majority.winner == "n"
 
 
 def test_dawid_and_skene_settle_nothing_where_no_model_fits() -> None:
     config = audit(vote="dawid_skene")
-    [found] = resolve_conflicts(config, [CONFLICT], verdicts(p="mn", q="mn"))
-    assert found.state is ConflictState.OPEN
+    [resolved_conflict] = resolve_conflicts(config, [CONFLICT], verdicts(p="mn", q="mn"))
+    assert resolved_conflict.state is ConflictState.OPEN
 
 
 def test_dawid_and_skene_need_all_verdicts() -> None:
@@ -164,18 +176,22 @@ def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
         for judge in "abcd"
         if judge != model
     ]
-    rivals = [
+    author_verdicts = [
         Verdict("b", "a", CELL, 0, Outcome.OK, Ruling.VALID),
         Verdict("a", "b", CELL, 0, Outcome.OK, Ruling.INVALID),
     ]
     conflict = Conflict(CELL, "a", "b", 0.5, -0.5, ConflictKind.BINARY)
-    [alone] = resolve_conflicts(config, [conflict], known + rivals)
-    assert (alone.winner, alone.votes_left, alone.votes_right) == (None, 0, 0)
+    [without_other_judges] = resolve_conflicts(config, [conflict], known + author_verdicts)
+    assert (without_other_judges.winner, without_other_judges.votes_left, without_other_judges.votes_right) == (
+        None,
+        0,
+        0,
+    )
 
-    seats = [
+    judge_verdicts = [
         Verdict(judge, model, CELL, 0, Outcome.OK, Ruling.VALID if model == "b" else Ruling.INVALID)
         for judge in "cd"
         for model in "ab"
     ]
-    [heard] = resolve_conflicts(config, [conflict], known + rivals + seats)
+    [heard] = resolve_conflicts(config, [conflict], known + author_verdicts + judge_verdicts)
     assert (heard.winner, heard.votes_left, heard.votes_right) == ("b", 0, 2)

@@ -76,10 +76,10 @@ def test_an_injection_changes_nothing_but_what_stands_inside_the_fence(text: str
     for line in inside:
         assert not re.match(r"\s*(?:system|assistant|user|human)\b[^:\n]{0,10}:", line, re.IGNORECASE), line
         assert not re.fullmatch(r"\s*[=#~-]{3,}.*", line), line
-    told = "\n".join(inside)
-    assert not re.search(r"<\|.*?\|>|\[/?INST\]|<</?SYS>>|_of_turn>|</?s>|</?system>|<｜", told)
-    assert not [c for c in told if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Co", "Cn", "Cs")]
-    assert not set(told) & set("\u3164\u2800\ufe0f\U000e0101")
+    fenced_text = "\n".join(inside)
+    assert not re.search(r"<\|.*?\|>|\[/?INST\]|<</?SYS>>|_of_turn>|</?s>|</?system>|<｜", fenced_text)
+    assert not [c for c in fenced_text if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Co", "Cn", "Cs")]
+    assert not set(fenced_text) & set("\u3164\u2800\ufe0f\U000e0101")
 
 
 def test_joiners_stay_where_a_script_needs_them() -> None:

@@ -29,13 +29,13 @@ def test_ten_comparisons_take_two_calls_where_sentences_are_measured_and_twenty_
 
 
 def test_echo_takes_each_pair_from_its_place() -> None:
-    found = list(build_sentence_pairs(VLLM, CELL, LogprobMeasure.ECHO))
+    pairs_found = list(build_sentence_pairs(VLLM, CELL, LogprobMeasure.ECHO))
     answers = {
         c.call.key: Answer(c.call.key, Outcome.OK, text=json.dumps([-i * i for i in range(10)]))
-        for c in found
+        for c in pairs_found
         if c.call
     }
-    differences = [(parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers)) for c in found]
+    differences = [(parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers)) for c in pairs_found]
     assert [d.difference for d in differences if d] == [1, 5, 9, 13, 17] * 2
 
 
@@ -78,7 +78,7 @@ def test_where_nothing_can_be_asked_it_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "wanted"),
+    ("tokens", "expected"),
     [
         ([["A", -1.0], ["B", -3.0], ["The", 0.0]], 2.0),
         ([["A", math.log(0.2)], [" A", math.log(0.2)], ["B.", math.log(0.1)]], math.log(4)),
@@ -88,9 +88,9 @@ def test_where_nothing_can_be_asked_it_says_so() -> None:
         ([], None),
     ],
 )
-def test_letters(tokens: list[tuple[str, float]], wanted: float | None) -> None:
-    found = letter_logprob_difference(json.dumps(tokens))
-    assert found == (None if wanted is None else pytest.approx(wanted))
+def test_letters(tokens: list[tuple[str, float]], expected: float | None) -> None:
+    difference = letter_logprob_difference(json.dumps(tokens))
+    assert difference == (None if expected is None else pytest.approx(expected))
 
 
 def contrast(country: str, number: int, difference: float | None, model: str = "m") -> SentencePairScore:
@@ -99,12 +99,16 @@ def contrast(country: str, number: int, difference: float | None, model: str = "
 
 
 def test_scores_are_means_within_the_models_own_range_and_a_cell_that_lacks_one_has_none() -> None:
-    contrasts = [contrast(c, n, v + n) for c, v in (("a", 0.0), ("b", 3.0), ("c", 1.0)) for n in range(10)]
-    contrasts += [contrast("d", n, None if n == 4 else 99.0) for n in range(10)]
-    contrasts += [contrast(c, n, v, "other") for c, v in (("a", 500.0), ("b", -500.0)) for n in range(10)]
-    found = {(s.model, s.cell.country): s for s in compute_logprob_scores(contrasts)}
-    assert [found["m", c].score for c in "abc"] == pytest.approx([-1.0, 1.0, -1 / 3])
-    assert [found["m", c].raw for c in "abc"] == pytest.approx([4.5, 7.5, 5.5])
-    assert (found["m", "d"].score, found["m", "d"].raw, found["m", "d"].n_ok) == (None, None, 9)
-    assert [found["other", c].score for c in "ab"] == [1.0, -1.0]
-    assert {s.n_planned for s in found.values()} == {10}
+    pair_scores = [contrast(c, n, v + n) for c, v in (("a", 0.0), ("b", 3.0), ("c", 1.0)) for n in range(10)]
+    pair_scores += [contrast("d", n, None if n == 4 else 99.0) for n in range(10)]
+    pair_scores += [contrast(c, n, v, "other") for c, v in (("a", 500.0), ("b", -500.0)) for n in range(10)]
+    score_by_model_and_country = {(s.model, s.cell.country): s for s in compute_logprob_scores(pair_scores)}
+    assert [score_by_model_and_country["m", c].score for c in "abc"] == pytest.approx([-1.0, 1.0, -1 / 3])
+    assert [score_by_model_and_country["m", c].raw for c in "abc"] == pytest.approx([4.5, 7.5, 5.5])
+    assert (
+        score_by_model_and_country["m", "d"].score,
+        score_by_model_and_country["m", "d"].raw,
+        score_by_model_and_country["m", "d"].n_ok,
+    ) == (None, None, 9)
+    assert [score_by_model_and_country["other", c].score for c in "ab"] == [1.0, -1.0]
+    assert {s.n_planned for s in score_by_model_and_country.values()} == {10}

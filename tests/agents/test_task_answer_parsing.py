@@ -58,7 +58,9 @@ def test_a_number_is_read_in_every_form(number: int, dash: str, lead: str, wrap:
     assert parse_answer_line(NUMBERS, NUMBER, text) == str(number), text
 
 
-def said(task: Task, text: str | None, outcome: Outcome = Outcome.OK, mode: str = "text") -> tuple[Outcome, str | None]:
+def parse_reply(
+    task: Task, text: str | None, outcome: Outcome = Outcome.OK, mode: str = "text"
+) -> tuple[Outcome, str | None]:
     trace = parse_task_trace(Answer("k", outcome, text), task, "m", NUMBER.cell, 0, mode)
     assert (trace.answer is None) == (trace.outcome is not Outcome.OK)
     assert trace.score is None or task.kind is AnswerKind.SCORE
@@ -66,26 +68,26 @@ def said(task: Task, text: str | None, outcome: Outcome = Outcome.OK, mode: str 
 
 
 def test_what_cannot_be_read_is_an_outcome() -> None:
-    assert said(NUMBERS, "I think many.") == (Outcome.UNPARSED, None)
-    assert said(NUMBERS, "I'm sorry, but I can't answer that.") == (Outcome.REFUSED, None)
-    assert said(WORDS, "ANSWER = I cannot answer that.") == (Outcome.REFUSED, None)
-    assert said(NUMBERS, "ANSWER = 42\nand so", Outcome.TRUNCATED) == (Outcome.OK, "42")
-    assert said(NUMBERS, "first\nANSWER = 4", Outcome.TRUNCATED) == (Outcome.TRUNCATED, None)
-    assert said(NUMBERS, None, Outcome.TIMEOUT) == (Outcome.TIMEOUT, None)
-    assert said(NUMBERS, "<think>ANSWER = 1</think>ANSWER = 2") == (Outcome.OK, "2")
+    assert parse_reply(NUMBERS, "I think many.") == (Outcome.UNPARSED, None)
+    assert parse_reply(NUMBERS, "I'm sorry, but I can't answer that.") == (Outcome.REFUSED, None)
+    assert parse_reply(WORDS, "ANSWER = I cannot answer that.") == (Outcome.REFUSED, None)
+    assert parse_reply(NUMBERS, "ANSWER = 42\nand so", Outcome.TRUNCATED) == (Outcome.OK, "42")
+    assert parse_reply(NUMBERS, "first\nANSWER = 4", Outcome.TRUNCATED) == (Outcome.TRUNCATED, None)
+    assert parse_reply(NUMBERS, None, Outcome.TIMEOUT) == (Outcome.TIMEOUT, None)
+    assert parse_reply(NUMBERS, "<think>ANSWER = 1</think>ANSWER = 2") == (Outcome.OK, "2")
 
 
 def test_json_is_read_by_kind() -> None:
-    def told(task: Task, answer: object) -> tuple[Outcome, str | None]:
-        return said(task, json.dumps({"reasoning": "So.", "answer": answer}), mode="structured")
+    def parse_json_reply(task: Task, answer: object) -> tuple[Outcome, str | None]:
+        return parse_reply(task, json.dumps({"reasoning": "So.", "answer": answer}), mode="structured")
 
-    assert told(CHOICE, "B") == (Outcome.OK, "Rome")
-    assert told(CHOICE, "D") == (Outcome.UNPARSED, None)
-    assert told(NUMBERS, 42) == (Outcome.OK, "42")
-    assert told(NUMBERS, "42 km") == (Outcome.OK, "42")
-    assert told(WORDS, True) == (Outcome.UNPARSED, None)
-    assert told(SCORES, 11) == (Outcome.UNPARSED, None)
-    assert said(NUMBERS, '{"answer": 4', mode="structured") == (Outcome.UNPARSED, None)
+    assert parse_json_reply(CHOICE, "B") == (Outcome.OK, "Rome")
+    assert parse_json_reply(CHOICE, "D") == (Outcome.UNPARSED, None)
+    assert parse_json_reply(NUMBERS, 42) == (Outcome.OK, "42")
+    assert parse_json_reply(NUMBERS, "42 km") == (Outcome.OK, "42")
+    assert parse_json_reply(WORDS, True) == (Outcome.UNPARSED, None)
+    assert parse_json_reply(SCORES, 11) == (Outcome.UNPARSED, None)
+    assert parse_reply(NUMBERS, '{"answer": 4', mode="structured") == (Outcome.UNPARSED, None)
     assert "'D' is none" in describe_parse_problem(CHOICE, CITIES.cell, '{"reasoning": "So.", "answer": "D"}')
 
 

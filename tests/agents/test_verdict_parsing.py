@@ -26,14 +26,14 @@ def answer(key: str = "first", **changes: Any) -> Answer:
     return Answer(key, Outcome.OK, text=json.dumps({**REVIEW, **changes}))
 
 
-@pytest.mark.parametrize(("said", "read"), [(80, 0.8), (80.0, 0.8), (0.8, 0.8), (1.0, 1.0), (1, 0.01), (0, 0.0)])
-def test_confidence_is_read_as_a_share(said: float, read: float) -> None:
-    assert parse_verdict(answer(confidence=said), "j", TRACE, 60).confidence == read
+@pytest.mark.parametrize(("stated", "read"), [(80, 0.8), (80.0, 0.8), (0.8, 0.8), (1.0, 1.0), (1, 0.01), (0, 0.0)])
+def test_confidence_is_read_as_a_share(stated: float, read: float) -> None:
+    assert parse_verdict(answer(confidence=stated), "j", TRACE, 60).confidence == read
 
 
-@pytest.mark.parametrize("said", [101, -1, "high", True])
-def test_an_impossible_confidence_is_no_verdict(said: object) -> None:
-    assert parse_verdict(answer(confidence=said), "j", TRACE, 60).outcome is Outcome.UNPARSED
+@pytest.mark.parametrize("stated", [101, -1, "high", True])
+def test_an_impossible_confidence_is_no_verdict(stated: object) -> None:
+    assert parse_verdict(answer(confidence=stated), "j", TRACE, 60).outcome is Outcome.UNPARSED
 
 
 def test_a_judge_may_be_silent_on_its_confidence_though_the_schema_asks_for_it() -> None:
@@ -49,11 +49,11 @@ def test_only_a_long_justification_is_asked_for_again() -> None:
     assert build_shorter_call(CALL, answer(), 60, 20_000) is None
     assert build_shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60, 20_000) is None
     assert build_shorter_call(CALL, Answer("k", Outcome.REFUSED), 60, 20_000) is None
-    again = build_shorter_call(CALL, answer(justification=LONG), 60, 20_000)
-    assert again is not None
-    assert again.key != CALL.key
-    assert [m.role for m in again.messages] == ["system", "user", "assistant", "user"]
-    assert "61 words" in again.messages[-1].content
+    shorter_call = build_shorter_call(CALL, answer(justification=LONG), 60, 20_000)
+    assert shorter_call is not None
+    assert shorter_call.key != CALL.key
+    assert [m.role for m in shorter_call.messages] == ["system", "user", "assistant", "user"]
+    assert "61 words" in shorter_call.messages[-1].content
 
 
 def test_a_shorter_second_justification_stands() -> None:

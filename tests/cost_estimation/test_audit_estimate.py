@@ -25,14 +25,14 @@ def priced(url: str, models: int = 3, **changes: Any) -> AuditConfig:
     return AuditConfig.model_validate(data)
 
 
-def made(own: AuditConfig) -> CostForecast:
-    survey = load_planned_survey(own)
-    return estimate_audit(own, survey, planned_cells(survey))
+def forecast_cost(audit: AuditConfig) -> CostForecast:
+    survey = load_planned_survey(audit)
+    return estimate_audit(audit, survey, planned_cells(survey))
 
 
 def test_calls_and_money_by_hand() -> None:
-    found = made(priced(URL))
-    direct, *_, review = found.rows
+    forecast = forecast_cost(priced(URL))
+    direct, *_, review = forecast.rows
     assert (direct.stage, direct.calls.low, direct.calls.high) == ("direct", 27, 27)
     assert (review.calls.low, review.calls.expected, review.calls.high) == pytest.approx((32.4, 51.3, 108))
     assert direct.usd is not None
@@ -43,20 +43,20 @@ def test_calls_and_money_by_hand() -> None:
     assert direct.completion_tokens.high == 27 * config(URL).direct.max_tokens
 
 
-def test_an_unknown_price_is_said_and_left_out_of_the_sum() -> None:
-    found = made(priced(URL))
-    assert found.unknown_prices == ["model-c"]
-    assert found.usd is not None
-    assert found.usd.expected == pytest.approx(sum(r.usd.expected for r in found.rows if r.usd is not None))
-    assert "whose price is known" in describe_forecast(found)
-    assert any("model-c" in warning for warning in build_forecast_page(found).warnings)
-    assert made(config(URL)).usd is None
+def test_an_unknown_price_is_reported_and_left_out_of_the_sum() -> None:
+    forecast = forecast_cost(priced(URL))
+    assert forecast.unknown_prices == ["model-c"]
+    assert forecast.usd is not None
+    assert forecast.usd.expected == pytest.approx(sum(r.usd.expected for r in forecast.rows if r.usd is not None))
+    assert "whose price is known" in describe_forecast(forecast)
+    assert any("model-c" in warning for warning in build_forecast_page(forecast).warnings)
+    assert forecast_cost(config(URL)).usd is None
 
 
 def test_a_listed_price_names_the_list_and_an_embedded_model_costs_nothing() -> None:
     models = [{"name": "gpt", "model": "openai/gpt-4o"}, {"name": "here", "model": "embedded/smollm2-135m"}]
-    found = made(AuditConfig.model_validate(config(URL).model_dump(mode="json") | {"models": models}))
-    by_name = {row.name: row for row in found.rows if row.stage == "direct"}
+    forecast = forecast_cost(AuditConfig.model_validate(config(URL).model_dump(mode="json") | {"models": models}))
+    by_name = {row.name: row for row in forecast.rows if row.stage == "direct"}
     assert by_name["gpt"].price_source.startswith("list of litellm 1.")
     assert by_name["gpt"].usd is not None
     assert by_name["gpt"].usd.expected > 0
@@ -65,18 +65,18 @@ def test_a_listed_price_names_the_list_and_an_embedded_model_costs_nothing() -> 
 
 
 def test_more_samples_languages_and_words_cost_in_proportion() -> None:
-    once = made(priced(URL))
-    twice = made(priced(URL, probes={"direct": {"samples": 6}}))
-    longer = made(priced(URL, probes={"direct": {"samples": 3, "max_words": 240}}))
-    both = made(priced(URL, language=["en", "native"]))
+    once = forecast_cost(priced(URL))
+    twice = forecast_cost(priced(URL, probes={"direct": {"samples": 6}}))
+    longer = forecast_cost(priced(URL, probes={"direct": {"samples": 3, "max_words": 240}}))
+    both = forecast_cost(priced(URL, language=["en", "native"]))
     assert twice.rows[0].calls.expected == 2 * once.rows[0].calls.expected
     assert longer.rows[0].completion_tokens.expected > 1.5 * once.rows[0].completion_tokens.expected
     assert both.rows[0].calls.expected == 27 + 18  # Nigeria is asked in English only
 
 
 def test_an_adaptive_panel_may_ask_less_and_never_more() -> None:
-    plain = [r for r in made(priced(URL, 5)).rows if r.stage == "review"]
-    lazy = [r for r in made(priced(URL, 5, panel={"adaptive": True})).rows if r.stage == "review"]
+    plain = [r for r in forecast_cost(priced(URL, 5)).rows if r.stage == "review"]
+    lazy = [r for r in forecast_cost(priced(URL, 5, panel={"adaptive": True})).rows if r.stage == "review"]
     for one, other in zip(plain, lazy, strict=True):
         assert other.calls.low < one.calls.low
         assert other.calls.high == one.calls.high
@@ -84,37 +84,41 @@ def test_an_adaptive_panel_may_ask_less_and_never_more() -> None:
 
 def test_what_depends_on_answers_is_estimated_between_its_ends() -> None:
     probe = {"samples": 5, "min_samples": 2, "tolerance": 0.05}
-    direct, *_, review = made(priced(URL, probes={"direct": probe})).rows
+    direct, *_, review = forecast_cost(priced(URL, probes={"direct": probe})).rows
     assert (direct.calls.low, direct.calls.expected, direct.calls.high) == pytest.approx((18, 31.5, 45))
     assert review.calls.high == pytest.approx(9 * 2 * 2 * 2)  # two samples of each cell, two authors, asked again
-    whole = made(priced(URL, survey={"source": "wvs7-sample"}))
-    narrow = made(priced(URL, survey={"source": "wvs7-sample"}, probes={"direct": {"samples": 3, "target_width": 0.3}}))
-    for one, other in zip(whole.rows, narrow.rows, strict=True):
+    full_forecast = forecast_cost(priced(URL, survey={"source": "wvs7-sample"}))
+    narrow = forecast_cost(
+        priced(URL, survey={"source": "wvs7-sample"}, probes={"direct": {"samples": 3, "target_width": 0.3}})
+    )
+    for one, other in zip(full_forecast.rows, narrow.rows, strict=True):
         assert other.calls.low < other.calls.expected < one.calls.high == other.calls.high
     assert narrow.rows[0].calls.low == pytest.approx(3 * 64)
 
 
 def test_incomplete_panels_are_asked_their_share() -> None:
-    plain = [r for r in made(priced(URL, 5)).rows if r.stage == "review"]
-    part = [r for r in made(priced(URL, 5, panel={"judges_per_trace": 1})).rows if r.stage == "review"]
+    plain = [r for r in forecast_cost(priced(URL, 5)).rows if r.stage == "review"]
+    part = [r for r in forecast_cost(priced(URL, 5, panel={"judges_per_trace": 1})).rows if r.stage == "review"]
     for one, other in zip(plain, part, strict=True):
         assert other.calls.expected == pytest.approx(one.calls.expected / 4)
-    lazy = made(priced(URL, 5, panel={"judges_per_trace": 3, "adaptive": True})).rows
-    least, expected = (27 * 5 * share * seats for share, seats in ((0.6, 2), (0.95, 2.5)))
+    lazy = forecast_cost(priced(URL, 5, panel={"judges_per_trace": 3, "adaptive": True})).rows
+    least, expected = (27 * 5 * share * judges_per_trace for share, judges_per_trace in ((0.6, 2), (0.95, 2.5)))
     assert sum(r.calls.low for r in lazy if r.stage == "review") == pytest.approx(least)
     assert sum(r.calls.expected for r in lazy if r.stage == "review") == pytest.approx(expected)
 
 
 def test_every_other_probe_is_estimated_or_named() -> None:
-    topics = made(priced(URL, probes={"logic": {"items": "topics", "samples": 0}}))
+    topics = forecast_cost(priced(URL, probes={"logic": {"items": "topics", "samples": 0}}))
     assert [r.calls.expected for r in topics.rows] == [12, 12, 12]  # 3 pairs, both orders, negated
-    chances = [r for r in made(priced(URL, probes={"logprob": {"method": "choice"}})).rows if r.stage == "logprob"]
+    chances = [
+        r for r in forecast_cost(priced(URL, probes={"logprob": {"method": "choice"}})).rows if r.stage == "logprob"
+    ]
     assert [r.calls.expected for r in chances] == [9 * 2 * 5 * 2] * 3  # sentences, pairs of ends, both orders
-    traces = made(priced(URL, probes={"direct": {"samples": 1}, "logic": {"items": "traces"}}))
+    traces = forecast_cost(priced(URL, probes={"direct": {"samples": 1}, "logic": {"items": "traces"}}))
     assert any("'logic' over traces" in text for text in traces.not_estimated)
 
 
-def test_whom_the_probe_of_moral_questions_asks_beside_the_models(tmp_path: Path) -> None:
+def test_calls_of_the_semantic_probe_to_other_models_are_counted(tmp_path: Path) -> None:
     """Four questions with no other wording; the judge is a model, and never judges itself."""
     file = tmp_path / "questions.csv"
     file.write_text("question_id,question\n" + "".join(f"q{i},Is it right to do {i}?\n" for i in range(4)))
@@ -123,33 +127,35 @@ def test_whom_the_probe_of_moral_questions_asks_beside_the_models(tmp_path: Path
         "consistency": {"judge": "model-b", "samples": 5}, "contradiction": "model-b",
     }  # fmt: skip
     encoder = {"model": "all-MiniLM-L6-v2"}
-    found = made(priced(URL, judges=[], embedding=encoder, probes={"semantic": probe}))
-    calls = {(r.name, r.stage): (r.calls.low, r.calls.expected, r.calls.high) for r in found.rows}
+    forecast = forecast_cost(priced(URL, judges=[], embedding=encoder, probes={"semantic": probe}))
+    calls = {(r.name, r.stage): (r.calls.low, r.calls.expected, r.calls.high) for r in forecast.rows}
     assert calls["model-a", "paraphrase"] == (4, 8, 12)
     assert calls["model-c", "moral"] == (40, 40, 40)  # 4 questions, 5 wordings and 5 samples
     assert calls["model-c", "rule"] == pytest.approx((12, 19, 20))
     assert calls["model-b", "consistency"] == pytest.approx((2 * 4 * 2, 2 * 4 * 3.75, 2 * 4 * 4))
     assert calls["model-b", "contradiction"] == pytest.approx((2 * 1.8, 2 * 2.85, 2 * 3))
-    assert found.not_estimated == []
+    assert forecast.not_estimated == []
     pairs = {"consistency": {"judge": "model-b", "pairs": "all"}}
     every = priced(URL, judges=[], embedding=encoder, probes={"semantic": probe | pairs})
-    assert {r.calls.high for r in made(every).rows if r.stage == "consistency"} == {2 * 4 * 10}
+    assert {r.calls.high for r in forecast_cost(every).rows if r.stage == "consistency"} == {2 * 4 * 10}
 
 
-def test_the_budget_that_may_end_the_run_is_said() -> None:
-    found = made(priced(URL, 2, limits={"budget_usd": 0.0001}))
-    assert any("will end the run" in w or "is expected to" in w for w in build_forecast_page(found).warnings)
+def test_a_budget_that_may_end_the_run_is_reported() -> None:
+    forecast = forecast_cost(priced(URL, 2, limits={"budget_usd": 0.0001}))
+    assert any("will end the run" in w or "is expected to" in w for w in build_forecast_page(forecast).warnings)
 
 
-def test_beside_what_a_run_did_cost(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_estimate_is_compared_with_what_the_run_cost(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    own = priced(server.url, 2)
-    run_audit(own, storage=storage)
+    audit = priced(server.url, 2)
+    run_audit(audit, storage=storage)
     with open_database(storage, create=False) as db:
-        found = estimate_past_audit(db, own.name)
-        survey = load_planned_survey(own)
-        again = estimate_audit(own, survey, planned_cells(survey), db)
-    asked = {(r.name, r.stage): r for r in found.rows}
+        forecast = estimate_past_audit(db, audit.name)
+        survey = load_planned_survey(audit)
+        second_forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+    asked = {(r.name, r.stage): r for r in forecast.rows}
     direct, review = asked["model-a", "direct"], asked["model-a", "review"]
     assert direct.actual is not None
     assert review.actual is not None
@@ -158,8 +164,8 @@ def test_beside_what_a_run_did_cost(server: FakeServer, storage: str, monkeypatc
     assert direct.actual.usd == pytest.approx(27 * (100 * 2e-6 + 20 * 10e-6))
     assert asked["model-b", "direct"].actual is not None
     assert asked["model-b", "direct"].actual.unpriced == 27
-    assert "Estimate and outcome" in build_forecast_page(found).kicker
+    assert "Estimate and outcome" in build_forecast_page(forecast).kicker
     # the storage knows them now: nothing direct is asked again, and answers have a known length
-    assert again.recorded == 54
-    assert again.rows[0].basis == "27 recorded answers"
-    assert again.rows[0].completion_tokens.expected == 27 * 20
+    assert second_forecast.recorded == 54
+    assert second_forecast.rows[0].basis == "27 recorded answers"
+    assert second_forecast.rows[0].completion_tokens.expected == 27 * 20

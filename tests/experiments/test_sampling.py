@@ -25,9 +25,9 @@ from tests.support.synthetic_audit import populate
 def test_a_mean_of_all_samples_is_the_score_and_failures_stay_out() -> None:
     rng = np.random.default_rng(0)
     values = np.array([[0.1, 0.3, np.nan], [np.nan, np.nan, np.nan]])
-    whole = _draw_subset_means(values, 3, rng)
-    assert whole[0] == pytest.approx(0.2)
-    assert np.isnan(whole[1])
+    subset_means = _draw_subset_means(values, 3, rng)
+    assert subset_means[0] == pytest.approx(0.2)
+    assert np.isnan(subset_means[1])
     ones = np.stack([_draw_subset_means(values, 1, rng) for _ in range(600)])[:, 0]
     assert set(np.round(ones[~np.isnan(ones)], 6)) == {0.1, 0.3}
     assert np.isnan(ones).mean() == pytest.approx(1 / 3, abs=0.07)  # a failed sample may be the one that is drawn
@@ -42,8 +42,8 @@ def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
         return lean[:, None] + rng.normal(0, 0.6, (150, k))
 
     for k in (1, 4):
-        anew = [float(np.corrcoef(answers(k).mean(axis=1), truth)[0, 1]) for _ in range(2000)]
-        true = float(np.diff(np.quantile(anew, (0.025, 0.975)))[0])
+        new_correlations = [float(np.corrcoef(answers(k).mean(axis=1), truth)[0, 1]) for _ in range(2000)]
+        true = float(np.diff(np.quantile(new_correlations, (0.025, 0.975)))[0])
         shown = [_build_subsample_row(i, "m", answers(5), truth, k, None).r for i in range(8)]
         widths = [(e.ci_high or 0.0) - (e.ci_low or 0.0) for e in shown]
         assert np.mean(widths) == pytest.approx(true, rel=0.15)
@@ -52,8 +52,8 @@ def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
 def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, models=3, countries=12, topics=8, samples=5, judges=1)
-        found = load_sample_size_experiment(db, audit.name, [1, 3, 5, 10])
-    first = [row for row in found.rows if row.model == "alder"]
+        experiment = load_sample_size_experiment(db, audit.name, [1, 3, 5, 10])
+    first = [row for row in experiment.rows if row.model == "alder"]
     assert [row.setting for row in first] == [1, 3, 5]
     spreads = [row.spread for row in first]
     assert spreads[0] is not None
@@ -66,35 +66,35 @@ def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     assert first[2].r.ci_low is None
     assert first[0].usd is not None
     assert first[2].usd == pytest.approx(5 * first[0].usd)
-    assert all(row.usd is None for row in found.rows if row.model == "cedar")  # no known price
-    assert found.missing == {"10": 5 * found.cells * 3}
-    assert "10" in render_page_html(build_sampling_page(found))
+    assert all(row.usd is None for row in experiment.rows if row.model == "cedar")  # no known price
+    assert experiment.missing == {"10": 5 * experiment.cells * 3}
+    assert "10" in render_page_html(build_sampling_page(experiment))
 
 
 def test_a_variant_asks_only_what_is_not_recorded(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    own = config(server.url, 2)
-    run_audit(own, storage=storage)
+    audit = config(server.url, 2)
+    run_audit(audit, storage=storage)
     before = len(server.requests)
-    more = build_variant(own, samples=5)
+    more = build_variant(audit, samples=5)
     run_audit(more, storage=storage)
     assert len(server.requests) - before == 9 * 2 * 2  # two more samples a cell, no review
     with open_database(storage, create=False) as db:
-        found = load_sample_size_experiment(db, own.name, [3, 5])
-        assert {row.setting for row in found.rows} == {3, 5}
-        assert found.missing == {}
-        cold = load_temperature_experiment(db, own.name, [0.2, own.direct.temperature])
+        experiment = load_sample_size_experiment(db, audit.name, [3, 5])
+        assert {row.setting for row in experiment.rows} == {3, 5}
+        assert experiment.missing == {}
+        cold = load_temperature_experiment(db, audit.name, [0.2, audit.direct.temperature])
         assert cold.missing == {"0.2": 9 * 3 * 2}
-        assert {row.setting for row in cold.rows} == {own.direct.temperature}
+        assert {row.setting for row in cold.rows} == {audit.direct.temperature}
     before = len(server.requests)
-    run_audit(build_variant(own, temperature=0.2), storage=storage)
+    run_audit(build_variant(audit, temperature=0.2), storage=storage)
     assert len(server.requests) - before == 9 * 3 * 2
     with open_database(storage, create=False) as db:
-        warm = load_temperature_experiment(db, own.name, [0.2, own.direct.temperature])
+        warm = load_temperature_experiment(db, audit.name, [0.2, audit.direct.temperature])
     assert warm.missing == {}
-    assert {row.setting for row in warm.rows} == {0.2, own.direct.temperature}
+    assert {row.setting for row in warm.rows} == {0.2, audit.direct.temperature}
 
 
 @pytest.mark.parametrize("spoilt", ["half run", "another config"])
@@ -128,11 +128,11 @@ def test_several_languages_are_refused(server: FakeServer, storage: str, monkeyp
 
 
 def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
-    own = config("http://127.0.0.1:1", 2)
-    other = build_variant(own, samples=7, temperature=0.5)
+    audit = config("http://127.0.0.1:1", 2)
+    other = build_variant(audit, samples=7, temperature=0.5)
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
-    assert len(build_variant(own.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
+    assert len(build_variant(audit.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
 
 
 @pytest.mark.parametrize(

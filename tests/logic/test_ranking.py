@@ -52,9 +52,9 @@ def test_it_goes_on_where_it_was_stopped(server: FakeServer, storage: str) -> No
     [one] = rank_items(chosen, RankingOptions(), storage=storage)
     assert one.ranking.failed > 0
     server.script, before = good, len(server.requests)
-    [again] = rank_items(chosen, RankingOptions(), storage=storage)
-    assert [again.item_set.items[i].id for i in again.ranking.order] == TOPICS[::-1]
-    assert len(server.requests) - before == again.ranking.asked - 10
+    [second_ranking] = rank_items(chosen, RankingOptions(), storage=storage)
+    assert [second_ranking.item_set.items[i].id for i in second_ranking.ranking.order] == TOPICS[::-1]
+    assert len(server.requests) - before == second_ranking.ranking.asked - 10
 
 
 def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -85,22 +85,22 @@ def test_a_budget_holds(server: FakeServer, storage: str) -> None:
 
 def test_the_audits_money_is_one_and_what_ranking_costs_is_its_own(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    own = comparing(server.url).model_dump(mode="json")
-    own["models"][0]["price"] = {"input": 10.0, "output": 10.0}
-    rank_items(AuditConfig.model_validate(own), RankingOptions(), storage=storage)
+    settings = comparing(server.url).model_dump(mode="json")
+    settings["models"][0]["price"] = {"input": 10.0, "output": 10.0}
+    rank_items(AuditConfig.model_validate(settings), RankingOptions(), storage=storage)
     asked = len(server.requests)
     with open_database(storage, create=False) as db:
         spent = costs.sum_audit_cost(db, audits.get_audit(db, "scripted").id)
     assert spent.usd == pytest.approx(asked * 120 * 10e-6)
     assert spent.unpriced == 0
     assert spent.usd is not None
-    poor = AuditConfig.model_validate(own | {"limits": {"budget_usd": spent.usd + 0.001}})
+    poor = AuditConfig.model_validate(settings | {"limits": {"budget_usd": spent.usd + 0.001}})
     [one] = rank_items(poor, RankingOptions(beam=3, calibrated=True), storage=storage)
     assert one.ranking.failed > 0
     assert len(server.requests) == asked
 
 
-def test_what_cannot_be_ranked_is_said(server: FakeServer, storage: str) -> None:
+def test_items_that_cannot_be_ranked_are_an_error(server: FakeServer, storage: str) -> None:
     with pytest.raises(UsageError, match="no probe 'logic'"):
         rank_items(config(server.url), RankingOptions(), storage=storage)
     with pytest.raises(UsageError, match="It has: model-a"):

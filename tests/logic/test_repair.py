@@ -56,17 +56,17 @@ def db(storage: str, tmp_path: Path) -> Database:
 
 def test_a_ranking_with_a_tenth_flipped_is_repaired(db: Database) -> None:
     with db:
-        mended = repair_comparisons(db, "judged")
-    [m] = mended
+        repair_outcome = repair_comparisons(db, "judged")
+    [m] = repair_outcome
     fixed = m.repair.preferences
     assert transitivity(fixed, k=3).value == transitivity(fixed, k=len(NAMES)).value == 1.0
     assert commutativity(fixed).value == negation_invariance(fixed, m.repair.negated).value == 1.0
-    [o] = summarize_repairs(mended)
+    [o] = summarize_repairs(repair_outcome)
     assert o.people[0] is not None
     assert o.people[1] is not None
     assert o.people[1] > o.people[0]
-    assert o.flipped == len(list_flips(mended)) > 5
-    for flip in list_flips(mended):
+    assert o.flipped == len(list_flips(repair_outcome)) > 5
+    for flip in list_flips(repair_outcome):
         assert flip.original_choice is not flip.repaired_choice
 
 
@@ -74,8 +74,8 @@ def test_noise_can_be_put_in_and_is_taken_out(storage: str, tmp_path: Path) -> N
     recorded(storage, tmp_path, 0.0)
     with open_database(storage, create=False) as db:
         assert list_flips(repair_comparisons(db, "judged")) == []
-        mended = repair_comparisons(db, "judged", noise=0.1)
-    [o] = summarize_repairs(mended)
+        repair_outcome = repair_comparisons(db, "judged", noise=0.1)
+    [o] = summarize_repairs(repair_outcome)
     assert o.flipped >= 10
     assert o.people[1] is not None
     assert o.people[1] > 0.95
@@ -86,11 +86,11 @@ def test_noise_can_be_put_in_and_is_taken_out(storage: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suffix: str) -> None:
     with db:
-        mended = repair_comparisons(db, "judged")
-    rows = build_training_rows(mended)
-    known = int((~np.isnan(mended[0].repair.preferences)).sum())
+        repair_outcome = repair_comparisons(db, "judged")
+    rows = build_training_rows(repair_outcome)
+    known = int((~np.isnan(repair_outcome[0].repair.preferences)).sum())
     assert len(rows) == 2 * known
-    assert sum(row.flipped for row in rows) == len(list_flips(mended))
+    assert sum(row.flipped for row in rows) == len(list_flips(repair_outcome))
     write_training_rows(rows, tmp_path / f"rows{suffix}", form)  # type: ignore[arg-type]
     file = tmp_path / f"rows{suffix}"
     read = (
@@ -103,27 +103,27 @@ def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suf
         assert f"A: {row.item_a}\nB: {row.item_b}\n" in text
         assert ("worse" in text) == (row.relation is Relation.NEGATED)
         assert chosen == row.chosen != row.rejected
-    card = build_data_card("judged", rows, summarize_repairs(mended), form)  # type: ignore[arg-type]
+    card = build_data_card("judged", rows, summarize_repairs(repair_outcome), form)  # type: ignore[arg-type]
     assert f"{len(rows)} rows" in card
     assert "1.00" in card
 
 
 def test_exactly_the_flipped_go_to_people(db: Database) -> None:
     with db:
-        mended = repair_comparisons(db, "judged")
-        found = list_flips(mended)
-        pairs = {frozenset((f.first, f.second)) for f in found}
+        repair_outcome = repair_comparisons(db, "judged")
+        flips = list_flips(repair_outcome)
+        pairs = {frozenset((f.first, f.second)) for f in flips}
         audit = audits.get_audit(db, "judged")
         for _ in range(2):  # sending twice is sending once
-            assert send_to_review(db, "judged", found) == len(pairs)
+            assert send_to_review(db, "judged", flips) == len(pairs)
         conflicts = results.load_conflicts(db, audit.id)
         assert {c.cell.topic for c in conflicts} == {" / ".join(sorted(NAMES[i] for i in p)) for p in pairs}
         assert sum(ConflictQueue(db, audit.id, rater="ann").count_by_status().values()) == len(pairs)
         one = conflicts[0]
         left, right = evidence.load_sides(db, audit.id, ConflictKey(*one.cell, one.left, one.right))
-        said = [side[0].text for side in (left, right)]
-        assert said[0] != said[1]
-        assert all(text and text.startswith("Which of the two is better?") for text in said)
+        side_texts = [side[0].text for side in (left, right)]
+        assert side_texts[0] != side_texts[1]
+        assert all(text and text.startswith("Which of the two is better?") for text in side_texts)
         results.replace_conflicts(db, audit.id, [])  # a run that finds conflicts anew leaves these alone
         assert len(results.load_conflicts(db, audit.id)) == len(pairs)
         assert send_to_review(db, "judged", []) == 0
@@ -137,7 +137,7 @@ def test_the_report_lists_what_was_sent(db: Database, storage: str) -> None:
     assert (part.total, part.kinds[-1].kind, part.kinds[-1].total, part.pairs) == (n, "logic", n, [])
 
 
-def test_what_is_not_there_is_said(db: Database) -> None:
+def test_a_missing_item_set_is_an_error(db: Database) -> None:
     with db, pytest.raises(UsageError, match="It has: j"):
         repair_comparisons(db, "judged", "k")
 
@@ -150,23 +150,23 @@ def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) 
     assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
     assert rows[0].strength > rows[-1].strength
     assert rows[0].elo_low <= rows[0].elo <= rows[0].elo_high
-    apart = written(
+    separate_files = written(
         tmp_path / "apart.csv",
         "j,c,a,b,standard,A",
         "j,c,x,y,standard,A",
         head="judge,context,item_a,item_b,relation,decision",
     )
-    import_comparisons(apart, audit="apart", storage=storage)
-    with open_database(storage, create=False) as again:
-        assert "not compared with each other" in rate_items(repair_comparisons(again, "apart"))[1][0]
+    import_comparisons(separate_files, audit="apart", storage=storage)
+    with open_database(storage, create=False) as reopened:
+        assert "not compared with each other" in rate_items(repair_comparisons(reopened, "apart"))[1][0]
 
 
 def test_a_person_can_settle_what_was_sent(db: Database, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with db:
         n = send_to_review(db, "judged", list_flips(repair_comparisons(db, "judged")))
-    said = io.StringIO()
-    run_plain_text_review(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=said)
-    assert "Which of the two is better?" in said.getvalue()
-    with open_database(storage, create=False) as again:
-        counts = ConflictQueue(again, audits.get_audit(again, "judged").id, rater="ann").count_by_status()
+    printed = io.StringIO()
+    run_plain_text_review(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=printed)
+    assert "Which of the two is better?" in printed.getvalue()
+    with open_database(storage, create=False) as reopened:
+        counts = ConflictQueue(reopened, audits.get_audit(reopened, "judged").id, rater="ann").count_by_status()
     assert (counts[ConflictStatus.PERSON], sum(counts.values())) == (1, n)

@@ -53,12 +53,12 @@ def test_alpha_is_the_packages(level: MeasurementLevel, missing: float) -> None:
 
 @pytest.mark.parametrize(("level", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_published(level: MeasurementLevel, value: float) -> None:
-    got = krippendorff_alpha(PUBLISHED, level)
-    assert got.value == pytest.approx(value, abs=5e-4)
-    assert (got.n_items, got.n_ratings, got.n_dropped) == (11, 40, 1)
-    assert got.ci_low is not None
-    assert got.ci_high is not None
-    assert got.ci_low < value < got.ci_high <= 1
+    alpha = krippendorff_alpha(PUBLISHED, level)
+    assert alpha.value == pytest.approx(value, abs=5e-4)
+    assert (alpha.n_items, alpha.n_ratings, alpha.n_dropped) == (11, 40, 1)
+    assert alpha.ci_low is not None
+    assert alpha.ci_high is not None
+    assert alpha.ci_low < value < alpha.ci_high <= 1
 
 
 def test_kappa_and_ac1_by_hand_on_ragged_panels() -> None:
@@ -95,34 +95,38 @@ def test_the_prevalence_paradox_is_seen() -> None:
 
 def test_all_the_same_is_not_perfect_agreement() -> None:
     same = np.ones((3, 20))
-    for got in (fleiss_kappa(count_ratings(same)), krippendorff_alpha(same), gwet_ac1(same, categories=2)):
-        assert (got.value, got.ci_low, got.ci_high) == (None, None, None)
-        assert got.reason == "all ratings are the same"
-        assert (got.n_items, got.prevalence) == (20, (1.0,))
+    for coefficient in (fleiss_kappa(count_ratings(same)), krippendorff_alpha(same), gwet_ac1(same, categories=2)):
+        assert (coefficient.value, coefficient.ci_low, coefficient.ci_high) == (None, None, None)
+        assert coefficient.reason == "all ratings are the same"
+        assert (coefficient.n_items, coefficient.prevalence) == (20, (1.0,))
 
 
 def test_perfect_agreement_has_no_false_certainty() -> None:
-    got = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)))
-    assert got.value == pytest.approx(1)
-    assert got.ci_low is None
-    assert got.reason == "every resample gives the same value: no interval"
+    alpha = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)))
+    assert alpha.value == pytest.approx(1)
+    assert alpha.ci_low is None
+    assert alpha.reason == "every resample gives the same value: no interval"
 
 
 @pytest.mark.parametrize("ratings", [np.full((3, 4), NAN), np.ones((1, 5)), np.ones((3, 0)), np.ones((0, 3))])
 def test_nothing_to_compare(ratings: Floats) -> None:
-    for got in (fleiss_kappa(count_ratings(ratings)), krippendorff_alpha(ratings, "ordinal"), gwet_ac1(ratings)):
-        assert (got.value, got.n_items, got.reason) == (None, 0, "no item has 2 ratings")
-        assert got.n_dropped == ratings.shape[1]
+    for coefficient in (
+        fleiss_kappa(count_ratings(ratings)),
+        krippendorff_alpha(ratings, "ordinal"),
+        gwet_ac1(ratings),
+    ):
+        assert (coefficient.value, coefficient.n_items, coefficient.reason) == (None, 0, "no item has 2 ratings")
+        assert coefficient.n_dropped == ratings.shape[1]
 
 
 def test_a_rare_disagreement_gives_no_interval() -> None:
     ratings = np.zeros((3, 50))
     ratings[0, 0] = 1
-    got = krippendorff_alpha(ratings)
-    assert got.value is not None
-    assert got.ci_low is None
-    assert got.reason is not None
-    assert "too few items" in got.reason
+    alpha = krippendorff_alpha(ratings)
+    assert alpha.value is not None
+    assert alpha.ci_low is None
+    assert alpha.reason is not None
+    assert "too few items" in alpha.reason
 
 
 def test_intervals_cover_and_are_seeded() -> None:
@@ -130,13 +134,13 @@ def test_intervals_cover_and_are_seeded() -> None:
     assert big is not None
     hits = 0
     for seed in range(150):
-        got = krippendorff_alpha(_panel(seed, items=80), replicates=400, seed=seed)
-        assert got.ci_low is not None
-        assert got.ci_high is not None
-        hits += got.ci_low <= big <= got.ci_high
+        alpha = krippendorff_alpha(_panel(seed, items=80), replicates=400, seed=seed)
+        assert alpha.ci_low is not None
+        assert alpha.ci_high is not None
+        hits += alpha.ci_low <= big <= alpha.ci_high
     assert hits / 150 > 0.88
-    one, again, other = (gwet_ac1(_panel(1), seed=s) for s in (1, 1, 2))
-    assert one == again
+    one, repeated, other = (gwet_ac1(_panel(1), seed=s) for s in (1, 1, 2))
+    assert one == repeated
     assert one.ci_low != other.ci_low
 
 
@@ -166,6 +170,6 @@ def test_equal_rows_are_found_as_numpy_finds_them(width: int) -> None:
 
     counts = np.random.default_rng(width).integers(0, 4, (300, width)).astype(float)
     rows, times = np.unique(counts, axis=0, return_counts=True)
-    found, often = _unique_rows(counts)
-    assert (found == rows).all()
+    unique_rows, often = _unique_rows(counts)
+    assert (unique_rows == rows).all()
     assert (often == times).all()

@@ -16,9 +16,9 @@ TRUE_R = 0.7
 def world(rng: np.random.Generator, cells: int, k: int, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
     """What people say, shape (cells,), and samples of a model whose own leaning has r = 0.7 with it."""
     truth = rng.normal(size=cells)
-    leaning = TRUE_R * truth + np.sqrt(1 - TRUE_R**2) * rng.normal(size=cells)
+    model_scores = TRUE_R * truth + np.sqrt(1 - TRUE_R**2) * rng.normal(size=cells)
     spread = noise * rng.uniform(0.5, 1.5, (cells, 1))
-    return truth, leaning[:, None] + spread * rng.normal(size=(cells, k))
+    return truth, model_scores[:, None] + spread * rng.normal(size=(cells, k))
 
 
 def corrected(truth: np.ndarray, samples: np.ndarray) -> CorrectedCorrelation:
@@ -28,22 +28,24 @@ def corrected(truth: np.ndarray, samples: np.ndarray) -> CorrectedCorrelation:
 
 def test_reliability_is_that_of_the_analysis_of_variance() -> None:
     truth, samples = world(np.random.default_rng(1), 40, 5)
-    found = corrected(truth, samples)
+    corrected_r = corrected(truth, samples)
     f = stats.f_oneway(*samples).statistic
-    assert found.reliability == pytest.approx(1 - 1 / f)
+    assert corrected_r.reliability == pytest.approx(1 - 1 / f)
     r = stats.pearsonr(samples.mean(axis=1), truth).statistic
-    assert found.r == pytest.approx(r / np.sqrt(1 - 1 / f))
+    assert corrected_r.r == pytest.approx(r / np.sqrt(1 - 1 / f))
 
 
 @pytest.mark.parametrize("k", [3, 5, 10])
 def test_it_finds_the_true_r_and_its_interval_holds_it(k: int) -> None:
     rng, runs = np.random.default_rng(k), 400
-    found = [corrected(*world(rng, 250, k, noise=1.0)) for _ in range(runs)]
+    corrected_rs = [corrected(*world(rng, 250, k, noise=1.0)) for _ in range(runs)]
     raw = [pearson(s.mean(axis=1), t).r or 0 for t, s in (world(rng, 250, k, noise=1.0) for _ in range(50))]
-    values = np.array([f.r for f in found], dtype=float)
+    values = np.array([f.r for f in corrected_rs], dtype=float)
     assert values.mean() == pytest.approx(TRUE_R, abs=0.006)
     assert np.mean(raw) < TRUE_R - 0.02
-    held = np.mean([f.ci_low is not None and f.ci_high is not None and f.ci_low < TRUE_R < f.ci_high for f in found])
+    held = np.mean(
+        [f.ci_low is not None and f.ci_high is not None and f.ci_low < TRUE_R < f.ci_high for f in corrected_rs]
+    )
     assert 0.92 <= held <= 0.98
 
 
@@ -71,13 +73,13 @@ def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -
 )
 def test_what_cannot_be_corrected_is_named(scores: list[float], variances: list[float], reason: str) -> None:
     truth = np.arange(len(scores)) / 10
-    found = corrected_pearson(scores, truth, variances, [3] * len(scores))
-    assert (found.r, found.ci_low, found.n) == (None, None, len(scores))
-    assert reason in (found.reason or "")
+    corrected_r = corrected_pearson(scores, truth, variances, [3] * len(scores))
+    assert (corrected_r.r, corrected_r.ci_low, corrected_r.n) == (None, None, len(scores))
+    assert reason in (corrected_r.reason or "")
     labels = [str(i) for i in range(len(scores))]
-    crossed = crossed_corrected(scores, truth, variances, [3] * len(scores), labels, labels)
-    assert (crossed.estimate, crossed.low) == (None, None)
-    assert reason in (crossed.reason or "")
+    two_way = crossed_corrected(scores, truth, variances, [3] * len(scores), labels, labels)
+    assert (two_way.estimate, two_way.low) == (None, None)
+    assert reason in (two_way.reason or "")
 
 
 def test_shapes_that_differ_and_infinite_noise_are_refused() -> None:

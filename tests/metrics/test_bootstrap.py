@@ -58,10 +58,15 @@ def test_estimates_are_the_plain_figures(missing: int) -> None:
         "bias": (BIAS, d.mean()),
     }
     for statistic, value in want.values():
-        got = crossed_interval(statistic, scores, truth, countries, topics, replicates=50)
-        assert got.estimate == pytest.approx(value, abs=1e-12)
-        assert (got.n_countries, got.n_topics, got.n_cells, got.replicates) == (10, 8, 80 - missing, 50)
-        low, high = _bounds(got)
+        interval = crossed_interval(statistic, scores, truth, countries, topics, replicates=50)
+        assert interval.estimate == pytest.approx(value, abs=1e-12)
+        assert (interval.n_countries, interval.n_topics, interval.n_cells, interval.replicates) == (
+            10,
+            8,
+            80 - missing,
+            50,
+        )
+        low, high = _bounds(interval)
         assert low < value < high
 
 
@@ -72,8 +77,8 @@ def test_a_resample_is_the_cells_repeated() -> None:
     rows, columns = rng.multinomial(10, [0.1] * 10, 300), rng.multinomial(8, [0.125] * 8, 300)
     repeats = [np.outer(r, c).ravel() for r, c in zip(rows, columns, strict=True)]
     values = [stats.pearsonr(np.repeat(scores, n), np.repeat(truth, n)).statistic for n in repeats]
-    got = crossed_interval(PEARSON, scores, truth, countries, topics, replicates=300, seed=5)
-    assert _bounds(got) == pytest.approx(np.quantile(values, (0.025, 0.975)), abs=1e-10)
+    interval = crossed_interval(PEARSON, scores, truth, countries, topics, replicates=300, seed=5)
+    assert _bounds(interval) == pytest.approx(np.quantile(values, (0.025, 0.975)), abs=1e-10)
 
 
 def test_the_order_of_cells_does_not_matter_and_the_seed_does() -> None:
@@ -95,8 +100,8 @@ def test_coverage(statistic: Statistic, target: float) -> None:
     hits = naive = 0
     for seed in range(200):
         truth, scores, countries, topics = _table(seed, 12, 10)
-        got = crossed_interval(statistic, scores, truth, countries, topics, replicates=300, seed=seed)
-        low, high = _bounds(got)
+        interval = crossed_interval(statistic, scores, truth, countries, topics, replicates=300, seed=seed)
+        low, high = _bounds(interval)
         hits += low <= target <= high
         half = 1.96 * float(np.std(scores - truth)) / np.sqrt(truth.size)
         naive += abs(float(np.mean(scores - truth))) <= half
@@ -110,10 +115,10 @@ def test_gap_is_between_groups_and_covers() -> None:
         truth, scores, countries, topics = _table(seed, 14, 10)
         west = np.array([c < "c07" for c in countries])
         scores = np.where(west, truth + (scores - truth) / 2, scores)
-        got = gap_interval(MAE, scores, truth, countries, topics, west, replicates=300, seed=seed)
+        gap = gap_interval(MAE, scores, truth, countries, topics, west, replicates=300, seed=seed)
         d = np.abs(scores - truth)
-        assert got.estimate == pytest.approx(d[west].mean() - d[~west].mean(), abs=1e-12)
-        low, high = _bounds(got)
+        assert gap.estimate == pytest.approx(d[west].mean() - d[~west].mean(), abs=1e-12)
+        low, high = _bounds(gap)
         hits += low <= target <= high
     assert 0.90 <= hits / 200 <= 0.995
 
@@ -121,11 +126,11 @@ def test_gap_is_between_groups_and_covers() -> None:
 def test_paired_difference_uses_the_pairing() -> None:
     truth, scores, countries, topics = _table(4, 20, 12)
     worse = scores + 0.05 * np.sign(scores - truth)  # each error larger by 0.05
-    got = paired_interval(MAE, worse, scores, truth, countries, topics)
-    assert got.estimate == pytest.approx(0.05)
-    assert _bounds(got) == pytest.approx((0.05, 0.05))
-    apart = crossed_interval(MAE, scores, truth, countries, topics)
-    assert _bounds(apart)[1] - _bounds(apart)[0] > 0.05
+    difference = paired_interval(MAE, worse, scores, truth, countries, topics)
+    assert difference.estimate == pytest.approx(0.05)
+    assert _bounds(difference) == pytest.approx((0.05, 0.05))
+    unpaired = crossed_interval(MAE, scores, truth, countries, topics)
+    assert _bounds(unpaired)[1] - _bounds(unpaired)[0] > 0.05
     gappy = np.where(np.arange(240) < 30, NAN, worse)
     assert paired_interval(PEARSON, gappy, scores, truth, countries, topics, replicates=20).n_cells == 210
 
@@ -143,8 +148,8 @@ def test_degenerate_input_has_a_reason() -> None:
     assert gap_interval(MAE, scores, truth, countries, topics, four).reason == (
         "an interval needs 5 countries a group and topics"
     )
-    alone = gap_interval(MAE, scores, truth, countries, topics, np.ones(80, dtype=bool))
-    assert (alone.estimate, alone.low) == (None, None)
+    one_group = gap_interval(MAE, scores, truth, countries, topics, np.ones(80, dtype=bool))
+    assert (one_group.estimate, one_group.low) == (None, None)
 
 
 def test_malformed_input_raises() -> None:

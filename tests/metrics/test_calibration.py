@@ -22,34 +22,34 @@ def test_curve_is_the_min_max_formula(seed: int, n: int) -> None:
     want = [
         max(min(y[(x >= a) & (x <= b)].mean() for b in knots[knots >= at]) for a in knots[knots <= at]) for at in knots
     ]
-    got = calibrate(x, y)
-    np.testing.assert_allclose(got.predict(knots), want, atol=1e-12)
-    np.testing.assert_allclose(got.predict([-9.0, 9.0]), [want[0], want[-1]], atol=1e-12)
+    calibration = calibrate(x, y)
+    np.testing.assert_allclose(calibration.predict(knots), want, atol=1e-12)
+    np.testing.assert_allclose(calibration.predict([-9.0, 9.0]), [want[0], want[-1]], atol=1e-12)
 
 
 def test_a_bent_scale_is_straightened() -> None:
     rng = np.random.default_rng(0)
     truth = rng.uniform(-1, 1, 400)
-    got = calibrate(np.tanh(3 * truth), truth + rng.normal(0, 0.05, 400))
-    assert got.error_before.value is not None
-    assert got.error_after.value is not None
-    assert got.gain.ci_low is not None
+    calibration = calibrate(np.tanh(3 * truth), truth + rng.normal(0, 0.05, 400))
+    assert calibration.error_before.value is not None
+    assert calibration.error_after.value is not None
+    assert calibration.gain.ci_low is not None
     # The best that can be done is the noise's own mean size, 0.05 * sqrt(2 / pi) = 0.040.
-    assert got.error_before.value > 0.2
-    assert 0.035 < got.error_after.value < 0.06
-    assert got.gain.value == pytest.approx(got.error_before.value - got.error_after.value)
-    assert got.gain.ci_low > 0.1
+    assert calibration.error_before.value > 0.2
+    assert 0.035 < calibration.error_after.value < 0.06
+    assert calibration.gain.value == pytest.approx(calibration.error_before.value - calibration.error_after.value)
+    assert calibration.gain.ci_low > 0.1
 
 
 def test_error_is_of_ratings_not_seen() -> None:
     # Scores say nothing: fitted on itself the curve looks better than the mean, held out it must not.
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 60))
-    got = calibrate(x, y)
-    seen = float(np.abs(got.predict(x) - y).mean())
-    assert got.error_after.value is not None
-    assert got.error_after.value > seen + 0.02
-    assert got.error_after.value > float(np.abs(y - y.mean()).mean()) - 0.05
+    calibration = calibrate(x, y)
+    seen = float(np.abs(calibration.predict(x) - y).mean())
+    assert calibration.error_after.value is not None
+    assert calibration.error_after.value > seen + 0.02
+    assert calibration.error_after.value > float(np.abs(y - y.mean()).mean()) - 0.05
 
 
 def test_split_is_seeded() -> None:
@@ -61,13 +61,13 @@ def test_split_is_seeded() -> None:
 def test_thirty_are_enough_and_twenty_nine_are_not() -> None:
     x = np.linspace(-1, 1, 30)
     assert calibrate(x, x).reason is None
-    got = calibrate([*x[:29], 0.5, NAN], [*x[:29], NAN, 0.5])
-    assert (got.n, got.n_dropped, got.knots.size) == (29, 2, 0)
-    assert got.reason == "calibration needs 30 ratings, but there are 29"
-    assert (got.error_after.value, got.gain.value) == (None, None)
-    assert got.error_before.value == 0
+    calibration = calibrate([*x[:29], 0.5, NAN], [*x[:29], NAN, 0.5])
+    assert (calibration.n, calibration.n_dropped, calibration.knots.size) == (29, 2, 0)
+    assert calibration.reason == "calibration needs 30 ratings, but there are 29"
+    assert (calibration.error_after.value, calibration.gain.value) == (None, None)
+    assert calibration.error_before.value == 0
     with pytest.raises(ValueError, match="30 ratings"):
-        got.predict([0.1])
+        calibration.predict([0.1])
 
 
 def test_equal_scores_give_no_curve() -> None:
@@ -79,8 +79,8 @@ def test_equal_scores_give_no_curve() -> None:
 
 def test_missing_scores_stay_missing() -> None:
     x = np.linspace(-1, 1, 40)
-    got = calibrate(x, 2 * x).predict([[0.0, NAN], [9.0, -9.0]])
-    np.testing.assert_allclose(got, np.array([[0.0, NAN], [2.0, -2.0]]), atol=0.05)
+    calibration = calibrate(x, 2 * x).predict([[0.0, NAN], [9.0, -9.0]])
+    np.testing.assert_allclose(calibration, np.array([[0.0, NAN], [2.0, -2.0]]), atol=0.05)
 
 
 def test_wrong_arguments_are_named() -> None:

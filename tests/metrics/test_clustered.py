@@ -31,9 +31,9 @@ def drawn(rng: np.random.Generator, items: int, each: int) -> tuple[np.ndarray, 
 def test_a_share_of_single_answers_is_wilsons_but_for_the_t() -> None:
     rng = np.random.default_rng(1)
     hits = rng.integers(0, 2, 400)
-    found, plain = clustered_share(hits, np.ones(400)), proportion(int(hits.sum()), 400)
-    assert (found.value, found.n, found.clusters) == (plain.value, 400, 400)
-    assert (found.ci_low, found.ci_high) == pytest.approx((plain.ci_low, plain.ci_high), abs=0.003)
+    share, plain = clustered_share(hits, np.ones(400)), proportion(int(hits.sum()), 400)
+    assert (share.value, share.n, share.clusters) == (plain.value, 400, 400)
+    assert (share.ci_low, share.ci_high) == pytest.approx((plain.ci_low, plain.ci_high), abs=0.003)
 
 
 def test_more_samples_of_the_same_tell_nothing_more() -> None:
@@ -46,8 +46,8 @@ def test_the_interval_of_a_share_covers_what_it_says() -> None:
     rng, held = np.random.default_rng(2), 0
     truth = expit(1.5 + 1.5 * rng.standard_normal(400_000)).mean()
     for _ in range(RUNS):
-        found = clustered_share(rng.binomial(5, expit(1.5 + 1.5 * rng.standard_normal(20))), np.full(20, 5))
-        held += bool((found.ci_low or 0) <= truth <= (found.ci_high or 1))
+        share = clustered_share(rng.binomial(5, expit(1.5 + 1.5 * rng.standard_normal(20))), np.full(20, 5))
+        held += bool((share.ci_low or 0) <= truth <= (share.ci_high or 1))
     assert 0.91 <= held / RUNS <= 0.99
 
 
@@ -55,10 +55,10 @@ def test_a_difference_that_is_none_is_held_by_its_interval() -> None:
     rng, held = np.random.default_rng(3), 0
     for _ in range(RUNS):
         p = expit(1.5 * rng.standard_normal(20))
-        found = clustered_difference(rng.binomial(5, p), np.full(20, 5), rng.binomial(3, p), np.full(20, 3))
-        assert found.ci_low is not None
-        assert found.ci_high is not None
-        held += found.ci_low <= 0 <= found.ci_high
+        difference = clustered_difference(rng.binomial(5, p), np.full(20, 5), rng.binomial(3, p), np.full(20, 3))
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
+        held += difference.ci_low <= 0 <= difference.ci_high
     assert 0.91 <= held / RUNS <= 0.99
 
 
@@ -77,8 +77,8 @@ def test_the_interval_of_an_area_covers_what_it_says() -> None:
     rng, held = np.random.default_rng(5), 0
     truth = area_under_curve(*drawn(rng, 40_000, 4)).value or 0.0
     for _ in range(RUNS // 3):
-        found = area_under_curve(*drawn(rng, 20, 4))
-        held += bool((found.ci_low or 0) <= truth <= (found.ci_high or 1))
+        area = area_under_curve(*drawn(rng, 20, 4))
+        held += bool((area.ci_low or 0) <= truth <= (area.ci_high or 1))
     assert 0.89 <= held / (RUNS // 3) <= 1.0
 
 
@@ -86,13 +86,13 @@ def test_the_rank_correlation_is_spearmans() -> None:
     rng = np.random.default_rng(6)
     x, item = rng.standard_normal(60), np.repeat(np.arange(12), 5)
     y = x + rng.standard_normal(60)
-    found = clustered_rank_correlation(x, y, item)
-    assert found.value == pytest.approx(stats.spearmanr(x, y).statistic)
-    assert (found.ci_low or 1) < (found.value or 0) < (found.ci_high or -1)
+    rank_correlation = clustered_rank_correlation(x, y, item)
+    assert rank_correlation.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert (rank_correlation.ci_low or 1) < (rank_correlation.value or 0) < (rank_correlation.ci_high or -1)
 
 
 @pytest.mark.parametrize(
-    ("found", "value", "reason"),
+    ("estimate", "value", "reason"),
     [
         (clustered_share([], []), None, "nothing to count"),
         (clustered_share([1], [2]), 0.5, "one item alone"),
@@ -107,16 +107,16 @@ def test_the_rank_correlation_is_spearmans() -> None:
         (clustered_rank_correlation([1, 1, 1], [1, 2, 3], [0, 1, 2]), None, "the same for all"),
     ],
 )
-def test_what_cannot_be_said_has_a_reason(found: ClusteredEstimate, value: float | None, reason: str) -> None:
-    assert found.value == value
-    assert found.ci_low is None
-    assert reason in (found.reason or "")
+def test_a_missing_estimate_has_a_reason(estimate: ClusteredEstimate, value: float | None, reason: str) -> None:
+    assert estimate.value == value
+    assert estimate.ci_low is None
+    assert reason in (estimate.reason or "")
 
 
 def test_all_right_still_has_a_width() -> None:
-    found = clustered_share(np.full(10, 5), np.full(10, 5))
-    assert found.value == found.ci_high == 1.0
-    assert found.ci_low == pytest.approx(proportion(10, 10).ci_low)
+    share = clustered_share(np.full(10, 5), np.full(10, 5))
+    assert share.value == share.ci_high == 1.0
+    assert share.ci_low == pytest.approx(proportion(10, 10).ci_low)
 
 
 def test_wrong_shapes_are_refused() -> None:

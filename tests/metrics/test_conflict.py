@@ -31,15 +31,15 @@ def _by_definition(scores: list[int | None], threshold: int) -> set[tuple[int, i
     def differ(i: int, j: int) -> bool:
         return abs((scores[i] or 0) - (scores[j] or 0)) >= threshold
 
-    def alone(i: int) -> bool:
-        rest = [j for j in known if j != i]
-        agree = not any(differ(a, b) for a, b in combinations(rest, 2))
-        return len(rest) >= 2 and all(differ(i, j) for j in rest) and agree
+    def is_outlier(i: int) -> bool:
+        other_models = [j for j in known if j != i]
+        agree = not any(differ(a, b) for a, b in combinations(other_models, 2))
+        return len(other_models) >= 2 and all(differ(i, j) for j in other_models) and agree
 
     def kind(i: int, j: int) -> str:
         if (scores[i] or 0) * (scores[j] or 0) < 0:
             return "binary"
-        return "outlier" if alone(i) or alone(j) else "gradient"
+        return "outlier" if is_outlier(i) or is_outlier(j) else "gradient"
 
     return {(i, j, kind(i, j)) for i, j in combinations(known, 2) if differ(i, j)}
 
@@ -47,9 +47,9 @@ def _by_definition(scores: list[int | None], threshold: int) -> set[tuple[int, i
 @given(st.lists(HUNDREDTHS, max_size=7), st.integers(1, 200))
 def test_conflicts_are_those_of_the_definition(scores: list[int | None], threshold: int) -> None:
     values = [NAN if s is None else s / 100 for s in scores]
-    got = find_conflicts(values, threshold / 100)
-    assert set(got) == _by_definition(scores, threshold)
-    assert got == sorted(got)
+    conflicts = find_conflicts(values, threshold / 100)
+    assert set(conflicts) == _by_definition(scores, threshold)
+    assert conflicts == sorted(conflicts)
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ def test_a_threshold_out_of_range_raises(threshold: float) -> None:
         find_conflicts([0.1, 0.2], threshold)
 
 
-def test_settling_takes_more_than_half_of_the_seats() -> None:
-    for left, right, seats in product(range(8), repeat=3):
-        if left + right > seats:
+def test_resolution_takes_more_than_half_of_the_assigned_judges() -> None:
+    for left, right, n_assigned in product(range(8), repeat=3):
+        if left + right > n_assigned:
             with pytest.raises(ValueError, match="do not fit"):
-                settle(left, right, seats)
+                settle(left, right, n_assigned)
             continue
-        winner = settle(left, right, seats)
-        assert (winner == "left") == (left > seats / 2)
-        assert (winner == "right") == (right > seats / 2)
+        winner = settle(left, right, n_assigned)
+        assert (winner == "left") == (left > n_assigned / 2)
+        assert (winner == "right") == (right > n_assigned / 2)
 
 
 def test_votes_that_failed_stay_in_the_denominator() -> None:
@@ -119,19 +119,24 @@ def test_a_judge_votes_for_the_larger_share(valid_left: int, more_left: int, val
 
 def test_third_quartile_by_hand() -> None:
     # Five sizes 0 .1 .2 .4 .8: the third quartile is the fourth.
-    got = third_quartile([[0.1, -0.8, NAN], [0.4, -0.2, 0.0]])
-    assert got.value == pytest.approx(0.4)
-    assert (got.n, got.n_dropped, got.ci_low, got.reason) == (5, 1, None, "too few differences for an interval")
+    quartile = third_quartile([[0.1, -0.8, NAN], [0.4, -0.2, 0.0]])
+    assert quartile.value == pytest.approx(0.4)
+    assert (quartile.n, quartile.n_dropped, quartile.ci_low, quartile.reason) == (
+        5,
+        1,
+        None,
+        "too few differences for an interval",
+    )
     assert third_quartile([0.1, 0.2]).value == pytest.approx(0.175)
 
 
 @pytest.mark.parametrize("n", [13, 20, 57, 100, 1000])
 def test_third_quartile_interval_is_the_narrowest_that_leaves_out_no_more_than_it_may(n: int) -> None:
     # The quartile lies between the sizes of rank low and high when low <= B < high, B binomial.
-    got = third_quartile(np.arange(1, n + 1))
-    assert got.ci_low is not None
-    assert got.ci_high is not None
-    low, high, b = int(got.ci_low), int(got.ci_high), stats.binom(n, 0.75)
+    quartile = third_quartile(np.arange(1, n + 1))
+    assert quartile.ci_low is not None
+    assert quartile.ci_high is not None
+    low, high, b = int(quartile.ci_low), int(quartile.ci_high), stats.binom(n, 0.75)
     assert b.cdf(low - 1) <= 0.025 < b.cdf(low)
     assert b.sf(high - 1) <= 0.025 < b.sf(high - 2)
 
@@ -140,10 +145,10 @@ def test_third_quartile_covers() -> None:
     rng = np.random.default_rng(0)
     truth, hits = math.log(4), 0  # of the exponential distribution
     for _ in range(400):
-        got = third_quartile(rng.exponential(size=60))
-        assert got.ci_low is not None
-        assert got.ci_high is not None
-        hits += got.ci_low <= truth <= got.ci_high
+        quartile = third_quartile(rng.exponential(size=60))
+        assert quartile.ci_low is not None
+        assert quartile.ci_high is not None
+        hits += quartile.ci_low <= truth <= quartile.ci_high
     assert 0.93 < hits / 400 <= 0.995
 
 
@@ -172,8 +177,8 @@ def test_noise_is_welchs_test(shift: float) -> None:
     rng = np.random.default_rng(4)
     a, b = rng.normal(0, 0.2, 5), rng.normal(shift, 0.3, 6)
     expected = stats.ttest_ind(a, b, equal_var=False).pvalue >= 0.05
-    found = is_within_noise(float(a.mean() - b.mean()), (float(a.var(ddof=1)), float(b.var(ddof=1))), (5, 6))
-    assert found == expected
+    within_noise = is_within_noise(float(a.mean() - b.mean()), (float(a.var(ddof=1)), float(b.var(ddof=1))), (5, 6))
+    assert within_noise == expected
 
 
 def test_noise_that_is_not_known_is_not_called_none() -> None:

@@ -16,34 +16,34 @@ def data(request: pytest.FixtureRequest) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def test_pearson_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
-    got, want = pearson(*data), stats.pearsonr(*data)
+    correlation, want = pearson(*data), stats.pearsonr(*data)
     interval = want.confidence_interval()
-    assert got.r == pytest.approx(want.statistic, abs=1e-12)
-    assert got.p_value == pytest.approx(want.pvalue, rel=1e-9)
-    assert (got.ci_low, got.ci_high) == pytest.approx((interval.low, interval.high), abs=1e-12)
+    assert correlation.r == pytest.approx(want.statistic, abs=1e-12)
+    assert correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
+    assert (correlation.ci_low, correlation.ci_high) == pytest.approx((interval.low, interval.high), abs=1e-12)
 
 
 def test_spearman_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
-    got, want = spearman(*data), stats.spearmanr(*data)
-    assert got.r == pytest.approx(want.statistic, abs=1e-12)
-    assert got.p_value == pytest.approx(want.pvalue, rel=1e-9)
+    rank_correlation, want = spearman(*data), stats.spearmanr(*data)
+    assert rank_correlation.r == pytest.approx(want.statistic, abs=1e-12)
+    assert rank_correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
 
 
 def test_spearman_interval_by_hand() -> None:
     # Ranks 1..7 against 2 1 4 3 6 5 7: sum d² = 6, rho = 1 - 36 / 336 = 25/28.
-    got = spearman(np.arange(7), [2, 1, 4, 3, 6, 5, 7])
+    rank_correlation = spearman(np.arange(7), [2, 1, 4, 3, 6, 5, 7])
     rho = 25 / 28
     half = 1.959963985 * np.sqrt((1 + rho**2 / 2) / 4)
-    assert got.r == pytest.approx(rho, abs=1e-14)
-    assert got.ci_low == pytest.approx(np.tanh(np.arctanh(rho) - half), abs=1e-9)
-    assert got.ci_high == pytest.approx(np.tanh(np.arctanh(rho) + half), abs=1e-9)
+    assert rank_correlation.r == pytest.approx(rho, abs=1e-14)
+    assert rank_correlation.ci_low == pytest.approx(np.tanh(np.arctanh(rho) - half), abs=1e-9)
+    assert rank_correlation.ci_high == pytest.approx(np.tanh(np.arctanh(rho) + half), abs=1e-9)
 
 
 def test_pairs_with_a_gap_are_dropped_and_counted() -> None:
     nan = float("nan")
-    got = pearson([1, 2, nan, 4, 5, 7], [2, nan, 1, 3, 5, 4])
-    assert (got.n, got.n_dropped) == (4, 2)
-    assert got.r == pytest.approx(stats.pearsonr([1, 4, 5, 7], [2, 3, 5, 4]).statistic, abs=1e-12)
+    correlation = pearson([1, 2, nan, 4, 5, 7], [2, nan, 1, 3, 5, 4])
+    assert (correlation.n, correlation.n_dropped) == (4, 2)
+    assert correlation.r == pytest.approx(stats.pearsonr([1, 4, 5, 7], [2, 3, 5, 4]).statistic, abs=1e-12)
 
 
 @pytest.mark.parametrize("correlate", [pearson, spearman])
@@ -84,14 +84,16 @@ def _with_correlations(r: list[list[float]], n: int) -> NDArray[np.float64]:
 
 def test_williams_known_case() -> None:
     # r12 = .4, r13 = .5, r23 = .1, n = 103: t = -0.89, p = 0.37 in the manual of R's psych::r.test.
-    got = dependent_correlation_difference(*_with_correlations([[1, 0.4, 0.5], [0.4, 1, 0.1], [0.5, 0.1, 1]], 103))
-    assert got.difference == pytest.approx(-0.1)
-    assert got.t == pytest.approx(-0.89, abs=0.005)
-    assert got.p_value == pytest.approx(0.37, abs=0.006)
-    assert got.ci_low is not None
-    assert got.ci_high is not None
-    assert got.ci_low < -0.1 < got.ci_high
-    assert got.ci_high > 0
+    difference = dependent_correlation_difference(
+        *_with_correlations([[1, 0.4, 0.5], [0.4, 1, 0.1], [0.5, 0.1, 1]], 103)
+    )
+    assert difference.difference == pytest.approx(-0.1)
+    assert difference.t == pytest.approx(-0.89, abs=0.005)
+    assert difference.p_value == pytest.approx(0.37, abs=0.006)
+    assert difference.ci_low is not None
+    assert difference.ci_high is not None
+    assert difference.ci_low < -0.1 < difference.ci_high
+    assert difference.ci_high > 0
 
 
 def test_difference_interval_covers_and_test_holds_its_level() -> None:
@@ -100,10 +102,10 @@ def test_difference_interval_covers_and_test_holds_its_level() -> None:
     same = np.linalg.cholesky(np.array([[1, 0.5, 0.5], [0.5, 1, 0.7], [0.5, 0.7, 1]]))
     runs, covered, rejected = 600, 0, 0
     for _ in range(runs):
-        got = dependent_correlation_difference(*(spread @ rng.normal(size=(3, 60))))
-        assert got.ci_low is not None
-        assert got.ci_high is not None
-        covered += got.ci_low <= 0.2 <= got.ci_high
+        difference = dependent_correlation_difference(*(spread @ rng.normal(size=(3, 60))))
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
+        covered += difference.ci_low <= 0.2 <= difference.ci_high
         p = dependent_correlation_difference(*(same @ rng.normal(size=(3, 60)))).p_value
         assert p is not None
         rejected += p < 0.05

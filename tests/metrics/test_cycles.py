@@ -18,9 +18,9 @@ def random_graph(n: int, seed: int, missing: float = 0.0, noise: float = 0.5) ->
     rng = np.random.default_rng(seed)
     upper = np.triu(np.ones((n, n), dtype=bool), 1)
     reverse = np.triu(rng.random((n, n)) < noise, 1)
-    kept = np.triu(rng.random((n, n)) >= missing, 1)
-    kept = kept | kept.T
-    return np.asarray(((upper & ~reverse) | reverse.T) & kept)
+    present = np.triu(rng.random((n, n)) >= missing, 1)
+    present = present | present.T
+    return np.asarray(((upper & ~reverse) | reverse.T) & present)
 
 
 def without(graph: Bools, arcs: tuple[Arc, ...]) -> Bools:
@@ -49,9 +49,9 @@ def test_a_cycle_is_named_from_its_smallest_item_on() -> None:
     for winner, loser in ((3, 1), (1, 5), (5, 2), (2, 3), (0, 3), (4, 0)):
         graph[winner, loser] = True
     assert shortest_cycles(graph) == [(1, 5, 2, 3)]
-    found = minimum_feedback_arcs(graph)
-    assert (len(found.arcs), found.lower_bound, found.exact) == (1, 1, True)
-    assert is_acyclic(without(graph, found.arcs))
+    feedback_arcs = minimum_feedback_arcs(graph)
+    assert (len(feedback_arcs.arcs), feedback_arcs.lower_bound, feedback_arcs.exact) == (1, 1, True)
+    assert is_acyclic(without(graph, feedback_arcs.arcs))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.4, 0.7])
@@ -62,34 +62,34 @@ def test_shortest_cycles_match_networkx(seed: int, missing: float) -> None:
     for cycle in nx.simple_cycles(nx.from_numpy_array(graph, create_using=nx.DiGraph)):
         for item in cycle:
             expected[item] = min(expected.get(item, 99), len(cycle))
-    found = shortest_cycles(graph)
-    for cycle in found:
+    cycles = shortest_cycles(graph)
+    for cycle in cycles:
         assert all(graph[a, b] for a, b in zip(cycle, (*cycle[1:], cycle[0]), strict=True))
         assert cycle[0] == min(cycle)
-    shortest = {item: min(len(c) for c in found if item in c) for item in expected}
+    shortest = {item: min(len(c) for c in cycles if item in c) for item in expected}
     assert shortest == expected
-    assert shortest_cycles(graph, limit=1) == found[:1]
-    assert [len(c) for c in found] == sorted(len(c) for c in found)
+    assert shortest_cycles(graph, limit=1) == cycles[:1]
+    assert [len(c) for c in cycles] == sorted(len(c) for c in cycles)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("seed", range(6))
 def test_fewest_reversals_match_all_orders(seed: int, missing: float) -> None:
     graph = random_graph(7, seed, missing)
-    found = minimum_feedback_arcs(graph)
-    assert len(found.arcs) == found.lower_bound == fewest(graph)
-    assert is_acyclic(without(graph, found.arcs))
+    feedback_arcs = minimum_feedback_arcs(graph)
+    assert len(feedback_arcs.arcs) == feedback_arcs.lower_bound == fewest(graph)
+    assert is_acyclic(without(graph, feedback_arcs.arcs))
 
 
 def test_fifteen_random_items_are_solved_exactly() -> None:
     graph = random_graph(15, 1)
     with timed() as spent:
-        found = minimum_feedback_arcs(graph)
-    assert found.exact
+        feedback_arcs = minimum_feedback_arcs(graph)
+    assert feedback_arcs.exact
     assert spent.seconds < 10
-    assert is_acyclic(without(graph, found.arcs))
+    assert is_acyclic(without(graph, feedback_arcs.arcs))
     rough = minimum_feedback_arcs(graph, exact_up_to=0)
-    assert rough.lower_bound <= len(found.arcs) <= len(rough.arcs)
+    assert rough.lower_bound <= len(feedback_arcs.arcs) <= len(rough.arcs)
 
 
 def test_knots_are_solved_apart() -> None:
@@ -97,8 +97,8 @@ def test_knots_are_solved_apart() -> None:
     graph = np.triu(np.ones((9, 9), dtype=bool), 1)
     for first in (0, 3, 6):
         graph[first, first + 2], graph[first + 2, first] = False, True
-    found = minimum_feedback_arcs(graph, exact_up_to=3)
-    assert (len(found.arcs), found.exact) == (3, True)
+    feedback_arcs = minimum_feedback_arcs(graph, exact_up_to=3)
+    assert (len(feedback_arcs.arcs), feedback_arcs.exact) == (3, True)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.5])
@@ -106,13 +106,13 @@ def test_large_graphs_get_a_small_set_and_a_bound(missing: float) -> None:
     graph = random_graph(200, 2, missing, noise=0.1)
     planted = int(np.tril(graph).sum())
     with timed() as spent:
-        found = minimum_feedback_arcs(graph)
+        feedback_arcs = minimum_feedback_arcs(graph)
     assert spent.seconds < 3
-    assert 0 < found.lower_bound <= len(found.arcs) <= planted
-    assert is_acyclic(without(graph, found.arcs))
+    assert 0 < feedback_arcs.lower_bound <= len(feedback_arcs.arcs) <= planted
+    assert is_acyclic(without(graph, feedback_arcs.arcs))
 
 
-def test_nothing_to_mend() -> None:
+def test_a_graph_without_cycles_needs_no_removal() -> None:
     for graph in (np.zeros((0, 0), dtype=bool), np.zeros((4, 4), dtype=bool), random_graph(8, 0, noise=0.0)):
         assert shortest_cycles(graph) == []
         assert minimum_feedback_arcs(graph) == FeedbackArcs((), 0)

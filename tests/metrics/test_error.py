@@ -18,17 +18,17 @@ def test_by_hand() -> None:
 
 def test_intervals_are_students() -> None:
     d = np.array(X) - np.array(Y)
-    for got, values in ((mae(X, Y), np.abs(d)), (bias(X, Y), d)):
+    for error, values in ((mae(X, Y), np.abs(d)), (bias(X, Y), d)):
         want = stats.ttest_1samp(values, 0).confidence_interval()
-        assert (got.ci_low, got.ci_high) == pytest.approx((want.low, want.high), abs=1e-12)
+        assert (error.ci_low, error.ci_high) == pytest.approx((want.low, want.high), abs=1e-12)
     want = stats.ttest_1samp(d**2, 0).confidence_interval()
-    got = rmse(X, Y)
-    assert (got.ci_low, got.ci_high) == pytest.approx((np.sqrt(max(want.low, 0)), np.sqrt(want.high)), abs=1e-12)
+    error = rmse(X, Y)
+    assert (error.ci_low, error.ci_high) == pytest.approx((np.sqrt(max(want.low, 0)), np.sqrt(want.high)), abs=1e-12)
 
 
 def test_the_interval_of_an_error_does_not_go_below_zero() -> None:
-    got = mae([0, 0, 0, 2], [0, 0, 0.1, 0])
-    assert got.ci_low == 0
+    error = mae([0, 0, 0, 2], [0, 0, 0.1, 0])
+    assert error.ci_low == 0
     assert bias([0, 0, 0, 2], [0, 0, 0.1, 0]).ci_low is not None
 
 
@@ -36,10 +36,10 @@ def test_rmse_interval_covers() -> None:
     rng = np.random.default_rng(0)
     hits = 0
     for _ in range(500):
-        got = rmse(rng.normal(scale=0.3, size=80), np.zeros(80))
-        assert got.ci_low is not None
-        assert got.ci_high is not None
-        hits += got.ci_low <= 0.3 <= got.ci_high
+        error = rmse(rng.normal(scale=0.3, size=80), np.zeros(80))
+        assert error.ci_low is not None
+        assert error.ci_high is not None
+        hits += error.ci_low <= 0.3 <= error.ci_high
     assert 0.91 < hits / 500 < 0.98
 
 

@@ -13,18 +13,23 @@ def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 1
     scores = truth + rng.normal(0, 1, (models, cells)) * noise[:, None]
     worse = (noise - 0.8) / 0.7
     chance = np.clip(0.6 - 0.3 * effect * worse - 0.3 * (1 - effect) * rng.uniform(-1, 1, models), 0.05, 0.95)
-    given = np.full((models, cells), 6.0)
-    return rng.binomial(6, np.broadcast_to(chance[:, None], given.shape)).astype(float), given, scores, truth
+    peer_scores = np.full((models, cells), 6.0)
+    return (
+        rng.binomial(6, np.broadcast_to(chance[:, None], peer_scores.shape)).astype(float),
+        peer_scores,
+        scores,
+        truth,
+    )
 
 
 def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:
     rng = np.random.default_rng(1)
-    found = cross_validate_peer_agreement(*made_up(rng, 30, 1.0), n_splits=100)
-    assert found.models == 30
-    assert found.unseen_cells.ci_low is not None
-    assert found.unseen_cells.ci_low > 0
-    assert found.gain.ci_low is not None
-    assert found.gain.ci_low > 0
+    holdout = cross_validate_peer_agreement(*made_up(rng, 30, 1.0), n_splits=100)
+    assert holdout.models == 30
+    assert holdout.unseen_cells.ci_low is not None
+    assert holdout.unseen_cells.ci_low > 0
+    assert holdout.gain.ci_low is not None
+    assert holdout.gain.ci_low > 0
     misled = 0
     for _ in range(40):
         nothing = cross_validate_peer_agreement(*made_up(rng, 15, 0.0), n_splits=30).unseen_cells

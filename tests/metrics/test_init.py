@@ -19,10 +19,10 @@ def test_every_name_is_what_its_module_says_even_when_all_modules_are_loaded() -
     for module in MODULES:
         import_module(f"auditor.metrics.{module}")
     for name in dir(auditor.metrics):
-        found = getattr(auditor.metrics, name)
-        assert not isinstance(found, ModuleType), f"the module {name} hides the function {name}"
-        assert found.__module__.startswith("auditor.metrics.")
-        assert found.__doc__
+        exported = getattr(auditor.metrics, name)
+        assert not isinstance(exported, ModuleType), f"the module {name} hides the function {name}"
+        assert exported.__module__.startswith("auditor.metrics.")
+        assert exported.__doc__
 
 
 def test_type_checkers_see_the_same_names() -> None:
@@ -39,8 +39,8 @@ def test_type_checkers_see_the_same_names() -> None:
 
 def test_scipy_loads_on_first_use() -> None:
     code = "import sys, auditor.metrics\nassert 'scipy' not in sys.modules\nprint(auditor.metrics.pearson.__name__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "pearson\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "pearson\n"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

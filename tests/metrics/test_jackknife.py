@@ -23,7 +23,7 @@ def test_it_is_what_leaving_out_by_hand_gives(missing: int) -> None:
     w = World(3, 9, 7)
     x = w.first.copy()
     x[np.random.default_rng(0).permutation(x.size)[:missing]] = NAN
-    there = np.nonzero(~np.isnan(x))[0]
+    present = np.nonzero(~np.isnan(x))[0]
 
     def r(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
         inside = keep & ~np.isnan(x)
@@ -32,23 +32,23 @@ def test_it_is_what_leaving_out_by_hand_gives(missing: int) -> None:
     every = np.ones(x.size, dtype=np.bool_)
     country = spread([r(w.countries != c) for c in range(9)])
     topic = spread([r(w.topics != t) for t in range(7)])
-    cell = spread([r(np.arange(x.size) != i) for i in there])
+    cell = spread([r(np.arange(x.size) != i) for i in present])
     variance = max(country + topic - cell, country, topic)
     half = stats.t.ppf(0.975, 6) * variance**0.5
-    got = crossed_jackknife(PEARSON, x, w.truth, w.countries, w.topics)
-    assert got.low == pytest.approx(np.tanh(r(every) - half))
-    assert got.high == pytest.approx(np.tanh(r(every) + half))
-    assert (got.n_countries, got.n_topics, got.n_cells) == (9, 7, 63 - missing)
+    estimate = crossed_jackknife(PEARSON, x, w.truth, w.countries, w.topics)
+    assert estimate.low == pytest.approx(np.tanh(r(every) - half))
+    assert estimate.high == pytest.approx(np.tanh(r(every) + half))
+    assert (estimate.n_countries, estimate.n_topics, estimate.n_cells) == (9, 7, 63 - missing)
 
 
 def test_a_paired_p_value_says_what_the_interval_says() -> None:
     w = World(5, 12, 9)
     for second in (w.second, w.uneven):
-        got = paired_jackknife(MAE, w.first, second, w.truth, w.countries, w.topics)
-        assert got.low is not None
-        assert got.high is not None
-        assert got.p_value is not None
-        assert (got.p_value < 0.05) == (got.low > 0 or got.high < 0)
+        difference = paired_jackknife(MAE, w.first, second, w.truth, w.countries, w.topics)
+        assert difference.low is not None
+        assert difference.high is not None
+        assert difference.p_value is not None
+        assert (difference.p_value < 0.05) == (difference.low > 0 or difference.high < 0)
     same = paired_jackknife(MAE, w.first, w.first, w.truth, w.countries, w.topics)
     assert (same.estimate, same.low) == (0.0, None)
     assert same.reason
@@ -57,18 +57,18 @@ def test_a_paired_p_value_says_what_the_interval_says() -> None:
 def test_two_correlations_are_at_most_two_apart() -> None:
     for seed in range(40):
         w = World(seed, 5, 5)
-        got = paired_jackknife(PEARSON, w.first, -w.second, w.truth, w.countries, w.topics)
-        assert got.low is None or (got.high is not None and -2 <= got.low <= got.high <= 2)
+        difference = paired_jackknife(PEARSON, w.first, -w.second, w.truth, w.countries, w.topics)
+        assert difference.low is None or (difference.high is not None and -2 <= difference.low <= difference.high <= 2)
 
 
 def test_a_gap_has_its_sign_and_is_the_difference_of_the_groups() -> None:
     w = World(1, 14, 8)
-    got = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, w.group)
+    gap = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, w.group)
     d = np.abs(w.uneven - w.truth)
-    assert got.estimate == pytest.approx(d[w.group].mean() - d[~w.group].mean())
+    assert gap.estimate == pytest.approx(d[w.group].mean() - d[~w.group].mean())
     other = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, ~w.group)
-    assert other.low == pytest.approx(-(got.high or 0))
-    assert other.high == pytest.approx(-(got.low or 0))
+    assert other.low == pytest.approx(-(gap.high or 0))
+    assert other.high == pytest.approx(-(gap.low or 0))
 
 
 @pytest.mark.parametrize("statistic", [PEARSON, MAE, RMSE, BIAS])
@@ -81,19 +81,19 @@ def test_a_gap_has_its_sign_and_is_the_difference_of_the_groups() -> None:
     ],
 )
 def test_what_has_no_interval_says_why(statistic: Statistic, change: object, reason: str) -> None:
-    got = crossed_jackknife(statistic, *change(World(0, 9, 8)))  # type: ignore[operator]
-    assert got.low is None
-    assert got.high is None
-    assert reason in (got.reason or "no reason")
-    assert got.reason
+    estimate = crossed_jackknife(statistic, *change(World(0, 9, 8)))  # type: ignore[operator]
+    assert estimate.low is None
+    assert estimate.high is None
+    assert reason in (estimate.reason or "no reason")
+    assert estimate.reason
 
 
 def test_errors_have_intervals_above_zero() -> None:
     for seed in range(20):
         w = World(seed, 6, 5)
         for statistic in (MAE, RMSE):
-            got = crossed_jackknife(statistic, w.first, w.truth, w.countries, w.topics)
-            assert got.low is None or 0 < got.low < (got.estimate or 0) < (got.high or 0)
+            estimate = crossed_jackknife(statistic, w.first, w.truth, w.countries, w.topics)
+            assert estimate.low is None or 0 < estimate.low < (estimate.estimate or 0) < (estimate.high or 0)
 
 
 RUNS = 300

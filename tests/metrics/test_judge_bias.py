@@ -27,9 +27,9 @@ def test_newcombes_own_examples() -> None:
         ((10, 10, 0, 10), 0.6075, 1.0),
         ((5, 56, 0, 29), -0.0381, 0.1926),
     ):
-        found = difference_of_shares(*counts)
-        assert found.ci_low == pytest.approx(low, abs=5e-5)
-        assert found.ci_high == pytest.approx(high, abs=5e-5)
+        difference = difference_of_shares(*counts)
+        assert difference.ci_low == pytest.approx(low, abs=5e-5)
+        assert difference.ci_high == pytest.approx(high, abs=5e-5)
 
 
 def test_paired_shares_that_are_unrelated_have_the_interval_of_unpaired_ones() -> None:
@@ -51,10 +51,10 @@ def test_the_paired_interval_holds_the_truth_about_as_often_as_it_says() -> None
         cases = [
             int((a & b).sum()) for a, b in ((first, second), (first, ~second), (~first, second), (~first, ~second))
         ]
-        found = difference_of_paired_shares(*cases)
-        assert found.ci_low is not None
-        assert found.ci_high is not None
-        held += found.ci_low <= 0.6 * 0.3 <= found.ci_high
+        difference = difference_of_paired_shares(*cases)
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
+        held += difference.ci_low <= 0.6 * 0.3 <= difference.ci_high
     assert 0.93 <= held / runs <= 0.99
 
 
@@ -62,27 +62,27 @@ def test_leniency_is_the_paired_difference_from_the_others() -> None:
     rng = np.random.default_rng(1)
     table = (rng.random((3, 40)) < 0.5).astype(float)
     table[0, :5] = NAN
-    found = leniency(table)[0]
+    judge_leniency = leniency(table)[0]
     expected = table[0, 5:] - table[1:, 5:].mean(axis=0)
     t = stats.ttest_1samp(expected, 0).confidence_interval()
-    assert found.value == pytest.approx(expected.mean())
-    assert found.ci_low == pytest.approx(t.low)
-    assert found.ci_high == pytest.approx(t.high)
-    assert found.n == 35
+    assert judge_leniency.value == pytest.approx(expected.mean())
+    assert judge_leniency.ci_low == pytest.approx(t.low)
+    assert judge_leniency.ci_high == pytest.approx(t.high)
+    assert judge_leniency.n == 35
 
 
-def test_preference_is_welchs_difference_beside_judges_of_other_kinds() -> None:
+def test_self_preference_is_welchs_difference_from_judges_of_other_families() -> None:
     rng = np.random.default_rng(2)
     table = (rng.random((3, 60)) < 0.6).astype(float)
-    own = np.zeros((3, 60), dtype=bool)
-    own[0, :20] = own[1, :20] = True  # the first two judges are of the first author's kind
-    found = self_preference(table, own)[0]
-    mine = table[0, :20] - table[2, :20]
-    rest = table[0, 20:] - table[1:, 20:].mean(axis=0)
-    t = stats.ttest_ind(mine, rest, equal_var=False).confidence_interval()
-    assert found.value == pytest.approx(mine.mean() - rest.mean())
-    assert found.ci_low == pytest.approx(t.low)
-    assert found.ci_high == pytest.approx(t.high)
+    is_own_trace = np.zeros((3, 60), dtype=bool)
+    is_own_trace[0, :20] = is_own_trace[1, :20] = True  # the first two judges are of the first author's kind
+    preference = self_preference(table, is_own_trace)[0]
+    own_differences = table[0, :20] - table[2, :20]
+    other_differences = table[0, 20:] - table[1:, 20:].mean(axis=0)
+    t = stats.ttest_ind(own_differences, other_differences, equal_var=False).confidence_interval()
+    assert preference.value == pytest.approx(own_differences.mean() - other_differences.mean())
+    assert preference.ci_low == pytest.approx(t.low)
+    assert preference.ci_high == pytest.approx(t.high)
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.2, -0.3])
@@ -98,26 +98,26 @@ def test_intervals_hold_a_planted_effect_about_as_often_as_they_say(effect: floa
         chance[0] += effect * exposed
         table = (rng.random((5, traces)) < chance).astype(float)
         table[1:, :][rng.random((4, traces)) < 0.1] = NAN
-        own = np.zeros((5, traces), dtype=bool)
-        own[0] = exposed
+        is_own_trace = np.zeros((5, traces), dtype=bool)
+        is_own_trace[0] = exposed
         times = np.tile(np.where(exposed, 1.0, 0.0), (5, 1))
-        for name, found in (
-            ("preference", self_preference(table, own)[0]),
+        for name, bias in (
+            ("preference", self_preference(table, is_own_trace)[0]),
             ("order", order_effect(table, times)[0]),
             ("verbosity", verbosity_bias(table, exposed)[0]),
         ):
-            assert found.ci_low is not None
-            assert found.ci_high is not None
-            held[name] += found.ci_low <= effect <= found.ci_high
+            assert bias.ci_low is not None
+            assert bias.ci_high is not None
+            held[name] += bias.ci_low <= effect <= bias.ci_high
     assert all(0.9 <= n / runs <= 0.99 for n in held.values()), held
 
 
 def test_drift_is_paired() -> None:
     before = np.array([1, 1, 0, 0, 1, 0, NAN, 1.0])
     after = np.array([1, 0, 0, 1, 1, 1, 1, NAN])
-    found = verdict_drift(before, after)
-    assert found.value == pytest.approx(1 / 6)
-    assert found.n == 6
+    drift = verdict_drift(before, after)
+    assert drift.value == pytest.approx(1 / 6)
+    assert drift.n == 6
 
 
 def test_what_cannot_be_measured_says_why() -> None:
@@ -136,23 +136,27 @@ def test_intervals_over_cells_hold_where_traces_of_a_cell_hang_together() -> Non
     """A judge that is harsh or mild on whole cells, as much as it is the other way on others: it leans to nothing."""
     rng, runs, cells, each = np.random.default_rng(5), 150, 40, 12
     names = ("leniency", "preference", "order")
-    held, apart = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    held, n_excluding_truth = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     cell = np.repeat(np.arange(cells), each)
     for _ in range(runs):
         taste = rng.choice([-0.35, 0.35], cells)
         chance = np.full((4, cells * each), 0.5)
         chance[0] += taste[cell]
         table = (rng.random(chance.shape) < chance).astype(float)
-        own = np.tile(cell < cells // 2, (4, 1)) & (np.arange(4) == 0)[:, None]
+        is_own_trace = np.tile(cell < cells // 2, (4, 1)) & (np.arange(4) == 0)[:, None]
         moments = np.tile(cell.astype(float), (4, 1))
-        for counted, of in ((held, cell), (apart, None)):
-            found = (leniency(table, of)[0], self_preference(table, own, of)[0], order_effect(table, moments, of)[0])
-            for name, leaning in zip(names, found, strict=True):
-                assert leaning.ci_low is not None
-                assert leaning.ci_high is not None
-                counted[name] += leaning.ci_low <= 0 <= leaning.ci_high
+        for counted, of in ((held, cell), (n_excluding_truth, None)):
+            biases = (
+                leniency(table, of)[0],
+                self_preference(table, is_own_trace, of)[0],
+                order_effect(table, moments, of)[0],
+            )
+            for name, bias in zip(names, biases, strict=True):
+                assert bias.ci_low is not None
+                assert bias.ci_high is not None
+                counted[name] += bias.ci_low <= 0 <= bias.ci_high
     assert all(0.9 <= n / runs <= 0.99 for n in held.values()), held
-    assert all(n / runs < 0.8 for n in apart.values()), apart
+    assert all(n / runs < 0.8 for n in n_excluding_truth.values()), n_excluding_truth
 
 
 def test_one_trace_a_cell_is_students_interval_and_verbosity_is_over_cells_too() -> None:

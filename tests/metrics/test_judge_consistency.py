@@ -25,9 +25,9 @@ def test_a_judge_that_fails_to_answer_has_no_weight() -> None:
     once[3, 2] = 1.0
     most = TRUTH.copy()
     most[0, 1:] = np.nan  # 81 of 90
-    found = consistency_weights({"good": measured(TRUTH), "mute": measured(once), "most": measured(most)})
-    assert found["mute"] == (None, 0.0, "it answered 1 of 90 questions")
-    assert found["good"] == found["most"] == (1.0, 1.0, None)
+    weights = consistency_weights({"good": measured(TRUTH), "mute": measured(once), "most": measured(most)})
+    assert weights["mute"] == (None, 0.0, "it answered 1 of 90 questions")
+    assert weights["good"] == weights["most"] == (1.0, 1.0, None)
 
 
 def test_a_form_that_is_not_answered_counts() -> None:
@@ -42,14 +42,14 @@ def test_judges_are_compared_by_what_all_of_them_have() -> None:
         ConsistencyMeasures(0.7, 0.8, None, None, 90, 90),
     )
     mute = ConsistencyMeasures(1.0, None, None, None, 1, 90)  # takes no figure away from the others
-    found = consistency_weights({"repeated": repeated, "plain": plain, "mute": mute}, bench_below=0.72)
-    assert found["repeated"].value == pytest.approx(0.7)
-    assert found["repeated"].reason == "its consistency is below 0.72"
-    assert found["plain"] == pytest.approx((0.75, 0.75, None))
-    apart = consistency_weights(
+    weights = consistency_weights({"repeated": repeated, "plain": plain, "mute": mute}, bench_below=0.72)
+    assert weights["repeated"].value == pytest.approx(0.7)
+    assert weights["repeated"].reason == "its consistency is below 0.72"
+    assert weights["plain"] == pytest.approx((0.75, 0.75, None))
+    separate_weights = consistency_weights(
         {"a": ConsistencyMeasures(1.0, None, None, None, 9, 9), "b": ConsistencyMeasures(None, 1.0, None, None, 9, 9)}
     )
-    assert {w.reason for w in apart.values()} == {"the judges have no figure in common"}
+    assert {w.reason for w in separate_weights.values()} == {"the judges have no figure in common"}
     assert (
         consistency_weights({"none": ConsistencyMeasures(None, None, None, None, 0, 0)})["none"].reason
         == "it compared nothing"

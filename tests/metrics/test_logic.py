@@ -24,11 +24,11 @@ def judge(rng: np.random.Generator, *, noise: float = 0.0, first: float = 0.0, d
     order = rng.permutation(N)
     truth = (order[:, None] > order[None, :]).astype(float)
 
-    def answers(wanted: np.ndarray) -> np.ndarray:
-        flipped = np.where(rng.random((N, N)) < noise, 1 - wanted, wanted)
-        given = np.where(rng.random((N, N)) < first, 1.0, flipped)
-        np.fill_diagonal(given, np.nan)
-        return given
+    def answers(preferred: np.ndarray) -> np.ndarray:
+        flipped = np.where(rng.random((N, N)) < noise, 1 - preferred, preferred)
+        reply = np.where(rng.random((N, N)) < first, 1.0, flipped)
+        np.fill_diagonal(reply, np.nan)
+        return reply
 
     negated = answers(np.where(rng.random((N, N)) < deaf, truth, 1 - truth))
     i, j = np.triu_indices(N, 1)
@@ -50,9 +50,13 @@ def test_planted_rates_are_covered(sets: int) -> None:
     covered = np.zeros(3)
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        made = [judge(rng, noise=noise, first=first, deaf=deaf) for _ in range(sets)]
-        found = (pooled_commutativity(made), pooled_negation_invariance(made), pooled_human_agreement(made))
-        for k, (figure, truth) in enumerate(zip(found, (comm, neg, right), strict=True)):
+        answer_sets = [judge(rng, noise=noise, first=first, deaf=deaf) for _ in range(sets)]
+        rates = (
+            pooled_commutativity(answer_sets),
+            pooled_negation_invariance(answer_sets),
+            pooled_human_agreement(answer_sets),
+        )
+        for k, (figure, truth) in enumerate(zip(rates, (comm, neg, right), strict=True)):
             assert figure.ci_low is not None
             assert figure.ci_high is not None
             covered[k] += figure.ci_low <= truth <= figure.ci_high
@@ -79,11 +83,11 @@ def test_transitivity_under_noise_is_covered_and_its_interval_has_a_width() -> N
 
 
 def test_a_judge_that_only_goes_by_place_is_not_of_one_mind() -> None:
-    made = [judge(np.random.default_rng(s), first=1.0) for s in range(10)]
-    figure = pooled_transitivity(made, 3)
+    answer_sets = [judge(np.random.default_rng(s), first=1.0) for s in range(10)]
+    figure = pooled_transitivity(answer_sets, 3)
     assert figure.value == pytest.approx(0.75, abs=0.05)
-    assert pooled_commutativity(made).value == 0.0
-    averaged = pooled_transitivity(made, 3, calibrated=True)
+    assert pooled_commutativity(answer_sets).value == 0.0
+    averaged = pooled_transitivity(answer_sets, 3, calibrated=True)
     assert averaged.value is None
     assert "decided" in str(averaged.reason)
 
@@ -124,8 +128,12 @@ def test_nothing_to_count_has_a_reason() -> None:
 
 
 def test_unanimous_sets_still_have_a_width() -> None:
-    made = [judge(np.random.default_rng(s)) for s in range(6)]
-    for figure in (pooled_transitivity(made, 3), pooled_commutativity(made), pooled_negation_invariance(made)):
+    answer_sets = [judge(np.random.default_rng(s)) for s in range(6)]
+    for figure in (
+        pooled_transitivity(answer_sets, 3),
+        pooled_commutativity(answer_sets),
+        pooled_negation_invariance(answer_sets),
+    ):
         assert figure.value == figure.ci_high == 1.0
         assert figure.ci_low is not None
         assert 0.5 < figure.ci_low < 0.7  # 1 of 6 sets could well have been otherwise
@@ -134,20 +142,20 @@ def test_unanimous_sets_still_have_a_width() -> None:
 def test_what_was_not_answered_does_not_make_transitive() -> None:
     """Of answers drawn by lot a quarter of the triples go in circles, however few of them came back."""
     rng = np.random.default_rng(3)
-    made = []
+    answer_sets = []
     for _ in range(60):
         upper = np.triu(rng.integers(0, 2, (N, N)).astype(float), 1)
         wins = np.where(np.tri(N, k=-1) == 1, 1 - upper.T, upper)
         lost = np.triu(rng.random((N, N)) < 0.6, 1)
         wins[lost | lost.T] = np.nan
-        made.append(JudgeAnswers(wins, wins, np.ones((2, N, N), dtype=bool), np.empty((0, 0)), wins))
-    figure = pooled_transitivity(made, 3)
+        answer_sets.append(JudgeAnswers(wins, wins, np.ones((2, N, N), dtype=bool), np.empty((0, 0)), wins))
+    figure = pooled_transitivity(answer_sets, 3)
     assert figure.value == pytest.approx(0.75, abs=0.03)
     one = np.full((N, N), np.nan)
     one[0, 1] = 1.0  # the only answer of all
-    alone = pooled_transitivity([made[0]._replace(preferences=one)], 3)
-    assert (alone.value, alone.n) == (None, 0)
-    assert "every pair" in str(alone.reason)
+    single_set = pooled_transitivity([answer_sets[0]._replace(preferences=one)], 3)
+    assert (single_set.value, single_set.n) == (None, 0)
+    assert "every pair" in str(single_set.reason)
 
 
 def wordings(rng: np.random.Generator, sets: int, times: int) -> list[JudgeAnswers]:
@@ -173,8 +181,10 @@ def test_wordings_of_a_set_are_no_sets_of_their_own() -> None:
     one, three = pooled_commutativity(two[::3]), pooled_commutativity(two)
     assert three.n == 3 * one.n
     assert (three.ci_high or 0) - (three.ci_low or 0) == pytest.approx((one.ci_high or 0) - (one.ci_low or 0), rel=0.2)
-    alone, again = pooled_transitivity(two[:1], 3), pooled_transitivity([two[0]] * 3, 3)
-    assert (again.ci_low, again.ci_high) == pytest.approx((alone.ci_low, alone.ci_high))
+    single_wording, repeated_wording = pooled_transitivity(two[:1], 3), pooled_transitivity([two[0]] * 3, 3)
+    assert (repeated_wording.ci_low, repeated_wording.ci_high) == pytest.approx(
+        (single_wording.ci_low, single_wording.ci_high)
+    )
 
 
 @pytest.mark.parametrize("sets", [6, 8])
@@ -184,9 +194,9 @@ def test_whole_sets_with_all_their_wordings_are_what_the_interval_is_over(sets: 
     assert truth is not None
     held = []
     for seed in range(150):
-        found = pooled_commutativity(wordings(np.random.default_rng(100 + seed), sets, 3))
-        assert found.ci_low is not None
-        assert found.ci_high is not None
-        assert found.over == f"{sets} sets"
-        held.append(found.ci_low <= truth <= found.ci_high)
+        commutativity = pooled_commutativity(wordings(np.random.default_rng(100 + seed), sets, 3))
+        assert commutativity.ci_low is not None
+        assert commutativity.ci_high is not None
+        assert commutativity.over == f"{sets} sets"
+        held.append(commutativity.ci_low <= truth <= commutativity.ci_high)
     assert 0.9 <= np.mean(held) <= 1.0

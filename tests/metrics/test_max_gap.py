@@ -29,56 +29,56 @@ def test_the_widest_gap_is_the_largest_difference_of_the_plain_figures() -> None
     truth, scores, countries, topics, groups = world(1, 4, 5, 6)
     labels = np.array(groups)
     errors = {g: float(np.abs(scores - truth)[labels == g].mean()) for g in sorted(set(groups))}
-    got = widest_gap(MAE, scores, truth, countries, topics, groups)
-    assert (got.low_group, got.high_group) == (min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__))
-    assert got.interval.estimate == pytest.approx(max(errors.values()) - min(errors.values()), abs=1e-12)
-    assert (got.interval.n_countries, got.interval.n_topics, got.interval.n_cells) == (10, 6, 60)
-    assert (got.compared, got.left_out, got.interval.reason) == (4, (), None)
+    gap = widest_gap(MAE, scores, truth, countries, topics, groups)
+    assert (gap.low_group, gap.high_group) == (min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__))
+    assert gap.interval.estimate == pytest.approx(max(errors.values()) - min(errors.values()), abs=1e-12)
+    assert (gap.interval.n_countries, gap.interval.n_topics, gap.interval.n_cells) == (10, 6, 60)
+    assert (gap.compared, gap.left_out, gap.interval.reason) == (4, (), None)
 
 
 def test_without_any_difference_the_interval_holds_zero_though_the_widest_was_picked() -> None:
-    together = alone = 0
+    together = n_single_covered = 0
     for seed in range(150):
         truth, scores, countries, topics, groups = world(seed, 8, 5, 12)
-        got = widest_gap(MAE, scores, truth, countries, topics, groups, seed=seed)
-        assert got.interval.low is not None
-        together += got.interval.low <= 0
-        of_pair = np.isin(groups, (got.low_group, got.high_group))
+        gap = widest_gap(MAE, scores, truth, countries, topics, groups, seed=seed)
+        assert gap.interval.low is not None
+        together += gap.interval.low <= 0
+        of_pair = np.isin(groups, (gap.low_group, gap.high_group))
         x, y, c, t, g = (np.asarray(a)[of_pair] for a in (scores, truth, countries, topics, groups))
-        naive = gap_interval(MAE, x, y, c, t, g == got.high_group, seed=seed)
+        naive = gap_interval(MAE, x, y, c, t, g == gap.high_group, seed=seed)
         assert naive.low is not None
-        alone += naive.low <= 0
+        n_single_covered += naive.low <= 0
     assert together / 150 >= 0.94
-    assert alone / 150 < 0.85  # the pair taken by itself: what this is for
+    assert n_single_covered / 150 < 0.85  # the pair taken by itself: what this is for
 
 
 def test_a_real_difference_is_found() -> None:
-    found = 0
+    n_detected = 0
     for seed in range(40):
         truth, scores, countries, topics, groups = world(seed, 3, 12, 15)
         scores = np.where(np.array(groups) == "g1", truth + 3 * (scores - truth), scores)
-        got = widest_gap(MAE, scores, truth, countries, topics, groups, seed=seed)
-        assert got.interval.low is not None
-        found += got.high_group == "g1" and got.interval.low > 0
-    assert found >= 38
+        gap = widest_gap(MAE, scores, truth, countries, topics, groups, seed=seed)
+        assert gap.interval.low is not None
+        n_detected += gap.high_group == "g1" and gap.interval.low > 0
+    assert n_detected >= 38
 
 
 def test_small_groups_are_left_out_or_leave_no_interval() -> None:
     truth, scores, countries, topics, groups = world(2, 3, 6, 6)
     few = [g if c not in ("c00", "c01", "c02", "c03") else "few" for g, c in zip(groups, countries, strict=True)]
-    got = widest_gap(MAE, scores, truth, countries, topics, few)
-    assert (got.compared, got.left_out) == (2, ("few", "g0"))
-    got = widest_gap(MAE, scores, truth, countries, topics, countries)
-    assert got.interval.estimate is not None
-    assert (got.interval.low, got.compared) == (None, 18)
-    assert got.interval.reason == "an interval needs two groups of 5 countries, and as many topics"
+    gap = widest_gap(MAE, scores, truth, countries, topics, few)
+    assert (gap.compared, gap.left_out) == (2, ("few", "g0"))
+    gap = widest_gap(MAE, scores, truth, countries, topics, countries)
+    assert gap.interval.estimate is not None
+    assert (gap.interval.low, gap.compared) == (None, 18)
+    assert gap.interval.reason == "an interval needs two groups of 5 countries, and as many topics"
 
 
 def test_degenerate_and_malformed_input() -> None:
     truth, scores, countries, topics, groups = world(3, 3, 5, 6)
     for cells in (np.full_like(scores, np.nan), np.where(np.array(groups) == "g0", scores, np.nan)):
-        got = widest_gap(MAE, cells, truth, countries, topics, groups)
-        assert (got.interval.estimate, got.interval.reason) == (None, "fewer than two groups have a value")
+        gap = widest_gap(MAE, cells, truth, countries, topics, groups)
+        assert (gap.interval.estimate, gap.interval.reason) == (None, "fewer than two groups have a value")
     flat = widest_gap(PEARSON, np.zeros_like(scores), truth, countries, topics, groups)
     assert flat.interval.estimate is None
     with pytest.raises(ValueError, match="groups must have the shape"):

@@ -20,14 +20,14 @@ def test_without_a_loss_both_are_the_mae_and_without_truth_there_is_none() -> No
 
 def test_no_filling_in_leaves_the_bounds() -> None:
     rng = np.random.default_rng(0)
-    truth, whole = rng.uniform(-1, 1, (2, 40))
+    truth, all_scores = rng.uniform(-1, 1, (2, 40))
     lost = rng.random(40) < 0.3
-    low, high = mae_bounds(np.where(lost, NAN, whole), truth)
+    low, high = mae_bounds(np.where(lost, NAN, all_scores), truth)
     assert low is not None
     assert high is not None
     for fill in [*rng.uniform(-1, 1, (200, 40)), truth, -np.sign(truth)]:
-        assert low - 1e-12 <= np.abs(np.where(lost, fill, whole) - truth).mean() <= high + 1e-12
-    assert np.abs(np.where(lost, -np.sign(truth), whole) - truth).mean() == pytest.approx(high)
+        assert low - 1e-12 <= np.abs(np.where(lost, fill, all_scores) - truth).mean() <= high + 1e-12
+    assert np.abs(np.where(lost, -np.sign(truth), all_scores) - truth).mean() == pytest.approx(high)
 
 
 def test_a_gap_lies_between_the_farthest_ends() -> None:

@@ -18,19 +18,19 @@ def test_is_the_paired_t_test_of_the_absolute_errors() -> None:
     errors = [np.abs(v[keep] - truth[keep]) for v in (second, first)]
     outside = stats.ttest_rel(*errors)
     low, high = outside.confidence_interval(0.95)
-    found = paired_error(first, second, truth)
-    assert found.n == 10
-    assert (found.value, found.ci_low, found.ci_high, found.p_value) == pytest.approx(
+    difference = paired_error(first, second, truth)
+    assert difference.n == 10
+    assert (difference.value, difference.ci_low, difference.ci_high, difference.p_value) == pytest.approx(
         (errors[0].mean() - errors[1].mean(), low, high, outside.pvalue)
     )
 
 
 @pytest.mark.parametrize(("first", "reason"), [([], "no cell"), ([0.1], "2 cells"), ([0.1, 0.1, 0.1], "equal")])
 def test_degenerate_input_says_why(first: list[float], reason: str) -> None:
-    found = paired_error(first, [0.3] * len(first), [0.0] * len(first))
-    assert reason in str(found.reason)
-    assert found.p_value is None
-    assert found.ci_low is None
+    difference = paired_error(first, [0.3] * len(first), [0.0] * len(first))
+    assert reason in str(difference.reason)
+    assert difference.p_value is None
+    assert difference.ci_low is None
 
 
 def test_bounds_put_what_is_missing_where_it_helps_and_hurts_most() -> None:
@@ -44,11 +44,11 @@ def test_bounds_hold_the_truth_whatever_was_hidden() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         truth, first, second = rng.uniform(-1, 1, (3, 20))
-        whole = np.abs(second - truth).mean() - np.abs(first - truth).mean()
+        true_difference = np.abs(second - truth).mean() - np.abs(first - truth).mean()
         hidden = rng.random((2, 20)) < 0.3
         bounds = error_bounds(np.where(hidden[0], np.nan, first), np.where(hidden[1], np.nan, second), truth)
         assert bounds is not None
-        assert bounds[0] <= whole <= bounds[1]
+        assert bounds[0] <= true_difference <= bounds[1]
 
 
 def _simulated_p(rng: np.random.Generator, shift: float) -> float:
@@ -61,19 +61,19 @@ def _simulated_p(rng: np.random.Generator, shift: float) -> float:
         return np.asarray(noise, dtype=np.float64)
 
     second = scores() + shift
-    found = paired_interval(
+    difference = paired_interval(
         MAE, scores(), second, truth, countries, topics, replicates=400, seed=int(rng.integers(10**9))
     )
-    assert found.p_value is not None
-    return found.p_value
+    assert difference.p_value is not None
+    return difference.p_value
 
 
 def test_the_paired_p_value_rejects_seldom_where_nothing_differs_and_often_where_much_does() -> None:
     rng = np.random.default_rng(11)
     equal = np.array([_simulated_p(rng, 0.0) for _ in range(60)])
-    apart = np.array([_simulated_p(rng, 0.4) for _ in range(10)])
+    p_values_of_different = np.array([_simulated_p(rng, 0.4) for _ in range(10)])
     assert (equal < 0.05).mean() <= 0.15
-    assert (apart < 0.05).mean() >= 0.9
+    assert (p_values_of_different < 0.05).mean() >= 0.9
 
 
 def test_the_p_value_of_no_difference_is_one_and_never_zero() -> None:

@@ -31,17 +31,17 @@ def judge_of(strength: Sequence[float], seed: int | None = None, bias: float = 0
 
 @given(st.permutations(range(23)), st.integers(0, 23), st.sampled_from([1, 4]), st.booleans())
 def test_a_sure_judge_gets_its_own_order(items: list[int], n: int, beam: int, calibrated: bool) -> None:
-    found = run_ranking(rank_with_pairs(items[:n], beam=beam, calibrated=calibrated), judge_of(range(23)))
-    assert list(found.order) == sorted(items[:n], reverse=True)
-    assert found.complete
+    ranking = run_ranking(rank_with_pairs(items[:n], beam=beam, calibrated=calibrated), judge_of(range(23)))
+    assert list(ranking.order) == sorted(items[:n], reverse=True)
+    assert ranking.complete
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_a_hundred_items_need_few_questions(seed: int, calibrated: bool) -> None:
     strength = np.random.default_rng(seed).permutation(100)
-    found = run_ranking(rank_with_pairs(range(100), calibrated=calibrated), judge_of(list(strength), seed))
-    assert found.asked <= 1.1 * 100 * math.log2(100) * (2 if calibrated else 1)
+    ranking = run_ranking(rank_with_pairs(range(100), calibrated=calibrated), judge_of(list(strength), seed))
+    assert ranking.asked <= 1.1 * 100 * math.log2(100) * (2 if calibrated else 1)
 
 
 def test_no_question_is_asked_twice_and_batches_are_wide() -> None:
@@ -55,14 +55,14 @@ def test_no_question_is_asked_twice_and_batches_are_wide() -> None:
         sizes.append(len(questions))
         return judge(questions)
 
-    found = run_ranking(rank_with_pairs(range(60), beam=5, uncertainty=0.5), watch)
-    assert len(seen) == found.asked == len({frozenset(question) for question in seen})
+    ranking = run_ranking(rank_with_pairs(range(60), beam=5, uncertainty=0.5), watch)
+    assert len(seen) == ranking.asked == len({frozenset(question) for question in seen})
     assert max(sizes) >= 30
 
 
 def test_stopped_and_started_again_it_asks_only_what_is_new() -> None:
     judge = judge_of(list(np.random.default_rng(3).normal(0, 1, 30)), seed=2)
-    whole = run_ranking(rank_with_pairs(range(30), beam=3), judge)
+    uninterrupted = run_ranking(rank_with_pairs(range(30), beam=3), judge)
     ledger: dict[PairQuestion, float] = {}
     first = rank_with_pairs(range(30), beam=3)
     questions = next(first)
@@ -70,18 +70,18 @@ def test_stopped_and_started_again_it_asks_only_what_is_new() -> None:
         ledger.update(zip(questions, answers := judge(questions), strict=True))
         questions = first.send(answers)
     first.close()
-    fresh = 0
+    n_new_questions = 0
 
     def from_ledger(questions: list[PairQuestion]) -> list[float]:
-        nonlocal fresh
+        nonlocal n_new_questions
         new = [question for question in questions if question not in ledger]
         ledger.update(zip(new, judge(new), strict=True))
-        fresh += len(new)
+        n_new_questions += len(new)
         return [ledger[question] for question in questions]
 
     already = len(ledger)
-    assert run_ranking(rank_with_pairs(range(30), beam=3), from_ledger) == whole
-    assert fresh == whole.asked - already
+    assert run_ranking(rank_with_pairs(range(30), beam=3), from_ledger) == uninterrupted
+    assert n_new_questions == uninterrupted.asked - already
 
 
 def test_a_beam_ranks_better_than_greed_with_an_unsure_judge() -> None:
@@ -131,16 +131,16 @@ def test_a_budget_is_kept_and_all_items_are_ranked(budget: int, calibrated: bool
         asked += len(questions)
         return judge(questions)
 
-    found = run_ranking(rank_with_pairs(range(50), budget=budget, calibrated=calibrated), count)
-    assert asked == found.asked <= budget
-    assert sorted(found.order) == list(range(50))
-    assert found.complete == (budget == 10_000)
+    ranking = run_ranking(rank_with_pairs(range(50), budget=budget, calibrated=calibrated), count)
+    assert asked == ranking.asked <= budget
+    assert sorted(ranking.order) == list(range(50))
+    assert ranking.complete == (budget == 10_000)
 
 
 def test_failed_answers_are_counted_and_favour_no_half() -> None:
-    found = run_ranking(rank_with_pairs(range(4)), lambda questions: [math.nan] * len(questions))
+    ranking = run_ranking(rank_with_pairs(range(4)), lambda questions: [math.nan] * len(questions))
     # Halves (0, 1) and (2, 3), taken in turn.
-    assert found == PairsRanking((0, 2, 1, 3), asked=5, failed=5, over_budget=0)
+    assert ranking == PairsRanking((0, 2, 1, 3), asked=5, failed=5, over_budget=0)
     # With both orders asked, one is enough.
     judge = judge_of(range(8))
     half = run_ranking(

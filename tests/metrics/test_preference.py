@@ -36,8 +36,8 @@ def tournament(n: int, seed: int, unknown: float = 0.0, ties: float = 0.0) -> Fl
 
 def by_networkx(graph: NDArray[np.bool_], k: int) -> float:
     subsets = list(combinations(range(len(graph)), k))
-    whole = nx.from_numpy_array(graph, create_using=nx.DiGraph)
-    acyclic = sum(bool(nx.is_directed_acyclic_graph(whole.subgraph(s))) for s in subsets)
+    digraph = nx.from_numpy_array(graph, create_using=nx.DiGraph)
+    acyclic = sum(bool(nx.is_directed_acyclic_graph(digraph.subgraph(s))) for s in subsets)
     return acyclic / len(subsets)
 
 
@@ -61,11 +61,11 @@ def test_a_set_whose_only_cycle_has_four_items() -> None:
 def test_random_relations_match_networkx(k: int, unknown: float, ties: float, calibrated: bool) -> None:
     for seed in range(3):
         values = tournament(8, seed, unknown, ties)
-        found = transitivity(values, k=k, calibrated=calibrated)
-        assert found.value == by_networkx(preference_graph(values, calibrated), k)
-        assert found.exhaustive
-        assert found.n_subsets == math.comb(8, k)
-        assert found.ci_low == found.ci_high == found.value
+        transitive_share = transitivity(values, k=k, calibrated=calibrated)
+        assert transitive_share.value == by_networkx(preference_graph(values, calibrated), k)
+        assert transitive_share.exhaustive
+        assert transitive_share.n_subsets == math.comb(8, k)
+        assert transitive_share.ci_low == transitive_share.ci_high == transitive_share.value
 
 
 def test_an_order_is_transitive_whatever_the_items_are_called() -> None:
@@ -78,12 +78,12 @@ def test_an_order_is_transitive_whatever_the_items_are_called() -> None:
 def test_a_random_tournament_has_the_known_share() -> None:
     # K! of the 2^(K(K-1)/2) tournaments on K items are orders: 6/8 for 3, 24/64 for 4.
     for k, expected in ((3, 0.75), (4, 0.375)):
-        found = transitivity(tournament(200, 1), k=k, max_subsets=20_000)
-        assert found.value == pytest.approx(expected, abs=0.02)
-        assert not found.exhaustive
-        assert found.ci_low is not None
-        assert found.ci_high is not None
-        assert found.ci_low < found.ci_high
+        transitive_share = transitivity(tournament(200, 1), k=k, max_subsets=20_000)
+        assert transitive_share.value == pytest.approx(expected, abs=0.02)
+        assert not transitive_share.exhaustive
+        assert transitive_share.ci_low is not None
+        assert transitive_share.ci_high is not None
+        assert transitive_share.ci_low < transitive_share.ci_high
 
 
 def test_sampled_interval_covers_the_exact_value() -> None:
@@ -92,10 +92,10 @@ def test_sampled_interval_covers_the_exact_value() -> None:
     assert exact is not None
     covered = 0
     for seed in range(100):
-        found = transitivity(values, k=4, max_subsets=200, seed=seed)
-        assert found.ci_low is not None
-        assert found.ci_high is not None
-        covered += found.ci_low <= exact <= found.ci_high
+        transitive_share = transitivity(values, k=4, max_subsets=200, seed=seed)
+        assert transitive_share.ci_low is not None
+        assert transitive_share.ci_high is not None
+        covered += transitive_share.ci_low <= exact <= transitive_share.ci_high
     assert covered >= 90
     assert transitivity(values, k=4, max_subsets=200, seed=1) == transitivity(values, k=4, max_subsets=200, seed=1)
 

@@ -84,12 +84,12 @@ def test_bradley_terry_comes_to_rest_on_a_full_tournament(spread: float) -> None
     truth = rng.normal(0, spread, 120)
     i, j = np.triu_indices(120, 1)
     upset = rng.random(len(i)) > 1 / (1 + np.exp(np.clip(truth[j] - truth[i], -700, 700)))
-    found = bradley_terry(np.column_stack([i, j, ~upset]), 120)
-    assert found.reason is None
-    assert found.iterations < 30
+    strengths = bradley_terry(np.column_stack([i, j, ~upset]), 120)
+    assert strengths.reason is None
+    assert strengths.iterations < 30
     # At the top, wins equal what the strengths promise, the games against the phantom included.
-    expected = 1 / (1 + np.exp(found.strength[None, :] - found.strength[:, None]))
-    np.fill_diagonal(expected, 0.1 / (1 + np.exp(-found.strength)))
+    expected = 1 / (1 + np.exp(strengths.strength[None, :] - strengths.strength[:, None]))
+    np.fill_diagonal(expected, 0.1 / (1 + np.exp(-strengths.strength)))
     won = np.bincount(i, ~upset, 120) + np.bincount(j, upset, 120) + 0.05
     np.testing.assert_allclose(expected.sum(axis=1), won, atol=1e-6)
 
@@ -97,21 +97,21 @@ def test_bradley_terry_comes_to_rest_on_a_full_tournament(spread: float) -> None
 def test_bradley_terry_equals_logistic_regression() -> None:
     rows = games(np.linspace(-1.5, 1.5, 8), 400, 0)
     rows[::10, 2] = 0.5
-    found, reference = bradley_terry(rows, 8, prior=0), logistic(rows, 8)
-    np.testing.assert_allclose(found.strength[1:] - found.strength[0], reference.params, atol=1e-6)
-    assert found.strength.mean() == pytest.approx(0, abs=1e-9)
-    assert found.reason is None
+    strengths, reference = bradley_terry(rows, 8, prior=0), logistic(rows, 8)
+    np.testing.assert_allclose(strengths.strength[1:] - strengths.strength[0], reference.params, atol=1e-6)
+    assert strengths.strength.mean() == pytest.approx(0, abs=1e-9)
+    assert strengths.reason is None
     # Standard errors are those of contrasts with the mean: the same linear map of the regression's covariance.
     contrast = np.eye(8)[:, 1:] - 1 / 8
     expected = np.sqrt(np.diag(contrast @ reference.cov_params() @ contrast.T))
-    np.testing.assert_allclose(found.std_error, expected, rtol=1e-4)
+    np.testing.assert_allclose(strengths.std_error, expected, rtol=1e-4)
 
 
 def test_two_items_have_the_log_odds() -> None:
     # 3 wins to 1, no prior: difference log 3. With a prior of 2, by hand: each side plays 2 with the phantom.
     rows = [[0, 1, 1]] * 3 + [[1, 0, 1]]
-    found = bradley_terry(rows, 2, prior=0)
-    assert found.strength[0] - found.strength[1] == pytest.approx(math.log(3))
+    strengths = bradley_terry(rows, 2, prior=0)
+    assert strengths.strength[0] - strengths.strength[1] == pytest.approx(math.log(3))
     drawn = bradley_terry(rows, 2, prior=2).strength
     assert 0 < drawn[0] - drawn[1] < math.log(3)
     # Stationarity: expected wins equal those counted, phantom games among them.
@@ -130,10 +130,10 @@ def test_an_unbeaten_item_has_a_strength_only_with_a_prior() -> None:
 
 
 def test_disconnected_sets_and_silent_items_are_named() -> None:
-    found = bradley_terry(np.array([[0, 1, 1], [3, 4, 1], [4, 5, 0], [2, 1, NAN]]), 6)
-    assert found.component.tolist() == [0, 0, -1, 1, 1, 1]
-    assert found.reason == "2 sets of items are not compared with each other; 1 items have no comparison"
-    assert np.isnan(found.strength).tolist() == [False, False, True, False, False, False]
+    strengths = bradley_terry(np.array([[0, 1, 1], [3, 4, 1], [4, 5, 0], [2, 1, NAN]]), 6)
+    assert strengths.component.tolist() == [0, 0, -1, 1, 1, 1]
+    assert strengths.reason == "2 sets of items are not compared with each other; 1 items have no comparison"
+    assert np.isnan(strengths.strength).tolist() == [False, False, True, False, False, False]
     assert bradley_terry([], 3).reason == "no comparisons"
     assert bradley_terry([[0, 1, 1]] * 99, 2, max_iterations=2).reason == "not converged in 2 iterations"
 
@@ -141,20 +141,20 @@ def test_disconnected_sets_and_silent_items_are_named() -> None:
 def test_elo_depends_on_the_order_and_says_how_far() -> None:
     strength = np.linspace(-2, 2, 10)
     rows = games(strength, 600, 3)
-    found = elo(rows, 11, seed=1)
-    assert np.isnan(found.rating[10])
-    assert (found.low[:10] < found.rating[:10]).all()
-    assert (found.rating[:10] < found.high[:10]).all()
-    assert spearmanr(found.rating[:10], strength).statistic > 0.9
-    assert found.rating[:10].mean() == pytest.approx(1000)
-    np.testing.assert_array_equal(found.rating, elo(rows, 11, seed=1).rating)
+    elo_ratings = elo(rows, 11, seed=1)
+    assert np.isnan(elo_ratings.rating[10])
+    assert (elo_ratings.low[:10] < elo_ratings.rating[:10]).all()
+    assert (elo_ratings.rating[:10] < elo_ratings.high[:10]).all()
+    assert spearmanr(elo_ratings.rating[:10], strength).statistic > 0.9
+    assert elo_ratings.rating[:10].mean() == pytest.approx(1000)
+    np.testing.assert_array_equal(elo_ratings.rating, elo(rows, 11, seed=1).rating)
 
 
 def test_elo_of_one_game_is_the_known_step() -> None:
     # Even players: the winner gains half of k. One comparison has one order.
-    found = elo([[1, 0, 1]], 2, k=32, shuffles=5)
-    assert found.rating.tolist() == [984.0, 1016.0]
-    assert found.low.tolist() == found.high.tolist() == [984.0, 1016.0]
+    elo_ratings = elo([[1, 0, 1]], 2, k=32, shuffles=5)
+    assert elo_ratings.rating.tolist() == [984.0, 1016.0]
+    assert elo_ratings.low.tolist() == elo_ratings.high.tolist() == [984.0, 1016.0]
     assert np.isnan(elo([], 2).rating).all()
 
 
@@ -168,36 +168,36 @@ def order_of(n: int, seed: int) -> Floats:
 def test_repair_of_a_ranking_with_a_tenth_flipped(n: int, seed: int) -> None:
     truth = order_of(n, seed)
     noisy = add_flip_noise(truth, 0.1, seed)
-    found = repair(noisy)
-    assert transitivity(found.preferences, k=n).value == 1.0
-    assert commutativity(found.preferences).value == 1.0
-    assert negation_invariance(found.preferences, found.negated).value == 1.0
-    before, after = human_agreement(noisy, truth), human_agreement(found.preferences, truth)
+    repaired = repair(noisy)
+    assert transitivity(repaired.preferences, k=n).value == 1.0
+    assert commutativity(repaired.preferences).value == 1.0
+    assert negation_invariance(repaired.preferences, repaired.negated).value == 1.0
+    before, after = human_agreement(noisy, truth), human_agreement(repaired.preferences, truth)
     assert before.value is not None
     assert after.value is not None
     assert after.value > before.value
-    decided = ~np.isnan(found.preferences) & ~np.eye(n, dtype=bool)
-    differs = np.argwhere(decided & (found.preferences != noisy))
-    assert found.flipped.tolist() == differs.tolist()
+    decided = ~np.isnan(repaired.preferences) & ~np.eye(n, dtype=bool)
+    differs = np.argwhere(decided & (repaired.preferences != noisy))
+    assert repaired.flipped.tolist() == differs.tolist()
 
 
 def test_repair_of_an_order_changes_nothing() -> None:
     truth = order_of(12, 0)
-    found = repair(truth)
+    repaired = repair(truth)
     off = ~np.eye(12, dtype=bool)
-    np.testing.assert_array_equal(found.preferences[off], truth[off])
-    assert found.flipped.shape == (0, 2)
-    assert [int(truth[a, b]) for a, b in zip(found.order, found.order[1:], strict=False)] == [1] * 11
+    np.testing.assert_array_equal(repaired.preferences[off], truth[off])
+    assert repaired.flipped.shape == (0, 2)
+    assert [int(truth[a, b]) for a, b in zip(repaired.order, repaired.order[1:], strict=False)] == [1] * 11
 
 
 def test_repair_does_not_compare_ties_strangers_and_silent_items() -> None:
     # 0 and 1 tie and beat 2; 3 beats 4 but met none of the others; 5 never had an answer.
     values = np.full((6, 6), NAN)
     values[0, 1], values[0, 2], values[1, 2], values[3, 4] = 0.5, 1, 1, 1
-    found = repair(values)
-    known = {(int(i), int(j)): found.preferences[i, j] for i, j in np.argwhere(~np.isnan(found.preferences))}
+    repaired = repair(values)
+    known = {(int(i), int(j)): repaired.preferences[i, j] for i, j in np.argwhere(~np.isnan(repaired.preferences))}
     assert known == {(0, 2): 1, (1, 2): 1, (2, 0): 0, (2, 1): 0, (3, 4): 1, (4, 3): 0}
-    assert set(found.order) == {0, 1, 2, 3, 4}
+    assert set(repaired.order) == {0, 1, 2, 3, 4}
     assert repair(np.empty((0, 0))).order == ()
 
 

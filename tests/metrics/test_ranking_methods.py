@@ -12,15 +12,15 @@ def answers(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.nda
     rng = np.random.default_rng(seed)
     truth = rng.permutation(n).astype(float)
     p = (1 + np.tanh(sharpness / 2 * (truth[:, None] - truth[None, :]))) / 2
-    given = (rng.random((n, n)) < p).astype(float)
-    np.fill_diagonal(given, np.nan)
-    return given, truth
+    wins = (rng.random((n, n)) < p).astype(float)
+    np.fill_diagonal(wins, np.nan)
+    return wins, truth
 
 
 def test_a_judge_without_faults_is_ranked_right_in_few_calls() -> None:
     n = 100
-    given, truth = answers(n, 1000.0)
-    points = {p.method: p for p in compare_ranking_methods(given, truth, n_shuffles=1)}
+    wins, truth = answers(n, 1000.0)
+    points = {p.method: p for p in compare_ranking_methods(wins, truth, n_shuffles=1)}
     for name, point in points.items():
         if "%" not in name:
             assert point.rho_people == pytest.approx(1.0)
@@ -32,19 +32,19 @@ def test_a_judge_without_faults_is_ranked_right_in_few_calls() -> None:
 
 
 def test_a_noisy_judge_is_ranked_worse_by_fewer_calls() -> None:
-    given, truth = answers(30, 0.2)
-    points = {p.method: p for p in compare_ranking_methods(given, truth)}
-    whole = points["all pairs, both orders, Bradley–Terry"].rho_people
-    assert whole > points["PairS, greedy"].rho_people > 0.5
-    assert whole > points["10% of pairs, Bradley–Terry"].rho_people
+    wins, truth = answers(30, 0.2)
+    points = {p.method: p for p in compare_ranking_methods(wins, truth)}
+    rho_of_all_pairs = points["all pairs, both orders, Bradley–Terry"].rho_people
+    assert rho_of_all_pairs > points["PairS, greedy"].rho_people > 0.5
+    assert rho_of_all_pairs > points["10% of pairs, Bradley–Terry"].rho_people
 
 
 def test_missing_answers_are_counted_and_nothing_is_made_of_nothing() -> None:
-    given, truth = answers(8, 10.0)
-    given[2, :] = np.nan
-    assert compare_ranking_methods(given, truth)[0].failed > 0
+    wins, truth = answers(8, 10.0)
+    wins[2, :] = np.nan
+    assert compare_ranking_methods(wins, truth)[0].failed > 0
     for point in compare_ranking_methods(np.full((5, 5), 0.5)):
         assert math.isnan(point.rho_all)
         assert math.isnan(point.rho_people)
     with pytest.raises(ValueError, match="shape"):
-        compare_ranking_methods(given, truth[:3])
+        compare_ranking_methods(wins, truth[:3])

@@ -9,16 +9,18 @@ from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_d
 
 def test_the_interval_is_scipys() -> None:
     values = np.random.default_rng(0).normal(0.5, 0.2, 60)
-    mine = bootstrap_mean(values, replicates=20_000)
-    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
-    assert mine.value == pytest.approx(values.mean())
-    assert (mine.ci_low, mine.ci_high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
+    interval = bootstrap_mean(values, replicates=20_000)
+    scipy_interval = stats.bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=20_000, rng=1
+    ).confidence_interval
+    assert interval.value == pytest.approx(values.mean())
+    assert (interval.ci_low, interval.ci_high) == pytest.approx((scipy_interval.low, scipy_interval.high), abs=0.003)
 
 
 def test_nominal_intervals_hold_the_truth() -> None:
     rng = np.random.default_rng(1)
-    found = [bootstrap_mean(rng.beta(5, 2, 60), replicates=400, seed=i) for i in range(300)]
-    held = np.mean([(m.ci_low or 0) <= 5 / 7 <= (m.ci_high or 0) for m in found])
+    means = [bootstrap_mean(rng.beta(5, 2, 60), replicates=400, seed=i) for i in range(300)]
+    held = np.mean([(m.ci_low or 0) <= 5 / 7 <= (m.ci_high or 0) for m in means])
     assert 0.90 <= held <= 0.98
 
 
@@ -35,11 +37,13 @@ def test_too_few_questions_say_so() -> None:
 @pytest.mark.parametrize("n", [5, 12])
 def test_few_questions_have_an_interval_that_is_wide_enough(n: int) -> None:
     rng = np.random.default_rng(7)
-    made = [rng.beta(5, 2, n) for _ in range(600)]
-    found = [bootstrap_mean(values, bounds=(0.0, 1.0)) for values in made]
-    theirs = stats.t.interval(0.95, n - 1, made[0].mean(), stats.sem(made[0]))
-    assert (found[0].ci_low, found[0].ci_high) == pytest.approx((max(0.0, theirs[0]), min(1.0, theirs[1])))
-    assert 0.925 <= np.mean([(m.ci_low or 0) <= 5 / 7 <= (m.ci_high or 0) for m in found]) <= 0.98
+    simulated_scores = [rng.beta(5, 2, n) for _ in range(600)]
+    means = [bootstrap_mean(values, bounds=(0.0, 1.0)) for values in simulated_scores]
+    student_interval = stats.t.interval(0.95, n - 1, simulated_scores[0].mean(), stats.sem(simulated_scores[0]))
+    assert (means[0].ci_low, means[0].ci_high) == pytest.approx(
+        (max(0.0, student_interval[0]), min(1.0, student_interval[1]))
+    )
+    assert 0.925 <= np.mean([(m.ci_low or 0) <= 5 / 7 <= (m.ci_high or 0) for m in means]) <= 0.98
 
 
 def test_values_without_spread_have_no_interval_but_a_reason() -> None:
@@ -64,8 +68,8 @@ def test_a_share_over_questions_that_hang_together_is_covered(n: int) -> None:
     rng, held = np.random.default_rng(8), []
     for seed in range(400):
         hits = rng.binomial(12, rng.beta(3, 2, n))
-        found = ratio_interval(hits.astype(float), np.full(n, 12.0), replicates=500, seed=seed)
-        held.append(found[0] <= 0.6 <= found[1])
+        interval = ratio_interval(hits.astype(float), np.full(n, 12.0), replicates=500, seed=seed)
+        held.append(interval[0] <= 0.6 <= interval[1])
     assert 0.91 <= np.mean(held) <= 0.99
 
 

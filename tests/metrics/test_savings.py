@@ -18,9 +18,11 @@ def data() -> CompleteAudit:
     truth = rng.uniform(-1, 1, CELLS)
     samples = truth[None, :, None] + rng.normal(0, 0.3, (MODELS, CELLS, 1)) + rng.normal(0, 0.1, (MODELS, CELLS, K))
     samples[0, 3, :4] = np.nan
-    said = (rng.random((MODELS, MODELS, CELLS, K)) < 0.7).astype(np.float32)
-    said[~np.broadcast_to(MAY.T[:, :, None, None], said.shape) | np.isnan(samples)[None]] = np.nan
-    return CompleteAudit(samples, said, MAY, truth, [(i % 3, i % 5) for i in range(CELLS)])
+    simulated_verdicts = (rng.random((MODELS, MODELS, CELLS, K)) < 0.7).astype(np.float32)
+    simulated_verdicts[
+        ~np.broadcast_to(MAY.T[:, :, None, None], simulated_verdicts.shape) | np.isnan(samples)[None]
+    ] = np.nan
+    return CompleteAudit(samples, simulated_verdicts, MAY, truth, [(i % 3, i % 5) for i in range(CELLS)])
 
 
 def test_everything_is_everything(data: CompleteAudit) -> None:
@@ -35,24 +37,24 @@ def test_everything_is_everything(data: CompleteAudit) -> None:
 
 def test_winners_are_those_of_the_panel(data: CompleteAudit) -> None:
     full = replay_audit(data, SamplingPlan("everything"), 0.38, seed=1)
-    scores, found = np.nanmean(data.samples, axis=2), []
+    scores, winners = np.nanmean(data.samples, axis=2), []
     for i in range(MODELS):
         for j in range(i + 1, MODELS):
             for cell in np.nonzero(np.abs(scores[i] - scores[j]) >= 0.38)[0]:
-                seats = [judge for judge in range(MODELS) if judge not in (i, j)]
-                rates = [[np.nanmean(data.verdicts[judge, side, cell]) for side in (i, j)] for judge in seats]
-                won = settle(sum(a > b + 1e-9 for a, b in rates), sum(a < b - 1e-9 for a, b in rates), len(seats))
-                found.append({"left": 1, "right": -1, None: 0}[won])
-    assert full.winners.tolist() == found
-    assert set(found) == {1, 0, -1}
+                judges = [judge for judge in range(MODELS) if judge not in (i, j)]
+                rates = [[np.nanmean(data.verdicts[judge, side, cell]) for side in (i, j)] for judge in judges]
+                won = settle(sum(a > b + 1e-9 for a, b in rates), sum(a < b - 1e-9 for a, b in rates), len(judges))
+                winners.append({"left": 1, "right": -1, None: 0}[won])
+    assert full.winners.tolist() == winners
+    assert set(winners) == {1, 0, -1}
 
 
 def test_fewer_judges_have_equal_shares_and_leave_scores_alone(data: CompleteAudit) -> None:
     full, part = (replay_audit(data, SamplingPlan("", judges_per_trace=m), 0.38, seed=1) for m in (None, 1))
     assert (part.direct, part.review) == (full.direct, MODELS * CELLS * K - 4)
     assert part.scores == pytest.approx(full.scores, nan_ok=True)
-    given = (~np.isnan(part.counted_verdicts)).sum(axis=(2, 3))
-    assert given[MAY.T].max() - given[MAY.T].min() <= 4  # the four that failed
+    n_verdicts = (~np.isnan(part.counted_verdicts)).sum(axis=(2, 3))
+    assert n_verdicts[MAY.T].max() - n_verdicts[MAY.T].min() <= 4  # the four that failed
 
 
 def test_adaptive_panels_ask_less_and_say_the_same(data: CompleteAudit) -> None:

@@ -12,12 +12,12 @@ from auditor.metrics.verdict_flips import flips_by_cell
 
 def test_one_verdict_a_cell_is_mcnemars_exact_test() -> None:
     one_each = np.repeat(np.eye(4), [5, 3, 9, 6], axis=0)
-    found = flips_by_cell(one_each)
-    assert found.p_value == pytest.approx(binomtest(3, 12).pvalue)
-    assert found.change.value == pytest.approx(-6 / 23)
-    assert found.change.n == 23
+    flips = flips_by_cell(one_each)
+    assert flips.p_value == pytest.approx(binomtest(3, 12).pvalue)
+    assert flips.change.value == pytest.approx(-6 / 23)
+    assert flips.change.n == 23
     counts = np.repeat([[2, 0], [1, 1], [0, 2]], [5, 12, 6], axis=0)
-    assert found.kappa.value == pytest.approx(fleiss_kappa(counts).value)
+    assert flips.kappa.value == pytest.approx(fleiss_kappa(counts).value)
 
 
 def test_many_judges_of_one_trace_are_no_more_cells() -> None:
@@ -33,8 +33,8 @@ def test_the_test_holds_its_level_where_cells_flip_as_one() -> None:
     rng = np.random.default_rng(2)
     rejected = 0
     for seed in range(200):
-        whole = rng.choice(4, 30, p=[0.3, 0.2, 0.2, 0.3])  # all five judges of a cell do the same
-        rejected += (flips_by_cell(5 * np.eye(4)[whole], seed).p_value or 1.0) < 0.05
+        flip_kinds = rng.choice(4, 30, p=[0.3, 0.2, 0.2, 0.3])  # all five judges of a cell do the same
+        rejected += (flips_by_cell(5 * np.eye(4)[flip_kinds], seed).p_value or 1.0) < 0.05
     assert rejected / 200 < 0.09
 
 

@@ -19,28 +19,28 @@ Floats = NDArray[np.float64]
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("seats", range(1, 10))
-def test_stopping_early_settles_as_the_full_panel_would(seats: int) -> None:
-    for votes in product(("left", "right", "none"), repeat=seats):
-        full = settle(votes.count("left"), votes.count("right"), seats)
-        for cast in range(seats + 1):
-            left, right = votes[:cast].count("left"), votes[:cast].count("right")
-            if not can_still_change(left, right, cast, seats):
-                assert settle(left, right, seats) == full
+@pytest.mark.parametrize("n_assigned", range(1, 10))
+def test_stopping_early_settles_as_the_full_panel_would(n_assigned: int) -> None:
+    for votes in product(("left", "right", "none"), repeat=n_assigned):
+        full = settle(votes.count("left"), votes.count("right"), n_assigned)
+        for n_returned in range(n_assigned + 1):
+            left, right = votes[:n_returned].count("left"), votes[:n_returned].count("right")
+            if not can_still_change(left, right, n_returned, n_assigned):
+                assert settle(left, right, n_assigned) == full
                 break
 
 
-@pytest.mark.parametrize("seats", range(1, 8))
-def test_it_stops_as_early_as_it_may(seats: int) -> None:
-    for cast in range(seats + 1):
-        for left in range(cast + 1):
-            for right in range(cast + 1 - left):
+@pytest.mark.parametrize("n_assigned", range(1, 8))
+def test_it_stops_as_early_as_it_may(n_assigned: int) -> None:
+    for n_returned in range(n_assigned + 1):
+        for left in range(n_returned + 1):
+            for right in range(n_returned + 1 - left):
                 ends = {
-                    settle(left + a, right + b, seats)
-                    for a, b in product(range(seats - cast + 1), repeat=2)
-                    if a + b <= seats - cast
+                    settle(left + a, right + b, n_assigned)
+                    for a, b in product(range(n_assigned - n_returned + 1), repeat=2)
+                    if a + b <= n_assigned - n_returned
                 }
-                assert can_still_change(left, right, cast, seats) == (len(ends) > 1)
+                assert can_still_change(left, right, n_returned, n_assigned) == (len(ends) > 1)
 
 
 def test_votes_that_do_not_fit_are_refused() -> None:
@@ -74,8 +74,8 @@ def test_agreement_with_others_by_hand() -> None:
     ratings = [[1, 1, 0, NAN, 1], [1, 0, 0, 0, NAN], [1, 0, 1, 0, NAN], [0, 1, NAN, 0, NAN]]
     # What the others say, item by item, "-" where they leave it open. The first rater, 1 1 0: 1 0 -. The second,
     # 1 0 0 0: 1 1 - 0. The third, 1 0 1 0: 1 1 0 0. The fourth, 0 1 and 0 on the fourth item: 1 0 and 0.
-    got = agreement_with_others(ratings)
-    assert [(round(p.value * p.n), p.n) for p in got if p.value is not None] == [(1, 2), (2, 3), (2, 4), (1, 3)]
+    agreement = agreement_with_others(ratings)
+    assert [(round(p.value * p.n), p.n) for p in agreement if p.value is not None] == [(1, 2), (2, 3), (2, 4), (1, 3)]
 
 
 def test_agreement_with_nobody_is_no_number() -> None:
@@ -105,12 +105,12 @@ def _panel(
 def test_planted_accuracies_are_found(missing: float) -> None:
     planted = [0.95, 0.9, 0.8, 0.7, 0.5]
     ratings, _ = _panel(planted, 4000, 1, missing, share=0.7)
-    got = dawid_skene(ratings)
-    assert got.converged
-    assert got.accuracy == pytest.approx(planted, abs=0.03)
-    assert got.prevalence == pytest.approx([0.3, 0.7], abs=0.03)
-    np.testing.assert_allclose(got.confusion.sum(axis=2), 1)
-    np.testing.assert_allclose(got.posterior[~np.isnan(got.posterior[:, 0])].sum(axis=1), 1)
+    fit = dawid_skene(ratings)
+    assert fit.converged
+    assert fit.accuracy == pytest.approx(planted, abs=0.03)
+    assert fit.prevalence == pytest.approx([0.3, 0.7], abs=0.03)
+    np.testing.assert_allclose(fit.confusion.sum(axis=2), 1)
+    np.testing.assert_allclose(fit.posterior[~np.isnan(fit.posterior[:, 0])].sum(axis=1), 1)
 
 
 def test_probabilities_are_calibrated() -> None:
@@ -134,9 +134,9 @@ def test_the_likelihood_does_not_fall() -> None:
     marks = np.stack([ratings == 0, ratings == 1], axis=2)
     last = -np.inf
     for steps in range(1, 12):
-        got = dawid_skene(ratings, smoothing=1e-9, max_iterations=steps, tolerance=0)
-        chance = np.where(marks[:, :, None, :], got.confusion[:, None], 1.0).prod(axis=(0, 3))
-        likelihood = float(np.log((chance * got.prevalence).sum(axis=1)[marks.any(axis=(0, 2))]).sum())
+        fit = dawid_skene(ratings, smoothing=1e-9, max_iterations=steps, tolerance=0)
+        chance = np.where(marks[:, :, None, :], fit.confusion[:, None], 1.0).prod(axis=(0, 3))
+        likelihood = float(np.log((chance * fit.prevalence).sum(axis=1)[marks.any(axis=(0, 2))]).sum())
         assert likelihood >= last - 1e-6
         last = likelihood
 
@@ -145,21 +145,21 @@ def test_three_categories_and_their_names() -> None:
     rng = np.random.default_rng(5)
     truth = rng.choice([-1.0, 0.0, 7.0], 2000)
     noise = rng.choice([-1.0, 0.0, 7.0], (5, 2000))
-    got = dawid_skene(np.where(rng.random((5, 2000)) < 0.7, truth, noise))
-    assert got.categories.tolist() == [-1, 0, 7]
-    assert (got.labels() == truth).mean() > 0.95
+    fit = dawid_skene(np.where(rng.random((5, 2000)) < 0.7, truth, noise))
+    assert fit.categories.tolist() == [-1, 0, 7]
+    assert (fit.labels() == truth).mean() > 0.95
     # A rater is right by intent (0.7) or by luck (0.3 / 3).
-    assert got.accuracy == pytest.approx([0.8] * 5, abs=0.03)
+    assert fit.accuracy == pytest.approx([0.8] * 5, abs=0.03)
 
 
 def test_items_and_raters_without_ratings() -> None:
     ratings, _ = _panel([0.9, 0.8, 0.8, 0.7], 300, 6)
     ratings[:, 7] = NAN
-    got = dawid_skene(np.vstack([ratings, np.full(300, NAN)]))
-    assert (got.n_items, got.n_dropped) == (299, 1)
-    assert np.isnan(got.labels()[7])
-    assert np.isnan(got.accuracy[4])
-    assert not np.isnan(got.accuracy[:4]).any()
+    fit = dawid_skene(np.vstack([ratings, np.full(300, NAN)]))
+    assert (fit.n_items, fit.n_dropped) == (299, 1)
+    assert np.isnan(fit.labels()[7])
+    assert np.isnan(fit.accuracy[4])
+    assert not np.isnan(fit.accuracy[:4]).any()
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_items_and_raters_without_ratings() -> None:
     ],
 )
 def test_what_cannot_be_estimated_says_why(ratings: Floats, reason: str) -> None:
-    got = dawid_skene(ratings)
-    assert got.reason == reason
-    assert np.isnan(got.accuracy).all()
-    assert np.isnan(got.labels()).all()
-    assert got.labels().shape == (ratings.shape[1],)
+    fit = dawid_skene(ratings)
+    assert fit.reason == reason
+    assert np.isnan(fit.accuracy).all()
+    assert np.isnan(fit.labels()).all()
+    assert fit.labels().shape == (ratings.shape[1],)
 
 
 def test_malformed_input_raises() -> None:
@@ -195,13 +195,13 @@ def test_dawid_and_skene_as_crowd_kit_estimates_them() -> None:
         for i, is_true in enumerate(truth):
             if rng.random() < 0.85:
                 ratings[j, i] = (rng.random() < hits) if is_true else (rng.random() >= rejects)
-    theirs = [
+    reference_labels = [
         0.9986, 0.9998, 0.0003, 0.9986, 0.9593, 0.0024, 0.9997, 0.0262, 0.0005, 0.0053, 0.8263, 0.9957, 0.0007, 0.9998,
         0.9999, 0.0003, 0.9986, 0.9998, 0.0095, 0.9998, 0.0296, 0.9998, 0.9996, 0.9996, 0.999, 0.9726, 0.9994, 0.9988,
         0.4121, 0.9996,
     ]  # fmt: skip
-    found = dawid_skene(ratings, smoothing=0.01)
-    np.testing.assert_allclose(found.posterior[:, 1], theirs, atol=0.01)
+    fit = dawid_skene(ratings, smoothing=0.01)
+    np.testing.assert_allclose(fit.posterior[:, 1], reference_labels, atol=0.01)
 
 
 def test_some_raters_are_heard_by_what_all_taught_of_them() -> None:
@@ -212,8 +212,8 @@ def test_some_raters_are_heard_by_what_all_taught_of_them() -> None:
     assert posterior_of_seats(fitted, ratings, [True] * 4) == pytest.approx(fitted.posterior, abs=1e-5)
 
     ratings[0, 0], ratings[1, :2], ratings[2:, 0] = NAN, NAN, 0.0
-    found = posterior_of_seats(fitted, ratings[:, :2], [True, True, False, False])
-    assert np.isnan(found[0]).all()
+    posterior = posterior_of_seats(fitted, ratings[:, :2], [True, True, False, False])
+    assert np.isnan(posterior[0]).all()
     by_hand = fitted.prevalence * fitted.confusion[0][:, int(ratings[0, 1])]  # Bayes by the one seat that spoke
-    assert found[1] == pytest.approx(by_hand / by_hand.sum())
+    assert posterior[1] == pytest.approx(by_hand / by_hand.sum())
     assert np.isnan(posterior_of_seats(dawid_skene(ratings[:2]), ratings[:2], [True, True])).all()

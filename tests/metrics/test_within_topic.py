@@ -16,25 +16,26 @@ def test_it_is_pearson_s_r_of_what_is_left_when_each_topic_s_mean_is_out() -> No
     world = World(1, 9, 6)
     scores = world.first.copy()
     scores[[3, 17]] = np.nan
-    kept = ~np.isnan(scores)
-    topics = world.topics[kept]
+    is_scored = ~np.isnan(scores)
+    topics = world.topics[is_scored]
     left = [
-        values - np.array([values[topics == t].mean() for t in topics]) for values in (scores[kept], world.truth[kept])
+        values - np.array([values[topics == t].mean() for t in topics])
+        for values in (scores[is_scored], world.truth[is_scored])
     ]
-    found = within_topic_correlation(scores, world.truth, world.countries, world.topics)
-    assert found.estimate == pytest.approx(stats.pearsonr(*left).statistic)
-    assert found.n_cells == 52
-    assert found.low is not None
-    assert found.high is not None
-    assert -1 < found.low < (found.estimate or 0) < found.high < 1
+    correlation = within_topic_correlation(scores, world.truth, world.countries, world.topics)
+    assert correlation.estimate == pytest.approx(stats.pearsonr(*left).statistic)
+    assert correlation.n_cells == 52
+    assert correlation.low is not None
+    assert correlation.high is not None
+    assert -1 < correlation.low < (correlation.estimate or 0) < correlation.high < 1
 
 
 def test_what_topics_are_like_everywhere_adds_nothing() -> None:
     world = World(2, 12, 8)
     moved = world.first + 3.0 * np.sin(world.topics)
     for scores in (world.first, moved):
-        found = within_topic_correlation(scores, world.truth, world.countries, world.topics)
-        assert found.estimate == pytest.approx(
+        correlation = within_topic_correlation(scores, world.truth, world.countries, world.topics)
+        assert correlation.estimate == pytest.approx(
             within_topic_correlation(world.first, world.truth, world.countries, world.topics).estimate, abs=1e-9
         )
 
@@ -45,20 +46,20 @@ def test_of_a_model_that_knows_topics_only_the_interval_holds_0_in_19_of_20_runs
         world = World(seed, 20, 8)
         noise = np.random.default_rng(1000 + seed).normal(size=world.truth.size)
         scores = np.cos(world.topics) + 0.01 * noise
-        found = within_topic_correlation(scores, world.truth, world.countries, world.topics)
-        assert found.low is not None
-        assert found.high is not None
-        held.append(found.low <= 0 <= found.high)
-        assert (found.p_value is not None and found.p_value >= 0.05) == held[-1]
+        correlation = within_topic_correlation(scores, world.truth, world.countries, world.topics)
+        assert correlation.low is not None
+        assert correlation.high is not None
+        held.append(correlation.low <= 0 <= correlation.high)
+        assert (correlation.p_value is not None and correlation.p_value >= 0.05) == held[-1]
     assert 0.92 <= np.mean(held) <= 0.99
 
 
 def test_the_same_everywhere_is_no_correlation_but_a_reason() -> None:
     world = World(3, 8, 6)
     constant = np.cos(world.topics) * 0.3
-    found = within_topic_correlation(constant, world.truth, world.countries, world.topics)
-    assert (found.estimate, found.low, found.p_value) == (None, None, None)
-    assert found.reason == "scores constant within topics"
+    correlation = within_topic_correlation(constant, world.truth, world.countries, world.topics)
+    assert (correlation.estimate, correlation.low, correlation.p_value) == (None, None, None)
+    assert correlation.reason == "scores constant within topics"
     assert within_topic_correlation(constant, constant, world.countries, world.topics).reason == (
         "scores and truth constant within topics"
     )
@@ -71,18 +72,18 @@ def test_p_is_below_5_percent_just_where_the_interval_leaves_out_0(sign: int) ->
     for seed in range(40):
         world = World(seed, 12, 7)
         scores = sign * world.truth * 0.4 + 0.9 * (world.first - world.truth)
-        found = crossed_jackknife(PEARSON, scores, world.truth, world.countries, world.topics)
-        p = zero_correlation_p_value(found)
+        estimate = crossed_jackknife(PEARSON, scores, world.truth, world.countries, world.topics)
+        p = zero_correlation_p_value(estimate)
         assert p is not None
-        assert found.low is not None
-        assert found.high is not None
-        assert (p < 0.05) == (found.low > 0 or found.high < 0)
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert (p < 0.05) == (estimate.low > 0 or estimate.high < 0)
         sizes.append(p < 0.05)
     assert 0 < sum(sizes) < len(sizes)
 
 
 def test_without_an_interval_there_is_no_p() -> None:
     world = World(4, 4, 9)
-    found = crossed_jackknife(PEARSON, world.first, world.truth, world.countries, world.topics)
-    assert found.estimate is not None
-    assert zero_correlation_p_value(found) is None
+    estimate = crossed_jackknife(PEARSON, world.first, world.truth, world.countries, world.topics)
+    assert estimate.estimate is not None
+    assert zero_correlation_p_value(estimate) is None

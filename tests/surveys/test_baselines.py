@@ -18,32 +18,32 @@ SURVEY = Survey("s", "t", "s", "{topic} {country}", ("no", "yes"), CELLS)
 
 
 def test_topic_mean_by_hand() -> None:
-    found = topic_mean(SURVEY)
-    assert found[Cell("Norway", "a")] == pytest.approx((0.3 - 0.5 + 0.9) / 3)
-    assert found[Cell("Norway", "b")] == pytest.approx(-0.3)
-    assert Cell("Sweden", "b") not in found
+    baseline = topic_mean(SURVEY)
+    assert baseline[Cell("Norway", "a")] == pytest.approx((0.3 - 0.5 + 0.9) / 3)
+    assert baseline[Cell("Norway", "b")] == pytest.approx(-0.3)
+    assert Cell("Sweden", "b") not in baseline
 
 
 def test_country_mean_by_hand() -> None:
-    found = country_mean(SURVEY)
-    assert found[Cell("Norway", "a")] == pytest.approx(0.1)
+    baseline = country_mean(SURVEY)
+    assert baseline[Cell("Norway", "a")] == pytest.approx(0.1)
     # The only topic of a country says nothing about itself.
-    assert Cell("Sweden", "a") not in found
+    assert Cell("Sweden", "a") not in baseline
 
 
 def test_regional_mean_by_hand() -> None:
-    found = regional_mean(SURVEY)
-    assert found[Cell("Norway", "a")] == pytest.approx(0.3)
-    assert found[Cell("Sweden", "a")] == pytest.approx(0.5)
+    baseline = regional_mean(SURVEY)
+    assert baseline[Cell("Norway", "a")] == pytest.approx(0.3)
+    assert baseline[Cell("Sweden", "a")] == pytest.approx(0.5)
     # Alone in its region; in no region.
-    assert Cell("Brazil", "a") not in found
-    assert Cell("Atlantis", "a") not in found
+    assert Cell("Brazil", "a") not in baseline
+    assert Cell("Atlantis", "a") not in baseline
 
 
 def test_regional_mean_follows_the_survey_s_grouping() -> None:
     split = Grouping("own", "own", (Region("x", ("Norway", "Brazil")), Region("y", ("Sweden",))))
-    found = regional_mean(replace(SURVEY, grouping=split))
-    assert found == {
+    baseline = regional_mean(replace(SURVEY, grouping=split))
+    assert baseline == {
         Cell("Norway", "a"): -0.5, Cell("Norway", "b"): -0.3, Cell("Brazil", "a"): 0.5, Cell("Brazil", "b"): 0.1,
     }  # fmt: skip
 

@@ -39,7 +39,7 @@ def test_a_sound_survey_is_quiet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("odd", "says"),
+    ("odd", "message"),
     [
         (survey(*cells(), SurveyCell(Cell("Atlantis", "gambling"), 0.1)), "Atlantis: no country of ISO 3166"),
         (survey(*cells(), SurveyCell(Cell("Bermuda", "gambling"), 0.1)), "Bermuda: in no region"),
@@ -56,11 +56,11 @@ def test_a_sound_survey_is_quiet() -> None:
         (dataclasses.replace(survey(*cells()), words={}), "no list of words"),
     ],
 )
-def test_odd_things_are_said(odd: Survey, says: str) -> None:
-    assert any(says in line for line in check_survey(odd)), check_survey(odd)
+def test_unusual_surveys_have_findings(odd: Survey, message: str) -> None:
+    assert any(message in line for line in check_survey(odd)), check_survey(odd)
 
 
-def test_what_the_microdata_say_is_said_too() -> None:
+def test_findings_include_those_of_the_microdata() -> None:
     weak = Reliability(0.5, 2 / 3, 0.6, 0.7, 0.816, 10, 100)
     unsure = CellFacts(
         country="Peru", topic="gambling", kinds={}, design_error=None, n_effective=9, neutral=0.0, neutral_error=None,

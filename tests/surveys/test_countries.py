@@ -52,11 +52,11 @@ def test_what_is_no_country_has_no_code(name: str) -> None:
 
 def test_the_table_agrees_with_iso_3166() -> None:
     for row in rows():
-        found = pycountry.countries.get(alpha_3=row["code"])
-        assert (found is None) == (row["code"] in OWN_CODES), row
+        country = pycountry.countries.get(alpha_3=row["code"])
+        assert (country is None) == (row["code"] in OWN_CODES), row
         assert row["demonyms"], row
-        if found is not None:
-            assert country_code(found.name) == country_code(found.alpha_2) == row["code"]
+        if country is not None:
+            assert country_code(country.name) == country_code(country.alpha_2) == row["code"]
 
 
 def test_no_spelling_means_two_countries() -> None:

@@ -19,20 +19,20 @@ NAN = math.nan
 def test_errors_equal_statsmodels() -> None:
     rng = np.random.default_rng(5)
     x, w = rng.choice([-1, -0.5, 0, 1], 200), rng.gamma(2, 0.5, 200)
-    found, stats = compute_weighted_mean(x, w), DescrStatsW(x, w)
-    assert found.mean == pytest.approx(stats.mean, abs=1e-12)
-    assert found.standard_error == pytest.approx(stats.std_mean, abs=1e-12)
+    mean, stats = compute_weighted_mean(x, w), DescrStatsW(x, w)
+    assert mean.mean == pytest.approx(stats.mean, abs=1e-12)
+    assert mean.standard_error == pytest.approx(stats.std_mean, abs=1e-12)
     robust = sm.WLS(x, np.ones(200), weights=w).fit(cov_type="HC1")
-    assert found.design_error == pytest.approx(float(robust.bse[0]), abs=1e-12)
+    assert mean.design_error == pytest.approx(float(robust.bse[0]), abs=1e-12)
 
 
 def test_equal_weights_are_the_plain_mean_and_its_error() -> None:
     # x = 0, 0, 1: mean 1/3, sum of squares 2/3, error sqrt(2/3 / 3 / 2) = 1/3; n - 1 in both.
-    found = compute_weighted_mean(np.array([0.0, 0, NAN, 1]), np.ones(4))
-    assert found.mean == pytest.approx(1 / 3)
-    assert found.standard_error == pytest.approx(1 / 3)
-    assert found.design_error == pytest.approx(1 / 3)
-    assert (found.n, found.n_effective) == (3, 3.0)
+    mean = compute_weighted_mean(np.array([0.0, 0, NAN, 1]), np.ones(4))
+    assert mean.mean == pytest.approx(1 / 3)
+    assert mean.standard_error == pytest.approx(1 / 3)
+    assert mean.design_error == pytest.approx(1 / 3)
+    assert (mean.n, mean.n_effective) == (3, 3.0)
 
 
 def test_unequal_weights_cost_precision() -> None:

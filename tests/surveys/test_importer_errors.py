@@ -18,7 +18,7 @@ def changed(name: str, row: int, value: object) -> official_files.Columns:
 
 
 @pytest.mark.parametrize(
-    ("columns", "says"),
+    ("columns", "message"),
     [
         (changed("Q182", 7, 11), "row 7, column 'Q182': '11' is neither on the scale 1 to 10 nor a known kind"),
         (changed("Q182", 7, 0), "row 7, column 'Q182': '0' is neither"),
@@ -32,12 +32,12 @@ def changed(name: str, row: int, value: object) -> official_files.Columns:
     ],
 )
 def test_a_value_that_cannot_be_used_names_row_and_column(
-    columns: official_files.Columns, says: str, tmp_path: Path
+    columns: official_files.Columns, message: str, tmp_path: Path
 ) -> None:
     path = official_files.write_csv(tmp_path / "wvs.csv", columns)
     with pytest.raises(ImportFileError) as caught:
         import_survey(path)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -80,7 +80,7 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("x.sav", b"country,Q84A\n", "is not an SPSS file"),
         ("x.sav", b"PK\x03\x04\x00\x00", "is not what its suffix says, but a ZIP archive or a spreadsheet. Unpack it"),
@@ -97,11 +97,11 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
         ("x.dta", b"", "neither CSV nor SPSS"),
     ],
 )
-def test_a_file_that_is_not_what_it_says(name: str, content: bytes, says: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_what_it_says(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AuditorError) as caught:
         import_survey(tmp_path / name)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
         import_survey(path)
 
 
-def test_another_encoding_names_the_row_and_the_mend(tmp_path: Path) -> None:
+def test_another_encoding_names_the_row_and_how_to_fix_it(tmp_path: Path) -> None:
     path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
     path.write_bytes(path.read_bytes().replace(b'"NGA"', '"NGÄ"'.encode("latin-1"), 1))
     with pytest.raises(ImportFileError, match=r"Row #\d+: .*invalid UTF8 data\. Save the file as UTF-8\."):

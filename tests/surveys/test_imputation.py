@@ -14,11 +14,11 @@ NAN = math.nan
 
 def test_rubins_rules_by_hand() -> None:
     # U = (4 + 4) / 2 = 4, B = ((1 - 2)^2 + (3 - 2)^2) / 1 = 2, T = 4 + 3/2 * 2 = 7; 3/7 is between.
-    found = pool_estimates([1.0, 3.0], [2.0, 2.0])
-    assert found.mean == pytest.approx(2)
-    assert found.standard_error == pytest.approx(math.sqrt(7))
-    assert found.missing_information == pytest.approx(3 / 7)
-    assert found.n_imputations == 2
+    pooled = pool_estimates([1.0, 3.0], [2.0, 2.0])
+    assert pooled.mean == pytest.approx(2)
+    assert pooled.standard_error == pytest.approx(math.sqrt(7))
+    assert pooled.missing_information == pytest.approx(3 / 7)
+    assert pooled.n_imputations == 2
 
 
 def test_what_cannot_be_pooled_has_no_number() -> None:
@@ -31,24 +31,26 @@ def test_what_cannot_be_pooled_has_no_number() -> None:
 def people(rng: np.random.Generator, n: int = 3000) -> tuple[Floats, Floats]:
     """Answers to 5 topics that go together, and the same with the lenient often silent about the first."""
     lenient = rng.normal(0, 0.4, (n, 1))
-    whole = np.clip(np.round(4 * (lenient + rng.normal(0, 0.2, (n, 5)))) / 4, -1, 1)
-    seen = whole.copy()
+    complete_answers = np.clip(np.round(4 * (lenient + rng.normal(0, 0.2, (n, 5)))) / 4, -1, 1)
+    seen = complete_answers.copy()
     seen[rng.random(n) < 1 / (1 + np.exp(-4 * lenient[:, 0])), 0] = NAN
-    return whole, seen
+    return complete_answers, seen
 
 
 def test_what_other_answers_tell_is_used() -> None:
-    whole, seen = people(np.random.default_rng(1))
-    truth, dropped = whole[:, 0].mean(), float(np.nanmean(seen[:, 0]))
-    found = compute_imputed_means(seen, np.ones(seen.shape, bool), np.ones(len(seen)), np.random.default_rng(2), 20)[0]
-    assert found.mean is not None
-    assert found.standard_error is not None
+    complete_answers, seen = people(np.random.default_rng(1))
+    truth, dropped = complete_answers[:, 0].mean(), float(np.nanmean(seen[:, 0]))
+    imputed_mean = compute_imputed_means(
+        seen, np.ones(seen.shape, bool), np.ones(len(seen)), np.random.default_rng(2), 20
+    )[0]
+    assert imputed_mean.mean is not None
+    assert imputed_mean.standard_error is not None
     assert abs(dropped - truth) > 0.1
-    assert abs(found.mean - truth) < 0.35 * abs(dropped - truth)
+    assert abs(imputed_mean.mean - truth) < 0.35 * abs(dropped - truth)
     # Half the answers are missing: the error must be larger than that of complete data.
-    assert found.standard_error > whole[:, 0].std() / math.sqrt(len(whole))
-    assert found.missing_information is not None
-    assert 0.02 < found.missing_information < 0.9
+    assert imputed_mean.standard_error > complete_answers[:, 0].std() / math.sqrt(len(complete_answers))
+    assert imputed_mean.missing_information is not None
+    assert 0.02 < imputed_mean.missing_information < 0.9
 
 
 def test_intervals_cover_the_truth_where_nonresponse_is_at_random() -> None:
@@ -58,10 +60,10 @@ def test_intervals_cover_the_truth_where_nonresponse_is_at_random() -> None:
         lenient = rng.normal(0, 0.4, (300, 1))
         answers = lenient + rng.normal(0, 0.3, (300, 4))
         answers[rng.random(300) < 0.3, 0] = NAN
-        found = compute_imputed_means(answers, np.ones(answers.shape, bool), np.ones(300), rng, 20)[0]
-        assert found.mean is not None
-        assert found.standard_error is not None
-        covered += abs(found.mean) <= 1.96 * found.standard_error
+        imputed_mean = compute_imputed_means(answers, np.ones(answers.shape, bool), np.ones(300), rng, 20)[0]
+        assert imputed_mean.mean is not None
+        assert imputed_mean.standard_error is not None
+        covered += abs(imputed_mean.mean) <= 1.96 * imputed_mean.standard_error
     # 95% of 200, within three binomial standard deviations, less what a bootstrap of donors is known to lose.
     assert 0.89 * rounds <= covered <= 0.995 * rounds
 
@@ -104,8 +106,8 @@ def test_the_donors_are_a_bootstrap_sample() -> None:
     # One topic, so that all are equally near. Half of 1,000 are missing: the mean of a copy varies by
     # (1/2)^2 (s^2/500 + s^2/500), the second for the donors (Rubin & Schenker 1986).
     rng = np.random.default_rng(4)
-    given = rng.choice([-1.0, -0.2, 0.6, 1.0], 500)
-    answers = np.append(given, np.full(500, NAN))[:, None]
+    donors = rng.choice([-1.0, -0.2, 0.6, 1.0], 500)
+    answers = np.append(donors, np.full(500, NAN))[:, None]
     copies = impute_answers(answers, np.ones(answers.shape, bool), rng, 2000)
     between = copies.mean(axis=1).var(ddof=1)
-    assert between == pytest.approx(given.var() / 1000, rel=0.1)
+    assert between == pytest.approx(donors.var() / 1000, rel=0.1)

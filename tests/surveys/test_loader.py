@@ -87,7 +87,7 @@ def test_csv_jsonl_and_parquet_give_the_same_survey(tmp_path: Path) -> None:
     assert load_survey(tmp_path / "s.parquet").cells == cells
 
 
-def test_a_description_beside_the_file_is_used(tmp_path: Path) -> None:
+def test_a_description_next_to_the_file_is_used(tmp_path: Path) -> None:
     path = write(tmp_path / "own.csv", HEADER + "Norway,eating meat,0.5\nNorway,Divorce,0.5\n")
     write(
         tmp_path / "own.survey.toml",
@@ -111,7 +111,7 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "column 'country' is missing"),
         (HEADER, "the survey is empty"),
@@ -133,17 +133,17 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
         ("country,topic,score,nonresponse\nNorway,gambling,0.5,12\n", "Write a share, not a percentage"),
     ],
 )
-def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, says: str) -> None:
+def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path / "bad.csv", text)
     with pytest.raises(AuditorError) as caught:
         load_survey(path)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert path in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ('{"country": "Norway",\n', "line 1 is not JSON"),
         ("[1]\n", "line 1 is no JSON object"),
@@ -152,10 +152,10 @@ def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str
         ('{"country": "Norway", "topic": "gambling", "score": NaN}\n', "'nan' is not a number"),
     ],
 )
-def test_a_jsonl_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, says: str) -> None:
+def test_a_jsonl_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ImportFileError) as caught:
         load_survey(write(tmp_path / "bad.jsonl", text))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_official_file_is_pointed_to_the_importer(tmp_path: Path) -> None:
@@ -167,14 +167,14 @@ def test_an_official_file_is_pointed_to_the_importer(tmp_path: Path) -> None:
         load_survey(write(tmp_path / "long.csv", HEADER + long))
 
 
-def test_a_file_that_is_not_utf8_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "latin.csv"
     path.write_bytes((HEADER + "Türkiye,gambling,0.5\n").encode("latin-1"))
     with pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
         load_survey(path)
 
 
-def test_a_file_that_is_not_what_its_suffix_says_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_file_that_does_not_match_its_suffix_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match="is not Parquet"):
         load_survey(write(tmp_path / "bad.parquet", HEADER))
     with pytest.raises(ImportFileError, match=r"the suffix '\.xlsx'.*\.csv, \.jsonl, \.parquet"):
@@ -191,7 +191,7 @@ def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("toml", "says"),
+    ("toml", "message"),
     [
         ('title = "T"', "'source'"),
         ('title = "T"\nsource = "S"\nwording = "In {country}?"', "must hold {topic} and {country}"),
@@ -200,16 +200,16 @@ def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
         ("title =", "not TOML"),
     ],
 )
-def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: str, says: str) -> None:
+def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: str, message: str) -> None:
     write(tmp_path / "own.survey.toml", toml)
     with pytest.raises(SurveyError) as caught:
         load_survey(write(tmp_path / "own.csv", HEADER + "Norway,gambling,0.5\n"))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "own.survey.toml" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"PK\x03\x04\x00", "is not what its suffix says, but a ZIP archive or a spreadsheet"),
         (b"$FL2@(#) SPSS", "but an SPSS file. Name it .sav, and import it with `auditor surveys import`"),
@@ -217,9 +217,11 @@ def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: s
         (b"x" * 5000, "the column 'country' is missing; there are: xxxx"),
     ],
 )
-def test_an_official_file_or_no_table_at_all_is_told_apart(tmp_path: Path, content: bytes, says: str) -> None:
+def test_an_official_file_and_a_file_without_a_table_have_different_errors(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(ImportFileError) as caught:
         load_survey(tmp_path / "x.csv")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert len(str(caught.value)) < 400

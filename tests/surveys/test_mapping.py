@@ -24,7 +24,7 @@ def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) 
 
 
 @pytest.mark.parametrize(
-    ("toml", "says"),
+    ("toml", "message"),
     [
         (MAPPING, "either [answers], a scale, or [choices]"),
         (MAPPING + "[answers]\nlow = 1\nhigh = 1\n", "must differ"),
@@ -35,12 +35,12 @@ def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) 
         ("title = ", "not TOML"),
     ],
 )
-def test_a_mapping_that_cannot_be_used_names_the_key(toml: str, says: str, tmp_path: Path) -> None:
+def test_a_mapping_that_cannot_be_used_names_the_key(toml: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(toml)
     with pytest.raises(SurveyError) as caught:
         load_mapping(path)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "own.toml" in str(caught.value)
 
 

@@ -34,10 +34,10 @@ def planned(source: str, nonresponse: str) -> float:
 def test_each_choice_takes_its_own_score(source: str) -> None:
     facts = load_survey_facts(source)
     assert facts is not None
-    given, fact = load_survey(source).scores[CELL], facts.by_cell[CELL]
-    assert planned(source, "drop") == planned(source, "bounds") == given
-    assert planned(source, "neutral") == fact.neutral != given
-    assert planned(source, "impute") == fact.imputed != given
+    score, fact = load_survey(source).scores[CELL], facts.by_cell[CELL]
+    assert planned(source, "drop") == planned(source, "bounds") == score
+    assert planned(source, "neutral") == fact.neutral != score
+    assert planned(source, "impute") == fact.imputed != score
 
 
 @pytest.mark.parametrize("choice", ["neutral", "impute", "bounds"])

@@ -64,7 +64,7 @@ def test_a_grouping_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("toml", "says"),
+    ("toml", "message"),
     [
         ('[regions]\nA = ["UK"]\nB = ["Britain"]\n', "'Britain' is in 'A' and in 'B'"),
         ("regions = 3\n", "has no table"),
@@ -73,12 +73,12 @@ def test_a_grouping_of_ones_own(tmp_path: Path) -> None:
         ("rest = 3\n[regions]\nA = ['UK']\n", "'rest' is no text"),
     ],
 )
-def test_a_grouping_that_cannot_be_used_says_why(tmp_path: Path, toml: str, says: str) -> None:
+def test_a_grouping_that_cannot_be_used_says_why(tmp_path: Path, toml: str, message: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(toml)
     with pytest.raises(SurveyError) as caught:
         region_of("Norway", str(path))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_unknown_grouping_names_the_nearest_or_all() -> None:
@@ -101,23 +101,23 @@ def csv(tmp_path: Path, text: str) -> str:
 
 def test_a_survey_keeps_its_groups_in_the_order_of_the_file(tmp_path: Path) -> None:
     path = csv(tmp_path, "country,region\nNGA,South\nJapan,North\nGermany,North\nNorway,Elsewhere\n")
-    found = get_grouping(group_countries(SURVEY, path))
-    assert (found.name, found.title) == ("my_groups.csv", "my_groups")
-    assert found.regions == (Region("South", ("Nigeria",)), Region("North", ("Germany", "Japan")))
+    grouping = get_grouping(group_countries(SURVEY, path))
+    assert (grouping.name, grouping.title) == ("my_groups.csv", "my_groups")
+    assert grouping.regions == (Region("South", ("Nigeria",)), Region("North", ("Germany", "Japan")))
     Path(path).unlink()
-    assert found.by_country["Nigeria"] == "South"
-    assert "Brazil" not in found.by_country
+    assert grouping.by_country["Nigeria"] == "South"
+    assert "Brazil" not in grouping.by_country
 
 
 def test_without_a_choice_western_countries_are_compared_with_others() -> None:
-    found = get_grouping(SURVEY)
-    assert [r.name for r in found.regions] == ["Western", "Non-Western"]
-    assert found == get_grouping(group_countries(SURVEY))
-    assert set(found.by_country) == set(SURVEY.countries)
+    grouping = get_grouping(SURVEY)
+    assert [r.name for r in grouping.regions] == ["Western", "Non-Western"]
+    assert grouping == get_grouping(group_countries(SURVEY))
+    assert set(grouping.by_country) == set(SURVEY.countries)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("country,group\nJapan,A\n", "the column 'region' is missing; there are: country, group. Give a CSV file with"),
         ("country,region\n", "the grouping is empty: no row under the header"),
@@ -132,25 +132,25 @@ def test_without_a_choice_western_countries_are_compared_with_others() -> None:
         ("country,region\nIceland,A\n", "no country of the survey 'wvs7-sample' is in it"),
     ],
 )
-def test_a_file_that_cannot_be_used_names_line_and_mend(tmp_path: Path, text: str, says: str) -> None:
+def test_a_file_that_cannot_be_used_names_the_line_and_how_to_fix_it(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(AuditorError) as caught:
         group_countries(SURVEY, csv(tmp_path, text))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "my_groups.csv" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"PK\x03\x04\xff\xfe", "but a ZIP archive or a spreadsheet"),
         ("country,region\nCôte d'Ivoire,A\n".encode("latin-1"), "is not UTF-8"),
     ],
 )
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "my_groups.csv"
     path.write_bytes(content)
-    with pytest.raises(AuditorError, match=says):
+    with pytest.raises(AuditorError, match=message):
         group_countries(SURVEY, str(path))
 
 

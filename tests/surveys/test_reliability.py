@@ -35,32 +35,32 @@ def simulated(seed: int, n: int, spread: float, noise: float = 1.0, topic_spread
 
 @pytest.mark.parametrize(("n", "spread"), [(20, 0.2), (50, 0.1), (100, 0.3)])
 def test_reliability_is_the_share_of_true_variance(n: int, spread: float) -> None:
-    found = compute_reliability(compute_half_scores(simulated(1, n, spread), n_splits=30))
+    reliability = compute_reliability(compute_half_scores(simulated(1, n, spread), n_splits=30))
     expected = spread**2 / (spread**2 + 1 / n)
-    assert found.reliability == pytest.approx(expected, abs=0.03)
-    assert found.ceiling == pytest.approx(math.sqrt(expected), abs=0.02)
-    assert found.n == 1200
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low <= expected + 0.03
-    assert expected - 0.03 <= found.high
+    assert reliability.reliability == pytest.approx(expected, abs=0.03)
+    assert reliability.ceiling == pytest.approx(math.sqrt(expected), abs=0.02)
+    assert reliability.n == 1200
+    assert reliability.low is not None
+    assert reliability.high is not None
+    assert reliability.low <= expected + 0.03
+    assert expected - 0.03 <= reliability.high
 
 
 def test_spearman_brown_by_hand() -> None:
     # x = 1, 0, -1 and y = 1, -1, 0: r = (1 + 0 + 0) / 2 = 1/2, so that 2 * (1/2) / (3/2) = 2/3.
     halves = np.array([[[[1.0, 0, -1]], [[1.0, -1, 0]]]] * 2)
-    found = compute_reliability(halves)
-    assert found.half_r == pytest.approx(1 / 2)
-    assert found.reliability == pytest.approx(2 / 3)
-    assert found.ceiling == pytest.approx(math.sqrt(2 / 3))
-    assert (found.n, found.splits) == (3, 2)
+    reliability = compute_reliability(halves)
+    assert reliability.half_r == pytest.approx(1 / 2)
+    assert reliability.reliability == pytest.approx(2 / 3)
+    assert reliability.ceiling == pytest.approx(math.sqrt(2 / 3))
+    assert (reliability.n, reliability.splits) == (3, 2)
 
 
 def test_topics_alone_make_the_whole_reliable_but_not_what_lies_within() -> None:
     halves = compute_half_scores(simulated(2, 30, spread=0.0, topic_spread=1.0), n_splits=20)
-    whole, within = compute_reliability(halves), compute_reliability(halves, within_topics=True)
-    assert whole.reliability is not None
-    assert whole.reliability > 0.9
+    overall, within = compute_reliability(halves), compute_reliability(halves, within_topics=True)
+    assert overall.reliability is not None
+    assert overall.reliability > 0.9
     assert within.half_r == pytest.approx(0, abs=0.1)
 
 
@@ -84,8 +84,8 @@ def test_halves_share_nobody_and_miss_nobody() -> None:
 
 
 def _mean(mask: int, answers: Floats, weight: Floats) -> float:
-    who = [i for i in range(6) if mask >> i & 1]
-    return float(weight[who] @ answers[who, 0] / weight[who].sum())
+    members = [i for i in range(6) if mask >> i & 1]
+    return float(weight[members] @ answers[members, 0] / weight[members].sum())
 
 
 def test_cells_that_were_not_asked_are_left_out() -> None:

@@ -41,7 +41,7 @@ def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> N
 
 
 @pytest.mark.parametrize(
-    ("countries", "topics", "says"),
+    ("countries", "topics", "message"),
     [
         (["Brasil", "Germny"], "all", "no country 'Germny'. Did you mean 'Germany'?"),
         (["France"], "all", "no country 'France'"),
@@ -53,8 +53,8 @@ def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> N
     ],
 )
 def test_what_the_survey_does_not_have_is_an_error_that_names_the_nearest(
-    countries: list[str], topics: list[str], says: str
+    countries: list[str], topics: list[str], message: str
 ) -> None:
     with pytest.raises(SurveyError) as caught:
         select_cells(WVS, countries, topics)
-    assert says in str(caught.value)
+    assert message in str(caught.value)

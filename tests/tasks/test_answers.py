@@ -89,12 +89,12 @@ def test_words_are_compared_without_case_marks_and_article() -> None:
 def test_right_is_within_the_tolerance_and_unknown_without_a_truth() -> None:
     item = TaskItem("1", "?", truth="7/12")
     near = Task("f", AnswerKind.EXACT, "", numbers=True, tolerance=0.005)
-    assert [is_correct(near, item, said) for said in ("0.58", "7/12", "0.6")] == [True, True, False]
+    assert [is_correct(near, item, answer_text) for answer_text in ("0.58", "7/12", "0.6")] == [True, True, False]
     assert is_correct(NUMBERS, item, "0.58") is False
     assert is_correct(near, ITEM, "7") is None
     assert is_correct(SCORE, TaskItem("1", "?", truth="7"), "7") is None
     scored = Task("f", AnswerKind.SCORE, "", range=(0, 10), tolerance=1)
-    assert [is_correct(scored, TaskItem("1", "?", truth="7"), said) for said in ("8", "8.5")] == [True, False]
+    assert [is_correct(scored, TaskItem("1", "?", truth="7"), reply) for reply in ("8", "8.5")] == [True, False]
 
 
 def test_the_commonest_answer_is_none_when_there_are_two() -> None:
