@@ -54,6 +54,7 @@ def main() -> None:
 
 
 def _run_app() -> int:
+    """Run the command of `sys.argv`; returns its exit code."""
     from auditor.cli.app import app
 
     _require_working_directory()
@@ -99,6 +100,7 @@ def _is_descriptor_open(descriptor: int) -> bool:
 
 
 def _require_working_directory() -> None:
+    """Raise UsageError if the working directory no longer exists, unless only help or the version is printed."""
     from auditor.errors import UsageError
 
     if {"-h", "--help", "--version"} & set(sys.argv):
@@ -132,12 +134,14 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _is_expected(error: BaseException) -> bool:
+    """Whether an error has a cause outside the program: a user, a signal, or the file system."""
     from auditor.errors import AuditorError
 
     return isinstance(error, (AuditorError, KeyboardInterrupt, SystemExit)) or _is_environmental(error)
 
 
 def _is_environmental(error: BaseException) -> bool:
+    """Whether files, permissions or disks cause an error; see `ENVIRONMENT_ERRNOS`."""
     return isinstance(error, OSError) and error.errno in ENVIRONMENT_ERRNOS
 
 
@@ -151,6 +155,7 @@ def _report_error(error: BaseException, *, is_debugging: bool) -> int:
 
 
 def _print_error(error: BaseException, *, is_debugging: bool) -> int:
+    """Print the error for the user, and return the exit code; unexpected errors are kept in `unhandled_errors`."""
     from auditor.cli.output import print_error, print_message
     from auditor.errors import AuditorError
 
@@ -185,6 +190,7 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
 
 
 def _describe_error(error: BaseException) -> str:
+    """The error's class, and its message if it has one: in one line, redacted and truncated."""
     from auditor.redaction import redact
     from auditor.text_safety import truncate_text
 
@@ -212,6 +218,7 @@ def _is_usage_error(error: BaseException) -> bool:
 
 
 def _print_usage_error(error: Any) -> int:
+    """Print an error of the command-line library, and return its exit code; pydantic's phrases are replaced."""
     from auditor.cli.output import print_message
 
     text = StringIO()
@@ -221,6 +228,7 @@ def _print_usage_error(error: Any) -> int:
 
 
 def _reword_conversion_error(match: re.Match[str]) -> str:
+    """Reword pydantic's phrase, such as "Input should be a valid integer" to "must be a whole number"."""
     if match[1] is None:
         return ""
     return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"

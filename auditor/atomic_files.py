@@ -65,6 +65,7 @@ def write_atomically(content: str | bytes, path: str | Path) -> None:
 
 
 def _replace_file(content: bytes, path: Path) -> None:
+    """Write to a temporary file in the same folder, sync it to disk, and rename it to `path`."""
     descriptor, temporary_path = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name[:MAX_TEMPORARY_PREFIX_LENGTH]}.", suffix=".part"
     )

@@ -134,6 +134,7 @@ def parse_json(
     """
 
     def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Build an object from its pairs, as `object_pairs_hook`; raises an error for a duplicate key."""
         table = dict(pairs)
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]

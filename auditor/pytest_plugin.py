@@ -4,7 +4,7 @@
         result = audit_of("audit.toml").check(min_pearson=0.6, confident=True)
         assert result, str(result)
 
-A run asks only what is not yet recorded, and an audit is run once in a session.
+A run sends only requests without a recorded answer, and each audit is run once per session.
 """
 
 from __future__ import annotations

@@ -248,6 +248,7 @@ def _same_offset(offset: int) -> int:
 
 
 def _compose_offset_maps(outer: OffsetMap, inner: OffsetMap) -> OffsetMap:
+    """The map that applies `inner`, then `outer`."""
     return lambda offset: outer(inner(offset))
 
 

@@ -144,6 +144,7 @@ class _VisibleTable(dict[int, str]):
 
 
 def _visible_form(code: int) -> str:
+    """The character itself if it is visible or allowed, else its control picture or escape."""
     char = chr(code)
     if char.isprintable() or char in _ALLOWED_CHARACTERS or unicodedata.category(char) == "Zs":
         return char

@@ -71,6 +71,7 @@ def compare(
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:
+    """The old and the new name in OLD=NEW."""
     from auditor.errors import UsageError
 
     old, equals, new = text.partition("=")
@@ -198,6 +199,7 @@ def _estimate_config(path: Path, storage: str | None) -> CostForecast:
 
 
 def _estimate_past_audit(audit: str, storage: str | None) -> CostForecast:
+    """Estimate the cost of an audit that was run, for comparison with its actual cost."""
     from auditor.cost_estimation.audit_estimate import estimate_past_audit
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database

@@ -24,6 +24,7 @@ def run_doctor_checks(path: Path | None, storage: str | None) -> list[DoctorChec
 
 
 def _collect_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]:
+    """All checks in order; if the config or its storage is invalid, an error in place of the checks of the audit."""
     from auditor.config import load_config
     from auditor.run import resolve_storage_url
 
@@ -66,7 +67,7 @@ def _run_check(name: str, check_function: Callable[[], str]) -> DoctorCheck:
 
 
 def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
-    """Check all that the config's audit needs, with a database at this URL; if the plan is invalid, nothing else."""
+    """Check all that the config's audit needs, with a database at this URL; stops if the plan is invalid."""
     plan_check = _run_check("config", lambda: _describe_plan(config))
     yield plan_check
     if plan_check.state == "FAIL":
@@ -140,6 +141,7 @@ def _check_weight_file(model: ModelSection) -> str:
 
 
 def _check_server(name: str, url: str) -> DoctorCheck:
+    """Check that a TCP connection to a server can be opened."""
     parts = urlsplit(url)
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -150,6 +152,7 @@ def _check_server(name: str, url: str) -> DoctorCheck:
 
 
 def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
+    """Check that keys go only to trusted servers, and warn of variables that would redirect requests."""
     from auditor.bootstrap import redirecting_variables
     from auditor.config.trust import describe_destinations, require_trust
 
@@ -164,6 +167,7 @@ def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
 
 
 def _check_secret_lengths(config: AuditConfig) -> Iterator[DoctorCheck]:
+    """Warn of keys that are too short to be redacted."""
     from auditor.run.api_keys import short_secrets_warning
 
     if (warning := short_secrets_warning(config)) is not None:
@@ -179,6 +183,7 @@ def _check_budget(config: AuditConfig) -> str:
 
 
 def _check_measures(config: AuditConfig, model: ModelSection) -> str:
+    """The measures of log-probabilities that a model supports, in order of preference."""
     from auditor.domain import LogprobMeasure
     from auditor.models.continuation import check_scoring_weights
     from auditor.models.logprobs import supported_measures
@@ -191,6 +196,7 @@ def _check_measures(config: AuditConfig, model: ModelSection) -> str:
 
 
 def _check_encoder(config: AuditConfig) -> str:
+    """The encoder for direct answers, or why none is needed; raises AuditorError if it cannot be loaded."""
     from auditor.run import NO_ENCODER, direct_encoder_loader
 
     if direct_encoder_loader(config) is not None:

@@ -98,6 +98,7 @@ def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
+    """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
     from auditor.reports.cost.savings import summarize_savings
     from auditor.reports.pages import run_summary
 
@@ -150,6 +151,7 @@ def report(
 
 
 def _resolve_report_format(output: Path | None, format_name: str | None) -> str:
+    """The report format by its name, else by the file's suffix, else html."""
     from auditor.errors import UsageError
 
     resolved_format = format_name or (REPORT_FORMATS.get(output.suffix) if output else "html")
@@ -244,6 +246,7 @@ def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
 
 
 def _format_cost(cost: float | None, unpriced: int) -> str:
+    """A cost in USD, with the number of calls of unknown price."""
     if cost is None:
         return "unknown" if unpriced else "no calls"
     return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")

@@ -62,6 +62,7 @@ def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_
 
 
 def _check_sqlite_version() -> DoctorCheck:
+    """Warn of SQLite releases that can corrupt a database; see `SAFE_SQLITE_VERSIONS`."""
     version = sqlite3.sqlite_version_info
     is_safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
         version[:2] == fixed_version[:2] and version >= fixed_version for fixed_version in SAFE_SQLITE_VERSIONS[1:]
@@ -98,7 +99,9 @@ def _check_permissions(url: str) -> Iterator[DoctorCheck]:
     with suppress(AuditorError):  # reported above
         path = sqlite_path(url) if os.name == "posix" else None
         readable_files = (
-            [] if path is None else [f for f, mode in list_permissions(path) if mode & (stat.S_IRGRP | stat.S_IROTH)]
+            []
+            if path is None
+            else [file for file, mode in list_permissions(path) if mode & (stat.S_IRGRP | stat.S_IROTH)]
         )
         if readable_files:
             names = ", ".join(file.name for file in readable_files)

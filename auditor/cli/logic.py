@@ -166,6 +166,7 @@ def rank(
 
 
 def _print_ranking(judge_ranking: JudgeRanking) -> None:
+    """Print one judge's ranking of a set: questions, agreement with people, and the order."""
     ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
         f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would be "
@@ -208,6 +209,7 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
 
 
 def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison]) -> None:
+    """Print measures before and after the repair by judge, and the flipped comparisons."""
     columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
     rows = [
         [
@@ -226,6 +228,7 @@ def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[Flip
 
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:
+    """Print the items by win-loss rate, by the Bradley-Terry model, and by Elo."""
     from auditor.logic.repair import rate_items
 
     rows, notes = rate_items(repaired)

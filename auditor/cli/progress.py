@@ -99,6 +99,7 @@ class RunProgress:
         return f"${self.cost_usd:.4f}{unpriced_note}"
 
     def _update_bar(self) -> None:
+        """Redraw the bar; the total counts at least the expected reviews."""
         reviews = max(self._planned_by_stage["review"], self._expected_reviews)
         total = sum(self._planned_by_stage.values()) - self._planned_by_stage["review"] + reviews
         rate = f"{self.n_calls / max(self.elapsed_seconds, 1e-9):.1f}/s" if self.n_calls else ""

@@ -116,6 +116,7 @@ def judgements(
 
 
 def _parse_temperatures(text: str) -> list[float]:
+    """Temperatures in [0, 2] from a comma-separated list, without duplicates."""
     from auditor.errors import UsageError
 
     try:

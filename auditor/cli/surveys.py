@@ -191,6 +191,7 @@ def _format_size(survey: Survey) -> str:
 
 
 def _survey_to_dict(survey: Survey) -> dict[str, Any]:
+    """A survey as JSON data: its description and its cells."""
     names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
     cells = [
         survey_cell.cell._asdict() | {name: getattr(survey_cell, name) for name in names}
@@ -200,6 +201,7 @@ def _survey_to_dict(survey: Survey) -> dict[str, Any]:
 
 
 def _print_country(survey: Survey) -> None:
+    """Print one country's scores by topic, each with its interval and a plot."""
     rows: list[list[object]] = []
     for survey_cell in survey.cells:
         low, high = compute_score_interval(survey_cell)
@@ -222,6 +224,7 @@ def _drop_empty_columns(columns: list[str], rows: list[list[object]]) -> tuple[l
 
 
 def _print_all_countries(survey: Survey) -> None:
+    """Print scores of all countries by topic, then mean and range of each topic over countries."""
     scores, topics = survey.scores, survey.topics
     by_cell = {(cell.country, cell.topic): score for cell, score in scores.items()}
     rows = [

@@ -111,6 +111,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
 
 
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, n_open_conflicts: int) -> None:
+    """Resume the audit's graph from its checkpoint; no model is called."""
     from auditor.agents.graph_runner import resume_graph  # loads langgraph (2 s)
     from auditor.agents.run_context import OfflineClient, RunContext  # loads scipy (1 s)
 

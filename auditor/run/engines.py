@@ -70,6 +70,7 @@ async def open_dispatcher(
 
 
 def _models_by_name(config: AuditConfig) -> dict[str, ModelSection]:
+    """The audit's models and judges; a model that is also a judge is listed once."""
     return {model.name: model for model in [*config.models, *config.judge_models]}
 
 

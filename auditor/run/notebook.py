@@ -92,6 +92,7 @@ def _flatten_row(row: Any) -> dict[str, Any]:
 def _create_frame(
     library: FrameLibrary, rows: list[dict[str, Any]], columns: list[str], column_kinds: Mapping[str, str]
 ) -> Any:
+    """Build a data frame; the columns are typed by `column_kinds`, or by their values if it is empty."""
     if library == "polars":
         try:
             import polars
@@ -156,6 +157,7 @@ def render_audit_html(db: Database, name: str) -> str:
 
 
 def _render_task_html(source: ReportSource) -> str:
+    """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
     from auditor.reports.pages.number_format import format_count
     from auditor.reports.task.section import build_task_report  # loads scipy (1 s)
 

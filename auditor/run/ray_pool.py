@@ -123,6 +123,7 @@ class WorkerSlot:
             await worker.call_method("accept_requests", batch)
 
     async def _collect_replies(self, worker: RayWorker) -> None:
+        """Resolve pending requests with the worker's replies."""
         while True:
             for request_id, reply_or_error in await worker.call_method("collect_replies"):
                 self._answer_count += 1
@@ -235,6 +236,7 @@ class RayDispatcher:
                 self._notify("No worker has begun yet: is a core free in the cluster? See `ray status`.")
 
     def _open_slots(self, dedicated_model: str | None) -> None:
+        """Create the slots for a dedicated model, and run their workers in the background."""
         self._slots[dedicated_model] = self._create_slots(dedicated_model, self._wake_waiters)
         for slot in self._slots[dedicated_model]:
             slot_task = asyncio.create_task(slot.run(self._notify))
@@ -242,6 +244,7 @@ class RayDispatcher:
             slot_task.add_done_callback(self._on_slot_end)
 
     def _on_slot_end(self, slot_task: asyncio.Task[None]) -> None:
+        """Keep a slot's error, which every later request raises, and wake waiting tasks."""
         if not slot_task.cancelled() and self._fatal_error is None:
             error = slot_task.exception()
             message = f"the workers cannot be led on: {error!r}."

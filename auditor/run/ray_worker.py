@@ -110,6 +110,7 @@ class WorkerActor:
         await self._exit_stack.aclose()
 
     def _prepare(self, worker_config: WorkerConfig) -> None:
+        """Check version and keys, and open the database and the connections; raises AuditorError if one fails."""
         bootstrap.prepare_environment()
         from auditor.agents.recording import CallRecorder  # loads scipy (1 s)
         from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
@@ -129,6 +130,7 @@ class WorkerActor:
         self._exit_stack.push_async_callback(self._dispatcher.close)
 
     async def _run_request(self, request: WorkerRequest) -> None:
+        """Handle one request, and queue its reply or error."""
         reply_or_error: ProviderReply | AuditorError
         try:
             reply_or_error = await (
@@ -146,6 +148,7 @@ class WorkerActor:
         self._has_replies.set()
 
     async def _send_and_record(self, request: WorkerRequest) -> ProviderReply:
+        """Send a request, and record its answer; the reply is returned without the bodies of its attempts."""
         reply = await self._recorder.ask_and_record(
             request.call, lambda call: self._dispatcher.send(call, request.attempt_number, request.total_timeout_s)
         )

@@ -60,6 +60,7 @@ def load_records(models: Iterable[ModelSection], survey: Survey) -> dict[str, Re
 
 
 def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
+    """Load one model's recorded answers by cell and sample."""
     name, file = model.model.removeprefix(REPLAY_PREFIX), Path(model.answers or "")
     spell_country = make_country_speller(survey)
     record: dict[tuple[Cell, int], str] = {}
@@ -78,6 +79,7 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
 
 
 def _replay_answer(call: Call, record: ReplayRecord) -> Answer:
+    """The recorded answer to a call, or a client error if there is none or the call is no first direct question."""
     if (
         call.purpose is not Purpose.DIRECT
         or call.cell is None

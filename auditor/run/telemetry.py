@@ -105,6 +105,7 @@ class TracedClient:
             notify(f"Telemetry: {delivery_problem} What was recorded is whole.")
 
     def _emit_request_span(self, call: Call, answer: Answer, attempt: Attempt) -> None:
+        """Export one request as a span; the last attempt has the attributes of the answer."""
         attributes = request_attributes(call) | {"auditor.audit": self._audit_name, "auditor.attempt": attempt.number}
         has_failed = not attempt.outcome.is_answer
         if has_failed:

@@ -120,6 +120,7 @@ class BatchingClient:
         return await asyncio.shield(pending_call.future)
 
     async def _send_individually(self, call: Call) -> Answer:
+        """Send a call by the gateway, within the model's limit of concurrent requests."""
         section = self._config.model(call.name)
         async with self._slots.setdefault(call.name, asyncio.Semaphore(section.max_concurrency)):
             if self._stop_event.is_set():
@@ -127,6 +128,7 @@ class BatchingClient:
             return await self._gateway.complete(call)
 
     async def _get_queue(self, call: Call) -> ModelBatchQueue | None:
+        """The model's queue, created on its first call; None if the model has no batches."""
         if call.name not in self._queues:
             self._queues[call.name] = self._manager.start_background_task(self._create_queue(call))
         return await asyncio.shield(self._queues[call.name])
@@ -162,6 +164,7 @@ class BatchingClient:
     # --- all pending calls --------------------------------------------------------------------------------------
 
     def _mark_arrival(self) -> None:
+        """Restart the quiet period after which queued calls are submitted."""
         self._last_arrival = asyncio.get_running_loop().time()
         self._call_arrived.set()
 
@@ -206,6 +209,7 @@ class BatchingClient:
             pending_call.fail(self._interrupted_error())
 
     def _interrupted_error(self) -> AuditorError:
+        """The error for calls that wait when the run stops; its message is fixed at the first use."""
         if self._interrupted_message is None:
             waiting_note = describe_waiting_calls(
                 [len(open_batch.open_keys) for open_batch in self._manager.open_batches()]

@@ -71,7 +71,7 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
         raise rejected_batch_error(queue, str(error)) from None
     for remote_id in remote_ids:
         batch.remote_id = remote_id
-        if queue.provider.is_match_certain or await _contains_own_calls(manager, batch, queue):
+        if queue.provider.is_match_certain or await _results_match_batch(manager, batch, queue):
             await batches.record_submitted_batch(manager.recorder.db, batch.stored_batch, remote_id)
             return True
     batch.remote_id = None
@@ -82,7 +82,7 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
     return False
 
 
-async def _contains_own_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:
+async def _results_match_batch(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:
     """Whether the results at the provider belong to the batch's calls; waits until the provider's batch has ended."""
     status, batch_keys = await _wait_until_ended(manager, batch, queue, is_new=False), set(batch.stored_batch.call_keys)
     for path in status.result_paths:
@@ -99,7 +99,11 @@ async def _contains_own_calls(manager: BatchManager, batch: OpenBatch, queue: Mo
 async def _wait_until_ended(
     manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, is_new: bool
 ) -> BatchStatus:
-    """Poll a batch until it has ended, and return its status; connection errors are retried without limit."""
+    """Poll a batch until it has ended, and return its status; retryable errors are retried without limit.
+
+    Raises:
+        ModelSetupError: the provider refuses to return the status.
+    """
     initial_pause_s = pause_s = manager.settings.poll_s
     while True:
         if is_new:
@@ -251,7 +255,7 @@ def _not_sent_reply(pending_call: PendingCall, reason: str) -> ProviderReply:
 
 
 async def _close_when_recorded(manager: BatchManager, batch: OpenBatch) -> None:
-    """Close a batch once all of its answers are recorded; it stays open if some of its calls were not requested."""
+    """Close a batch once its answers are recorded; give up if a pause adds none, as some calls were not requested."""
     n_open_before = -1
     while not await manager.close_if_recorded(batch) and n_open_before != len(batch.open_keys):
         n_open_before = len(batch.open_keys)
@@ -259,6 +263,7 @@ async def _close_when_recorded(manager: BatchManager, batch: OpenBatch) -> None:
 
 
 def _uncollectable_error(batch: OpenBatch, queue: ModelBatchQueue, reason: str) -> ModelSetupError:
+    """The error for a batch whose status or results cannot be fetched."""
     return ModelSetupError(
         f"the batch {batch.remote_id} of model '{queue.section.name}' cannot be collected: {reason.rstrip(' .')}.",
         "Use the key that it was submitted with. Without [batch] in the config its calls are asked, and paid, anew.",

@@ -179,6 +179,7 @@ class BatchManager:
         return "; ".join(filter(None, (str(error), wait_note)))
 
     def _is_wait_too_long(self, error: BatchRequestFailed) -> bool:
+        """Whether the wait that the provider requests is longer than the config's limit."""
         return (error.retry_after_s or 0.0) > self.config.limits.max_retry_wait_s
 
     def start_background_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
