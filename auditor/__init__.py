@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditConfig", "AuditHandle", "__version__", "load_config", "open_audit", "run_audit"]
 
-_HOMES = {
+_MODULE_BY_NAME = {
     "AuditConfig": "auditor.config",
     "load_config": "auditor.config",
     "AuditHandle": "auditor.run",
@@ -20,13 +20,13 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported on first use, so that `import auditor` costs next to nothing."""
+    """Import a public name on first use, so that `import auditor` stays fast."""
     from importlib import import_module, metadata
 
     if name == "__version__":
         return metadata.version("auditor")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULE_BY_NAME:
+        return getattr(import_module(_MODULE_BY_NAME[name]), name)
     raise AttributeError(f"module 'auditor' has no attribute {name!r}")
 
 

@@ -1,4 +1,7 @@
-"""`python -m auditor` and the `auditor` script: run a command, and turn an error into one line and an exit code."""
+"""`python -m auditor` and the `auditor` script: run a command, and turn an error into one line and an exit code.
+
+Functions import what they need, so that `auditor --help` stays fast.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from io import StringIO
 from typing import Any
 
 UNEXPECTED_ERROR_PREFIX = "auditor failed unexpectedly"
-"""How the line begins that stands for an error in auditor itself. The tests look for it in what a command wrote."""
+"""Start of the message for an error in auditor itself. The tests search the output of commands for it."""
 DEBUG_VARIABLE = "AUDITOR_DEBUG"
 MAX_MESSAGE_LENGTH = 300
 ENVIRONMENT_ERRNOS = frozenset(
@@ -22,23 +25,24 @@ ENVIRONMENT_ERRNOS = frozenset(
         *("EISDIR", "ENOTDIR", "ETXTBSY", "ENODEV", "ENXIO"),
     )
 )
-"""Failures of files and disks, which no error in a program causes."""
+"""Error numbers that files, permissions and disks cause, and no bug in the program."""
 ENCODING_ERROR_HANDLER = "auditor.plain"
-"""Name under which Python knows `_in_plain_characters`."""
+"""Name under which `_replace_unencodable` is registered with `codecs`."""
 ASCII_EQUIVALENTS = {"\u202f": " ", "\u2212": "-", "\u2013": "-", "\u2026": "..."}
 
 _CONVERSION_ERROR = re.compile(r"Value error, |Input should be ([^,\n]*)(?:, unable to [^\n]*)?")
-"""How the command-line library, by pydantic, says that an option's value is of another kind."""
+"""Pydantic's message, as the command-line library shows it, for an option's value of the wrong type."""
 
 unhandled_errors: list[BaseException] = []
-"""What the last-resort handler reported in this process. A test that leaves something here fails."""
+"""Errors that the last-resort handler reported in this process. A test that leaves one here fails."""
 
 
 def main() -> None:
-    """Run the command line; never returns."""
+    """Run the command line, and exit with its exit code."""
     _ensure_standard_streams()
     is_debugging = "--debug" in sys.argv or os.environ.get(DEBUG_VARIABLE, "0") not in ("", "0")
-    sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]  # taken before or after the command's name
+    # Accepted before and after the command's name.
+    sys.argv[1:] = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         code = _run_app()
         sys.stdout.flush()
@@ -50,32 +54,33 @@ def main() -> None:
 
 
 def _run_app() -> int:
+    """Run the command of `sys.argv`; returns its exit code."""
     from auditor.cli.app import app
 
     _require_working_directory()
-    # Not standalone: usage errors are then raised, and reach the terminal sanitised.
+    # Not standalone: usage errors are then raised, and are sanitized before they are printed.
     code: object = app(prog_name="auditor", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
 def _ensure_standard_streams() -> None:
-    """Have three open streams that take any character.
+    """Open closed standard streams, and make all three accept any character.
 
-    A file that is opened while one of them is closed would get its number, and what is printed would go into that file.
+    A file opened while a standard stream is closed would get its descriptor, and printed text would go into that file.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if not _is_descriptor_open(number):
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for good
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - until exit
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=ENCODING_ERROR_HANDLER)
 
 
 def _replace_unencodable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What stands for characters that a stream cannot take: spaces, minus signs and dashes stay readable."""
+    """Encoding error handler: a readable replacement for a space, minus sign or dash, and an escape for any other."""
     if isinstance(error, UnicodeEncodeError):
         error.end = error.start + 1
         if (char := error.object[error.start]) in ASCII_EQUIVALENTS:
@@ -95,6 +100,7 @@ def _is_descriptor_open(descriptor: int) -> bool:
 
 
 def _require_working_directory() -> None:
+    """Raise UsageError if the working directory no longer exists, unless only help or the version is printed."""
     from auditor.errors import UsageError
 
     if {"-h", "--help", "--version"} & set(sys.argv):
@@ -112,7 +118,10 @@ def _require_working_directory() -> None:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """What is behind an error: of a group the member that says most, and what the command-line library wrapped."""
+    """The error to report: the cause of a `typer.Abort`, or one member of an exception group.
+
+    Of a group this is an interrupt, else the first unexpected error, else the first error.
+    """
     import typer
 
     if isinstance(error, typer.Abort) and error.__cause__ is not None:
@@ -125,17 +134,19 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _is_expected(error: BaseException) -> bool:
+    """Whether an error has a cause outside the program: a user, a signal, or the file system."""
     from auditor.errors import AuditorError
 
     return isinstance(error, (AuditorError, KeyboardInterrupt, SystemExit)) or _is_environmental(error)
 
 
 def _is_environmental(error: BaseException) -> bool:
+    """Whether files, permissions or disks cause an error; see `ENVIRONMENT_ERRNOS`."""
     return isinstance(error, OSError) and error.errno in ENVIRONMENT_ERRNOS
 
 
 def _report_error(error: BaseException, *, is_debugging: bool) -> int:
-    """Say what is wrong in one line, and return the exit code."""
+    """Print the error in one line, and return the exit code."""
     try:
         return _print_error(error, is_debugging=is_debugging)
     except OSError:  # standard error is closed or full
@@ -144,12 +155,13 @@ def _report_error(error: BaseException, *, is_debugging: bool) -> int:
 
 
 def _print_error(error: BaseException, *, is_debugging: bool) -> int:
+    """Print the error for the user, and return the exit code; unexpected errors are kept in `unhandled_errors`."""
     from auditor.cli.output import print_error, print_message
     from auditor.errors import AuditorError
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if isinstance(error, BrokenPipeError):  # `auditor … | head`: the reader has what it wanted
+    if isinstance(error, BrokenPipeError):  # `auditor … | head`: the reader closed the pipe
         _discard_stream(sys.stdout)
         return 1
     if is_debugging:
@@ -163,8 +175,10 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
     if _is_usage_error(error):
         return _print_usage_error(error)
     if isinstance(error, OSError) and _is_environmental(error):
-        where = str(error.filename) if error.filename is not None else "a file or standard output"
-        print_error(AuditorError(f"{where}: {error.strerror}.", "Check the name, the permissions and the free space."))
+        failed_target = str(error.filename) if error.filename is not None else "a file or standard output"
+        print_error(
+            AuditorError(f"{failed_target}: {error.strerror}.", "Check the name, the permissions and the free space.")
+        )
         _discard_stream(sys.stdout)
         return 1
     unhandled_errors.append(error)
@@ -176,12 +190,13 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
 
 
 def _describe_error(error: BaseException) -> str:
+    """The error's class, and its message if it has one: in one line, redacted and truncated."""
     from auditor.redaction import redact
     from auditor.text_safety import truncate_text
 
     try:
-        message = redact(" ".join(str(error).split()).rstrip("."))  # before it is cut
-    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
+        message = redact(" ".join(str(error).split()).rstrip("."))  # before truncation, which could cut a secret in two
+    except Exception:  # noqa: BLE001 - an error whose __str__ fails
         message = ""
     return f"{type(error).__name__}: {truncate_text(message, MAX_MESSAGE_LENGTH)}" if message else type(error).__name__
 
@@ -196,13 +211,14 @@ def _print_traceback(error: BaseException) -> None:
 
 
 def _is_usage_error(error: BaseException) -> bool:
-    """Whether it is the command-line library's own: an unknown option, a missing argument."""
+    """Whether the command-line library raised the error: an unknown option, a missing argument."""
     import typer
 
     return isinstance(error, typer.BadParameter.__mro__[2])  # ClickException, which typer does not export
 
 
 def _print_usage_error(error: Any) -> int:
+    """Print an error of the command-line library, and return its exit code; pydantic's phrases are replaced."""
     from auditor.cli.output import print_message
 
     text = StringIO()
@@ -212,17 +228,18 @@ def _print_usage_error(error: Any) -> int:
 
 
 def _reword_conversion_error(match: re.Match[str]) -> str:
+    """Reword pydantic's phrase, such as "Input should be a valid integer" to "must be a whole number"."""
     if match[1] is None:
         return ""
     return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"
 
 
 def _discard_stream(stream: Any) -> None:
-    """Send what a stream still holds to nowhere: at its end Python would complain that it cannot be written."""
+    """Redirect a stream to the null device, so that Python does not fail to flush its buffer at exit."""
     with suppress(OSError, ValueError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        null_descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_descriptor, stream.fileno())
+        os.close(null_descriptor)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files atomically: completely, or not at all."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from auditor.errors import AuditorError, UsageError
 from auditor.failpoints import failpoint
 
 MAX_TEMPORARY_PREFIX_LENGTH = 100
-"""Characters of a file's name in the name of its temporary file; a whole name takes up to 255 bytes."""
+"""Characters of a file's name that its temporary file's name starts with; file systems allow 255 bytes in all."""
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def report_write_errors(target: str | Path) -> Iterator[None]:
-    """Report an operating system's error while a file or folder is written; every file for the user goes through here.
+    """Turn an `OSError` while a file or folder is written into an error with advice.
+
+    All files that are written for the user are written within this context. A `BrokenPipeError` passes unchanged.
 
     Raises:
-        AuditorError: there is no room for it.
-        UsageError: it cannot be written for another reason, such as a folder that is missing or read-only.
+        AuditorError: the disk is full, or the quota is used up.
+        UsageError: the target cannot be written for another reason, such as a folder that is missing or read-only.
     """
     try:
         yield
@@ -39,20 +41,21 @@ def report_write_errors(target: str | Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, unless it is there.
+    """Make a folder and its parents, unless they exist.
 
     Raises:
-        AuditorError: as `writing`.
+        AuditorError: as `report_write_errors`.
     """
     with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def write_atomically(content: str | bytes, path: str | Path) -> None:
-    """Write a file, a text as UTF-8, whole or not at all.
+    """Write a file completely or not at all; text is encoded as UTF-8.
 
     Raises:
-        AuditorError: as `writing`; a file that was there is unchanged.
+        AuditorError: as `report_write_errors`; an existing file is unchanged then.
+        UsageError: the path is a folder.
     """
     path = Path(path)
     if path.is_dir():
@@ -62,24 +65,25 @@ def write_atomically(content: str | bytes, path: str | Path) -> None:
 
 
 def _replace_file(content: bytes, path: Path) -> None:
-    handle, temporary = tempfile.mkstemp(
+    """Write to a temporary file in the same folder, sync it to disk, and rename it to `path`."""
+    descriptor, temporary_path = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name[:MAX_TEMPORARY_PREFIX_LENGTH]}.", suffix=".part"
     )
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary_path, 0o666 & ~_umask())
         failpoint("before_rename")
-        os.replace(temporary, path)
+        os.replace(temporary_path, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        Path(temporary_path).unlink(missing_ok=True)
         raise
 
 
 def _umask() -> int:
-    """The process's mask; it can only be read by setting it."""
+    """The process's file mode creation mask; it can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

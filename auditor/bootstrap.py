@@ -1,4 +1,4 @@
-"""What must be said to heavy libraries before they are imported: look nothing up, send nothing, stay quiet."""
+"""Set up heavy libraries before they are imported: no look-ups, no telemetry, no log output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from auditor.redaction import RedactingFilter
 
 ENVIRONMENT_SETTINGS = {
-    # litellm: prices from its own package instead of a look-up at import, and no `.env` file of anybody's.
+    # litellm: prices from its own package instead of a look-up at import, and no `.env` file is loaded.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_MODE": "PRODUCTION",
     # litellm: its search for secrets by their shape takes cubic time, in the event loop; `auditor.redaction` does it.
@@ -34,7 +34,7 @@ ENVIRONMENT_SETTINGS = {
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # AWS and Google: no credentials from an address of the machine's own network.
+    # AWS and Google: no credentials from the metadata server of a cloud machine.
     "AWS_EC2_METADATA_DISABLED": "true",
     "NO_GCE_CHECK": "true",
     # MLflow: no telemetry of its own.
@@ -47,9 +47,9 @@ REDIRECTING_PREFIXES = (
     "AWS_STS_ENDPOINT",
     "AWS_ENDPOINT_URL",
     "AWS_CONTAINER_CREDENTIALS_",
-    "ANTHROPIC_FEDERATION_",  # a token of the machine's own, for which litellm would ask past our rules
+    "ANTHROPIC_FEDERATION_",  # litellm would fetch a token of the machine, past our rules
 )
-"""Beginnings of the names of those that end otherwise."""
+"""Prefixes of redirecting variables that have none of the suffixes above."""
 _NOISY_LOGGERS = (
     "LiteLLM",
     "LiteLLM Router",
@@ -64,14 +64,14 @@ _NOISY_LOGGERS = (
 
 
 M_ARENA_MAX = -8
-"""glibc's number of the option."""
+"""Number of glibc's `mallopt` option for the number of heaps."""
 
 
 def prepare_environment() -> None:
     """Set up this process; call it before litellm, langgraph or transformers are imported.
 
-    The values stand over what the user's shell says: a look-up or a trace would carry prompts to third parties, and a
-    base URL of the environment would carry the keys; servers are named in the config alone.
+    The values override those of the user's shell: a look-up or a trace would send prompts to third parties, and a base
+    URL from the environment would send keys to that server. Only the config names servers.
     """
     os.environ.update(ENVIRONMENT_SETTINGS)
     for name in redirecting_variables():
@@ -80,47 +80,49 @@ def prepare_environment() -> None:
 
 
 def _use_one_malloc_arena() -> None:
-    """Have all threads take memory from one heap, where the C library is glibc.
+    """Let all threads allocate from one heap, if the C library is glibc.
 
-    By default each thread has its own. Answers are made in one thread and freed in another, which leaves holes in all
-    of them: 6 MB more for every 10,000 calls, and less than 1 MB so.
+    By default each thread has its own. Answers are allocated in one thread and freed in another, which fragments all
+    heaps: 6 MB more for every 10,000 calls, against less than 1 MB with one heap.
     """
     with suppress(AttributeError, OSError, TypeError):  # another C library has no such option
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def redirecting_variables() -> list[str]:
-    """Variables by which litellm would send requests, and keys with them, to another server than the config names."""
+    """Environment variables that make litellm send requests, and keys, to another server than the config names."""
     return sorted(
         name for name in os.environ if name.endswith(REDIRECTING_SUFFIXES) or name.startswith(REDIRECTING_PREFIXES)
     )
 
 
 def silence_libraries() -> None:
-    """Keep other libraries' loggers to errors without secrets: their debug output holds prompts. pydantic warns of odd
-    answers."""
+    """Let other libraries log only errors, with secrets redacted, and hide pydantic's warnings about unusual answers.
+
+    The libraries' debug output holds prompts.
+    """
     warnings.filterwarnings("ignore", category=UserWarning, module="pydantic")
     for name in _NOISY_LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(logging.ERROR)
-        if not any(isinstance(known, RedactingFilter) for known in logger.filters):
+        if not any(isinstance(log_filter, RedactingFilter) for log_filter in logger.filters):
             logger.addFilter(RedactingFilter())
 
 
 GC_THRESHOLDS = (10_000, 20, 100)
-"""Python looks for garbage that holds itself after so many new objects, not after 700."""
+"""Thresholds of the cyclic garbage collector while requests are sent; Python's default for the first is 700."""
 
 
 @contextmanager
 def infrequent_garbage_collection() -> Iterator[None]:
-    """Have Python look for garbage that holds itself less often while requests are sent.
+    """Run the cyclic garbage collector less often while requests are sent.
 
-    They leave next to none behind, but with hundreds in flight it would look through tens of thousands of objects each
-    second, and nothing else could be done for 40 ms.
+    Requests leave almost no cycles behind. With hundreds of requests in flight, a collection would traverse tens of
+    thousands of objects each second, and block the event loop for 40 ms.
     """
-    usual = gc.get_threshold()
+    previous_thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:
-        gc.set_threshold(*usual)
+        gc.set_threshold(*previous_thresholds)

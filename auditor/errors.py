@@ -1,4 +1,4 @@
-"""What can go wrong in a way a person can mend; every message says what, where, and how to mend it."""
+"""Errors that a user can fix; every message says what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(word: str, known: Iterable[str], fallback: str) -> str:
-    """The known word that a misspelt one is nearest to, as a question; where none is near, another hint."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"Did you mean '{near[0]}'?" if near else fallback
+    """A question that names the known word closest to a misspelt one; the fallback hint if none is close."""
+    close_matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"Did you mean '{close_matches[0]}'?" if close_matches else fallback
 
 
 class AuditorError(Exception):
-    """Root of all errors that are shown as one line, without a traceback.
+    """Base class of all errors that are shown as one line, without a traceback.
 
     Attributes:
         message: what is wrong, and where.
-        mend: how to mend it, as an instruction; may be empty.
+        how_to_fix: an instruction that fixes it; may be empty.
         exit_code: the process's exit code when this error ends a command.
-        answer: what had come of the call that this error ended, so that its attempts are recorded; None where no
-            request had gone out.
+        answer: the answer of the call that this error ended, so that its attempts are recorded; None if no request
+            was sent.
     """
 
     exit_code: ClassVar[int] = 1
@@ -39,14 +39,14 @@ class AuditorError(Exception):
         return f"{self.message} {self.how_to_fix}".rstrip()
 
     def with_answer(self, answer: Answer | None) -> Self:
-        """This error, for one call: another may have ended with the same one."""
+        """A copy of this error with the answer of one call: several calls may end with the same error."""
         error = type(self)(self.message, self.how_to_fix)
         error.answer = answer
         return error
 
 
 class RunInterrupted(AuditorError):
-    """The run was asked to stop, and did, with everything saved."""
+    """The run was stopped by a signal, with everything saved."""
 
     exit_code = 130
 
@@ -59,25 +59,25 @@ class RunInterrupted(AuditorError):
 
 
 class UsageError(AuditorError):
-    """A command was given words or options it cannot take."""
+    """A command was called with invalid arguments or options."""
 
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """The audit's configuration is wrong; nothing has been asked of any model."""
+    """The audit's configuration is wrong; no request has been sent."""
 
 
 class SurveyError(AuditorError):
-    """A survey cannot be read, or does not hold what was asked of it."""
+    """A survey cannot be read, or lacks what was requested from it."""
 
 
 class StorageError(AuditorError):
-    """The database cannot be opened, is held by another run, or does not hold what was asked of it."""
+    """The database cannot be opened, is locked by another run, or lacks what was requested from it."""
 
 
 class EmptyStorageError(StorageError):
-    """The database is there, and nothing is in it yet."""
+    """The database exists and is empty."""
 
 
 class UnstorableError(StorageError):
@@ -85,7 +85,7 @@ class UnstorableError(StorageError):
 
 
 class NotAllowedError(StorageError):
-    """The user's role on the server does not allow it."""
+    """The user's role on the database server does not allow the operation."""
 
 
 class ModelSetupError(AuditorError):
@@ -97,4 +97,4 @@ class ImportFileError(AuditorError):
 
 
 class ReviewError(AuditorError):
-    """What people decided does not suffice for what was asked of it."""
+    """There are too few human decisions for the requested computation."""

@@ -1,4 +1,4 @@
-"""Packages that only exports to other programs need, loaded when they are asked for."""
+"""Import packages of optional extras when they are needed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ def load_extra(module: str, extra: str) -> ModuleType:
     """Import a module of an optional package.
 
     Args:
-        module: its full name.
-        extra: of ours, that brings it.
+        module: the module's full name.
+        extra: the extra of `auditor` that installs the package, named in the advice.
 
     Raises:
-        UsageError: the package is not installed, or cannot be loaded here.
+        UsageError: the package is not installed, or cannot be imported.
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.split(".", 1)[0]
-        what = f"{package} is not installed" if error.name == package else f"{package} cannot be loaded: {error}"
-        raise UsageError(f"{what}.", f"pip install 'auditor[{extra}]'") from None
+        problem = f"{package} is not installed" if error.name == package else f"{package} cannot be loaded: {error}"
+        raise UsageError(f"{problem}.", f"pip install 'auditor[{extra}]'") from None

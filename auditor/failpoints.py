@@ -1,7 +1,7 @@
-"""Places at which a test can kill this process, to see that nothing is lost. Without AUDITOR_FAILPOINT they do nothing.
+"""Failpoints: places at which a test can kill this process, to check that nothing is lost.
 
-`AUDITOR_FAILPOINT=after_response:7` ends the process, as a power cut would, the seventh time that it gets there; `*`
-stands for every place.
+`AUDITOR_FAILPOINT=after_response:7` kills the process the seventh time that it reaches the failpoint of that name; `*`
+stands for every failpoint. Without the variable, failpoints do nothing.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ _hit_count = 0
 
 
 def failpoint(name: str) -> None:
-    """A place of that name; the process may end here."""
-    wanted, number = _configured_failpoint()
-    if wanted not in (name, "*"):
+    """Kill the process if AUDITOR_FAILPOINT names this failpoint and the number of this hit."""
+    failpoint_name, target_hit = _configured_failpoint()
+    if failpoint_name not in (name, "*"):
         return
     global _hit_count
     with _lock:
         _hit_count += 1
-        reached = _hit_count == number
-    if reached:
+        is_target_hit = _hit_count == target_hit
+    if is_target_hit:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def hit_count() -> int:
-    """How often the process has come to the place that AUDITOR_FAILPOINT names."""
+    """How often the process has reached the failpoint that AUDITOR_FAILPOINT names."""
     return _hit_count
 
 
 @functools.cache
 def _configured_failpoint() -> tuple[str, int]:
-    name, _, number = os.environ.get(ENVIRONMENT_VARIABLE, "").partition(":")
-    return name, int(number or 1)
+    """Name of the failpoint, and the number of the hit at which to kill the process, from 1."""
+    name, _, target_hit = os.environ.get(ENVIRONMENT_VARIABLE, "").partition(":")
+    return name, int(target_hit or 1)

@@ -1,7 +1,7 @@
-"""Reading files that people give: kind, size, encoding and nesting are checked, and every failure names the file.
+"""Read a user's files: type, size, encoding and nesting are checked, and every error names the file.
 
-The errors are of the caller's own class and say what is wrong, where, and how to fix it. What a parser raises for input
-that it was not made for (`RecursionError`, an integer of 5,000 digits) is one of these errors too.
+Functions raise errors of the class `error_class`, which say what is wrong, where, and how to fix it. They also convert
+what parsers raise for extreme input: a `RecursionError`, or a `ValueError` for an integer of 5,000 digits.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any, NoReturn
 from auditor.errors import AuditorError
 
 MAX_SETTINGS_BYTES = 1_000_000
-"""Size of a file of settings or questions at most; files of data have no limit."""
+"""Size limit of a file of settings or questions; data files have none."""
 MAX_DEPTH = 40
-"""Levels of tables and lists in each other; pydantic, JSON and `repr` recurse over what a parser returned."""
+"""Limit of nested tables and lists; pydantic, JSON and `repr` recurse over parsed data."""
 MAX_INTEGER = 2**63 - 1
-"""TOML's own limit, and that of a database's column."""
+"""Limit of an integer in TOML, and in a database column."""
 SAVE_AS_UTF8 = "Save it as UTF-8 text."
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}\.[ \t]*+){{{MAX_DEPTH}}}", re.MULTILINE)
-"""A dotted key of so many parts: tomllib needs memory by the square of their number (40 GB for a key of 200 kB)."""
+"""A dotted key of `MAX_DEPTH` parts or more: tomllib's memory is quadratic in them (40 GB for a key of 200 kB)."""
 _TUPLE_REPR = re.compile(r"\((?:'[^']*',? ?)+\)")
 
 
 def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = "Check the name.") -> None:
-    """Make sure that a path is a regular file: reading a pipe or a device may never end.
+    """Check that a path is a regular file: reading a pipe or a device may never end.
 
     Raises:
-        AuditorError: of class `error`, where it is not; `fix` is the advice where nothing has that name.
+        AuditorError: of class `error_class`; with the advice `how_to_fix` if no file has that name.
     """
     try:
         is_file, is_folder, exists = path.is_file(), path.is_dir(), path.exists()
-    except OSError as problem:
-        raise error_class(f"{path}: cannot be opened: {problem.strerror}.", how_to_fix) from None
+    except OSError as error:
+        raise error_class(f"{path}: cannot be opened: {error.strerror}.", how_to_fix) from None
     if is_folder:
         raise error_class(f"{path}: is a folder, not a file.", "Name a file in it.")
     if not exists:
@@ -51,8 +51,8 @@ def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
     """The content of a UTF-8 file, with or without a byte order mark.
 
     Raises:
-        AuditorError: of class `error`: no regular file, larger than `max_bytes`, not readable, or not UTF-8 text; the
-            message names the line.
+        AuditorError: of class `error_class`: no regular file, larger than `max_bytes`, not readable, or not UTF-8
+            text; the message names the line.
     """
     require_file(path, error_class)
     try:
@@ -62,23 +62,23 @@ def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
                 f"{path}: is larger than {size}, which no such file is.", "Check that it is the right file."
             )
         data = path.read_bytes()
-    except OSError as problem:
-        raise error_class(f"{path}: cannot be read: {problem.strerror}.", "Check that you may read it.") from None
+    except OSError as error:
+        raise error_class(f"{path}: cannot be read: {error.strerror}.", "Check that you may read it.") from None
     return decode_utf8(data, str(path), error_class)
 
 
 def decode_utf8(data: bytes, source: str, error_class: type[AuditorError]) -> str:
-    """UTF-8 as text.
+    """Decode UTF-8 text, with or without a byte order mark.
 
     Raises:
-        AuditorError: of class `error`: it is another encoding, or no text; the message names the line.
+        AuditorError: of class `error_class`: the data has another encoding, or is no text; the message names the line.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise error_class(f"{source}: is text in UTF-16.", SAVE_AS_UTF8)
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = data.count(b"\n", 0, problem.start) + 1
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise error_class(f"{source}: line {line} is not UTF-8 text.", SAVE_AS_UTF8) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -90,27 +90,27 @@ def read_toml(path: Path, error_class: type[AuditorError]) -> dict[str, Any]:
     """The tables of a TOML file.
 
     Raises:
-        AuditorError: of class `error`, as `read_text` and `parse_toml`.
+        AuditorError: of class `error_class`, as `read_text` and `parse_toml`.
     """
     return parse_toml(read_text(path, error_class, max_bytes=MAX_SETTINGS_BYTES), str(path), error_class)
 
 
 def parse_toml(text: str, source: str, error_class: type[AuditorError]) -> dict[str, Any]:
-    """The tables of a text in TOML.
+    """Parse a TOML document.
 
     Raises:
-        AuditorError: of class `error`: not TOML, or values that nothing here can hold.
+        AuditorError: of class `error_class`: not TOML, or a value that cannot be stored (see `require_storable`).
     """
     if _LONG_KEY.search(text):
         raise_parse_error(RecursionError(), source, error_class)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        message = _TUPLE_REPR.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(problem))
+    except tomllib.TOMLDecodeError as error:
+        message = _TUPLE_REPR.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(error))
         message = message.replace("Cannot overwrite a value", "a key is there twice")
         raise error_class(f"{source}: not TOML: {message}.", "Correct that line.") from None
-    except (RecursionError, ValueError) as problem:
-        raise_parse_error(problem, source, error_class)
+    except (RecursionError, ValueError) as error:
+        raise_parse_error(error, source, error_class)
     require_storable(data, source, error_class)
     return data
 
@@ -119,7 +119,7 @@ def read_json(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
     """The value in a JSON file.
 
     Raises:
-        AuditorError: of class `error`, as `read_text` and `parse_json`.
+        AuditorError: of class `error_class`, as `read_text` and `parse_json`.
     """
     return parse_json(read_text(path, error_class, max_bytes=max_bytes), str(path), error_class)
 
@@ -127,33 +127,34 @@ def read_json(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
 def parse_json(
     text: str, source: str, error_class: type[AuditorError], how_to_fix: str = "Check that it is complete."
 ) -> Any:
-    """The value of a text in JSON; a key that is there twice is an error, since one of the values would be lost.
+    """Parse a JSON document; a duplicate key is an error, since one of its values would be lost.
 
     Raises:
-        AuditorError: of class `error`: not JSON, a key twice, or values that nothing here can hold.
+        AuditorError: of class `error_class`: not JSON, a duplicate key, or nested too deeply.
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Build an object from its pairs, as `object_pairs_hook`; raises an error for a duplicate key."""
         table = dict(pairs)
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise error_class(f"{source}: the key '{twice[:40]}' is there twice.", "Keep one.")
+            duplicate_key = next(key for key in keys if keys.count(key) > 1)
+            raise error_class(f"{source}: the key '{duplicate_key[:40]}' is there twice.", "Keep one.")
         return table
 
     try:
-        data = json.loads(text, object_pairs_hook=once)
-    except json.JSONDecodeError as problem:
-        place = f"line {problem.lineno}, column {problem.colno}" if "\n" in text else f"column {problem.colno}"
-        raise error_class(f"{source} is not JSON: {problem.msg} ({place}).", how_to_fix) from None
-    except (RecursionError, ValueError) as problem:
-        raise_parse_error(problem, source, error_class)
+        data = json.loads(text, object_pairs_hook=reject_duplicate_keys)
+    except json.JSONDecodeError as error:
+        position = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
+        raise error_class(f"{source} is not JSON: {error.msg} ({position}).", how_to_fix) from None
+    except (RecursionError, ValueError) as error:
+        raise_parse_error(error, source, error_class)
     require_limited_depth(data, source, error_class)
     return data
 
 
 def raise_parse_error(problem: Exception, source: str, error_class: type[AuditorError]) -> NoReturn:
-    """Raise an error for what a parser of TOML, YAML or JSON raised beside its own kind of error."""
+    """Convert an error that a TOML, YAML or JSON parser raised besides its own error class, and raise it."""
     if isinstance(problem, RecursionError):
         raise error_class(
             f"{source}: tables or lists are nested too deeply.", f"Use {MAX_DEPTH} levels at most."
@@ -164,10 +165,11 @@ def raise_parse_error(problem: Exception, source: str, error_class: type[Auditor
 
 
 def require_storable(data: Any, source: str, error_class: type[AuditorError]) -> None:
-    """Make sure that parsed settings hold nothing that cannot be stored, shown or sent.
+    """Check that parsed settings can be stored, shown and sent.
 
     Raises:
-        AuditorError: of class `error`: nested too deeply, an integer of more than 64 bits, NUL or half a character.
+        AuditorError: of class `error_class`: nested too deeply, an integer of more than 64 bits, a NUL character or a
+            lone surrogate.
     """
     require_limited_depth(data, source, error_class)
     level = [data]
@@ -177,16 +179,16 @@ def require_storable(data: Any, source: str, error_class: type[AuditorError]) ->
                 raise _integer_too_large(source, error_class)
             for text in value if isinstance(value, dict) else (value,):
                 if isinstance(text, str) and ("\0" in text or _SURROGATE.search(text)):
-                    what = "a NUL character" if "\0" in text else "half a character (a lone surrogate)"
-                    raise error_class(f"{source}: a text has {what}.", "Remove the escape that stands for it.")
+                    defect = "a NUL character" if "\0" in text else "half a character (a lone surrogate)"
+                    raise error_class(f"{source}: a text has {defect}.", "Remove the escape that stands for it.")
         level = _nested_values(level)
 
 
 def require_limited_depth(data: Any, source: str, error_class: type[AuditorError]) -> None:
-    """Make sure that parsed data can be walked by functions that call themselves.
+    """Check that recursive functions can traverse parsed data.
 
     Raises:
-        AuditorError: of class `error`: nested too deeply.
+        AuditorError: of class `error_class`: nested deeper than `MAX_DEPTH`.
     """
     level = [data]
     for _ in range(MAX_DEPTH):
@@ -197,12 +199,12 @@ def require_limited_depth(data: Any, source: str, error_class: type[AuditorError
 
 
 def _nested_values(level: list[Any]) -> list[Any]:
-    """The values inside of tables and lists."""
+    """The values inside the tables and lists of one level, which are the next level."""
     return [
-        part
+        child
         for value in level
         if isinstance(value, (dict, list))
-        for part in (value.values() if isinstance(value, dict) else value)
+        for child in (value.values() if isinstance(value, dict) else value)
     ]
 
 

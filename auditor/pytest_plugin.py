@@ -4,7 +4,7 @@
         result = audit_of("audit.toml").check(min_pearson=0.6, confident=True)
         assert result, str(result)
 
-A run asks only what is not yet recorded, and an audit is run once in a session.
+A run sends only requests without a recorded answer, and each audit is run once per session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONFIG_SUFFIXES = (".toml", ".yaml", ".yml")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One setting: where audits are."""
+    """Add the setting `auditor_storage`: the URL of the database with the audits."""
     parser.addini("auditor_storage", "Database of audits; AUDITOR_STORAGE, or auditor.db, if not set.", default="")
 
 
@@ -30,16 +30,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def audit_of(request: pytest.FixtureRequest) -> Callable[[str | Path], AuditHandle]:
     """Runs the audit of a config file, or opens the audit of that name; relative paths start at pytest's root."""
     storage = str(request.config.getini("auditor_storage")) or None
-    done: dict[str, AuditHandle] = {}
+    handles: dict[str, AuditHandle] = {}
 
-    def audit_of(what: str | Path) -> AuditHandle:
-        from auditor.run import open_audit, run_audit
+    def audit_of(config_or_name: str | Path) -> AuditHandle:
+        from auditor.run import open_audit, run_audit  # loads numpy and SQLAlchemy (1 s): not in every pytest session
 
-        if str(what) not in done:
-            if str(what).endswith(CONFIG_SUFFIXES):
-                done[str(what)] = run_audit(request.config.rootpath / what, storage=storage)
+        if str(config_or_name) not in handles:
+            if str(config_or_name).endswith(CONFIG_SUFFIXES):
+                handles[str(config_or_name)] = run_audit(request.config.rootpath / config_or_name, storage=storage)
             else:
-                done[str(what)] = open_audit(str(what), storage=storage)
-        return done[str(what)]
+                handles[str(config_or_name)] = open_audit(str(config_or_name), storage=storage)
+        return handles[str(config_or_name)]
 
     return audit_of

@@ -1,7 +1,7 @@
-"""Removing secrets from whatever is stored, shown or sent on.
+"""Remove secrets from all text that is stored, shown or sent.
 
-A secret is known from the moment that this process reads it: `remember` is called where keys, tokens and passwords are
-resolved. A provider can echo a secret in any field and in several encodings, so all text from outside passes `redact`.
+`register_secrets` is called where keys, tokens and passwords are read, before they are used. A provider can repeat a
+secret in any field and in several encodings, so all text from outside goes through `redact`.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 MIN_SECRET_CHARS = 8
-"""Shorter secrets are not searched for: they occur in ordinary words."""
+"""Shorter secrets are not removed: they occur in ordinary words."""
 REPLACEMENT = "[key removed]"
 MAX_NESTED_ESCAPES = 4
-"""Levels of escaping that are undone: an escape in JSON within a JSON string, and so on."""
+"""Levels of escapes that are undone, such as JSON within a JSON string."""
 MAX_SEQUENTIAL_SEARCH_SIZE = 20_000
-"""Bytes of data times forms of secrets up to which one search after another is faster than the table."""
+"""Bytes of data times encoded secrets, up to which searching for one secret after another is faster than the table."""
 GRAM_BYTES = 4
 HASH_BITS = 20
 
 OffsetMap = Callable[[int], int]
-"""Maps an offset in unescaped data to the offset in the data as it came."""
+"""Maps an offset in unescaped data to the offset in the original data."""
 
 
 class Redactor:
-    """Finds secrets plain, JSON-escaped, percent-encoded, in hexadecimal, base64, UTF-16 and UTF-32, in linear time.
+    """Removes secrets in plain text, JSON escapes, percent escapes, hexadecimal, base64, UTF-16 and UTF-32.
 
-    A search looks up each aligned word of four bytes in a table of the words that occur in an encoded secret, and
-    compares the secrets only where one is found. Its time therefore hardly depends on the number of secrets.
+    The search takes linear time, which hardly depends on the number of secrets: it looks up each aligned word of four
+    bytes in a table of the words that occur in encoded secrets, and compares secrets only at the hits.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Prepare the search.
+        """Build the table of encoded secrets.
 
         Args:
-            secrets: those shorter than `MIN_SECRET_CHARS` are ignored.
+            secrets: secrets shorter than `MIN_SECRET_CHARS` are ignored.
         """
-        self.secrets = frozenset(s for s in secrets if len(s) >= MIN_SECRET_CHARS)
+        self.secrets = frozenset(secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS)
         self._needles = sorted({form for secret in self.secrets for form in encoded_forms(secret)}, key=len)
         self._by_gram: dict[int, list[tuple[bytes, int]]] = {}
         for needle in self._needles:
@@ -51,40 +51,50 @@ class Redactor:
             self._gram_table = self._hash_table()
 
     def redact_text(self, text: str, *, complete: bool = True) -> str:
-        """The text without any secret.
+        """Replace every secret in a text by `REPLACEMENT`.
 
         Args:
+            text: any text, lone surrogates included.
             complete: False if the text was cut off: an end that may be the beginning of a secret is removed as well.
         """
         if not self._needles:
             return text
         data = text.encode("utf-8", "surrogatepass")
-        result = self.redact_bytes(data, complete=complete)
-        return text if result is data else result.decode("utf-8", "surrogatepass")
+        redacted = self.redact_bytes(data, complete=complete)
+        return text if redacted is data else redacted.decode("utf-8", "surrogatepass")
 
     def redact_bytes(self, data: bytes, *, complete: bool = True) -> bytes:
-        """As `text`, for bytes."""
+        """As `redact_text`, for bytes; the same object if they hold no secret."""
         if not self._needles:
             return data
         spans, end = [], len(data)
-        for level, origin in self._unescape_levels(data):
-            spans += [(origin(start), origin(stop)) for start, stop in self._find_secrets(level)]
+        for unescaped, to_source_offset in self._unescape_levels(data):
+            spans += [
+                (to_source_offset(start), to_source_offset(stop)) for start, stop in self._find_secrets(unescaped)
+            ]
             if not complete:
-                end = min(end, origin(self._safe_end(level)))
+                end = min(end, to_source_offset(self._safe_end(unescaped)))
         return _replace_spans(data, spans, end) if spans or end < len(data) else data
 
     def _hash_table(self) -> Any:
-        import numpy as np  # on first use: most commands of the program resolve no secret
+        """Array of booleans by hash: whether a word of an encoded secret has this hash."""
+        import numpy as np  # on first use: most commands read no secret
 
         table = np.zeros(1 << HASH_BITS, dtype=np.bool_)
         table[_hash_words(np.fromiter(self._by_gram, dtype="<u4"))] = True
         return table
 
     def _find_secrets(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Where encoded secrets stand. Every needle has at least seven bytes, so it contains an aligned word."""
+        """Yield the start and end of each encoded secret.
+
+        Every needle has at least seven bytes, so it contains an aligned word of four bytes.
+        """
         if len(data) * len(self._needles) <= MAX_SEQUENTIAL_SEARCH_SIZE:
             yield from (
-                (m.start(), m.end()) for n in self._needles if n in data for m in re.finditer(re.escape(n), data)
+                (match.start(), match.end())
+                for needle in self._needles
+                if needle in data
+                for match in re.finditer(re.escape(needle), data)
             )
             return
         import numpy as np
@@ -97,55 +107,56 @@ class Redactor:
                     yield start, start + len(needle)
 
     def _unescape_levels(self, data: bytes) -> Iterator[tuple[bytes, OffsetMap]]:
-        """The data as it came, and with one level of escapes after another undone."""
-        origin: OffsetMap = _same_offset
-        yield data, origin
+        """The original data, then the data with one more level of escapes undone each, with their offset maps."""
+        to_source_offset: OffsetMap = _same_offset
+        yield data, to_source_offset
         for _ in range(MAX_NESTED_ESCAPES):
             if not self._escapes.search(data):
                 return
-            data, inner = _unescape_once(data)
-            origin = _compose_offset_maps(origin, inner)
-            yield data, origin
+            data, to_outer_offset = _unescape_once(data)
+            to_source_offset = _compose_offset_maps(to_source_offset, to_outer_offset)
+            yield data, to_source_offset
 
     def _safe_end(self, data: bytes) -> int:
-        """Where the data must end so that it does not end with the beginning of an encoded secret."""
+        """The offset to cut data at, so that it does not end with the beginning of an encoded secret."""
         end = len(data) - len(match.group()) if (match := PARTIAL_ESCAPE.search(data[-8:])) else len(data)
-        longest = min(len(self._needles[-1]), end)
-        tail = data[end - longest : end]
+        max_overlap = min(len(self._needles[-1]), end)
+        tail = data[end - max_overlap : end]
         return min([end, *(end - _overlap_length(tail, needle) for needle in self._needles)])
 
 
 def encoded_forms(secret: str) -> Iterator[bytes]:
-    """The secret as it may stand in a text, apart from escapes of single characters.
+    """The secret in every searched encoding, apart from escapes of single characters.
 
-    Base64 depends on how many bytes come before, modulo three; characters that also encode a neighbour are left out.
+    Base64 depends on the number of preceding bytes modulo three: one form for each, without the characters that also
+    encode neighbouring bytes.
     """
     data = secret.encode("utf-8", "surrogatepass")
     yield data
-    for wide in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):  # a body is stored as it came
-        yield secret.encode(wide, "surrogatepass")
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):  # a response body is stored as bytes
+        yield secret.encode(encoding, "surrogatepass")
     if any(ord(char) > 0xFFFF for char in secret):  # JSON escapes such a character as two surrogates
-        pairs = secret.encode("utf-16-be")
-        units = (int.from_bytes(pairs[i : i + 2]) for i in range(0, len(pairs), 2))
-        yield "".join(map(chr, units)).encode("utf-8", "surrogatepass")
+        utf16 = secret.encode("utf-16-be")
+        code_units = (int.from_bytes(utf16[i : i + 2]) for i in range(0, len(utf16), 2))
+        yield "".join(map(chr, code_units)).encode("utf-8", "surrogatepass")
     yield data.hex().encode()
     yield data.hex().upper().encode()
-    for before in range(3):
-        code = base64.b64encode(b"\0" * before + data)
-        inner = code[(8 * before + 5) // 6 : 8 * (before + len(data)) // 6]
-        yield inner
-        yield inner.replace(b"+", b"-").replace(b"/", b"_")
+    for n_bytes_before in range(3):
+        encoded = base64.b64encode(b"\0" * n_bytes_before + data)
+        stable_part = encoded[(8 * n_bytes_before + 5) // 6 : 8 * (n_bytes_before + len(data)) // 6]
+        yield stable_part
+        yield stable_part.replace(b"+", b"-").replace(b"/", b"_")
 
 
 BACKSLASH = ord("\\")
 HEX_VALUES = [int(chr(i), 16) if chr(i) in "0123456789abcdefABCDEF" else 255 for i in range(256)]
-"""By byte; 255 for what is no hexadecimal digit."""
+"""Value of a hexadecimal digit by its byte; 255 for any other byte."""
 PARTIAL_ESCAPE = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)\Z")
-"""An escape that a cut left incomplete."""
+"""An incomplete escape at the end of truncated data."""
 
 
 def _escape_pattern(secrets: Iterable[str]) -> bytes:
-    """Escapes of characters that occur in secrets or in base64; other escapes need not be undone."""
+    """Pattern of the escapes of characters that occur in secrets or in base64; others need not be undone."""
     chars = set("".join(secrets))
     if all(char.isascii() for char in chars):
         pattern = rb"\\u00[2-7][0-9a-fA-F]|\\/|\\\\|%[2-7][0-9a-fA-F]"
@@ -155,46 +166,60 @@ def _escape_pattern(secrets: Iterable[str]) -> bytes:
 
 
 def _unescape_once(data: bytes) -> tuple[bytes, OffsetMap]:
-    """The data with one level of JSON and percent escapes undone. Without a loop, since all of it may be escapes."""
+    """Undo one level of JSON and percent escapes; returns the data and the map of its offsets.
+
+    It is vectorized over the bytes, since a text may consist of escapes only.
+    """
     import numpy as np
 
     size = len(data)
     chars = np.frombuffer(data + b"\0" * 5, dtype=np.uint8)
-    following, digits = chars[1 : size + 1], np.array(HEX_VALUES, dtype=np.uint8)[chars]
-    digit = [digits[i : i + size] for i in range(6)]
+    next_chars, hex_values = chars[1 : size + 1], np.array(HEX_VALUES, dtype=np.uint8)[chars]
+    hex_ahead = [hex_values[i : i + size] for i in range(6)]
     chars = chars[:size]
     is_backslash, position = chars == BACKSLASH, np.arange(size, dtype=np.int32)
-    in_run = position - np.maximum.accumulate(np.where(is_backslash, -1, position)) - 1
-    escapes_next = is_backslash & (in_run % 2 == 0)
-    percent = np.flatnonzero((chars == ord("%")) & (digit[1] < 16) & (digit[2] < 16))
-    simple = np.flatnonzero(escapes_next & np.isin(following, list(b'/"\\')))
-    is_unicode = escapes_next & (following == ord("u"))
+    position_in_run = position - np.maximum.accumulate(np.where(is_backslash, -1, position)) - 1
+    escapes_next = is_backslash & (position_in_run % 2 == 0)
+    percent_escapes = np.flatnonzero((chars == ord("%")) & (hex_ahead[1] < 16) & (hex_ahead[2] < 16))
+    simple_escapes = np.flatnonzero(escapes_next & np.isin(next_chars, list(b'/"\\')))
+    is_unicode = escapes_next & (next_chars == ord("u"))
     for i in range(2, 6):
-        is_unicode &= digit[i] < 16
-    wide = np.flatnonzero(is_unicode)
+        is_unicode &= hex_ahead[i] < 16
+    unicode_escapes = np.flatnonzero(is_unicode)
 
-    out, keep = chars.copy(), np.ones(size, dtype=np.bool_)
-    out[simple], keep[simple + 1] = following[simple], False
-    out[percent] = digit[1][percent] * 16 + digit[2][percent]
+    unescaped, is_kept = chars.copy(), np.ones(size, dtype=np.bool_)
+    unescaped[simple_escapes], is_kept[simple_escapes + 1] = next_chars[simple_escapes], False
+    unescaped[percent_escapes] = hex_ahead[1][percent_escapes] * 16 + hex_ahead[2][percent_escapes]
     for i in (1, 2):
-        keep[percent + i] = False
+        is_kept[percent_escapes + i] = False
     for i in range(1, 6):
-        keep[wide + i] = False
-    _write_utf8(wide, [digit[i][wide].astype(np.int32) for i in range(2, 6)], out, keep)
-    offsets = np.append(np.flatnonzero(keep), size)
-    return out[keep].tobytes(), lambda offset: int(offsets[offset])
+        is_kept[unicode_escapes + i] = False
+    _write_utf8(
+        unicode_escapes, [hex_ahead[i][unicode_escapes].astype(np.int32) for i in range(2, 6)], unescaped, is_kept
+    )
+    offsets = np.append(np.flatnonzero(is_kept), size)
+    return unescaped[is_kept].tobytes(), lambda offset: int(offsets[offset])
 
 
-def _write_utf8(starts: Any, digits: list[Any], out: Any, keep: Any) -> None:
-    """Write the UTF-8 of four hexadecimal digits over the beginning of each escape."""
-    code = (digits[0] << 12) | (digits[1] << 8) | (digits[2] << 4) | digits[3]
-    out[starts] = code & 0x7F
+def _write_utf8(starts: Any, hex_values: list[Any], unescaped: Any, is_kept: Any) -> None:
+    """Overwrite each `\\uXXXX` with the UTF-8 of its code point.
+
+    Args:
+        starts: offsets of the escapes' backslashes.
+        hex_values: four arrays, the values of the escapes' digits.
+        unescaped: bytes of the data, changed in place.
+        is_kept: whether a byte stays, changed in place.
+    """
+    all_code_points = (hex_values[0] << 12) | (hex_values[1] << 8) | (hex_values[2] << 4) | hex_values[3]
+    unescaped[starts] = all_code_points & 0x7F
     for low, lead, shifts in ((0x80, 0xC0, (6, 0)), (0x800, 0xE0, (12, 6, 0))):
-        longer = code >= low
-        at, value = starts[longer], code[longer]
+        needs_sequence = all_code_points >= low
+        positions, code_points = starts[needs_sequence], all_code_points[needs_sequence]
         for i, shift in enumerate(shifts):
-            out[at + i] = ((0x80 | (value >> shift) & 0x3F) if i else (lead | value >> shift)) & 0xFF
-            keep[at + i] = True
+            unescaped[positions + i] = (
+                (0x80 | (code_points >> shift) & 0x3F) if i else (lead | code_points >> shift)
+            ) & 0xFF
+            is_kept[positions + i] = True
 
 
 def _hash_words(words: Any) -> Any:
@@ -203,18 +228,19 @@ def _hash_words(words: Any) -> Any:
 
 
 def _overlap_length(tail: bytes, needle: bytes) -> int:
-    """Length of the longest end of `tail` with which `needle` begins."""
-    return next((n for n in range(min(len(tail), len(needle)), 0, -1) if tail.endswith(needle[:n])), 0)
+    """Length of the longest suffix of `tail` that is a prefix of `needle`."""
+    return next((length for length in range(min(len(tail), len(needle)), 0, -1) if tail.endswith(needle[:length])), 0)
 
 
 def _replace_spans(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> bytes:
-    parts, position = [], 0
+    """Replace spans that start before `end` by `REPLACEMENT`, and cut the data at `end`; spans may overlap."""
+    pieces, position = [], 0
     for start, stop in sorted(spans):
         if stop <= position or start >= end:
             continue
-        parts += [data[position : max(start, position)], REPLACEMENT.encode() if start >= position else b""]
+        pieces += [data[position : max(start, position)], REPLACEMENT.encode() if start >= position else b""]
         position = stop
-    return b"".join([*parts, data[position : max(end, position)]])
+    return b"".join([*pieces, data[position : max(end, position)]])
 
 
 def _same_offset(offset: int) -> int:
@@ -222,6 +248,7 @@ def _same_offset(offset: int) -> int:
 
 
 def _compose_offset_maps(outer: OffsetMap, inner: OffsetMap) -> OffsetMap:
+    """The map that applies `inner`, then `outer`."""
     return lambda offset: outer(inner(offset))
 
 
@@ -231,20 +258,26 @@ _redactor = Redactor(())
 
 
 def register_secrets(*secrets: str | None) -> None:
-    """Remove these secrets from now on; what is already known, missing or too short changes nothing."""
+    """Remove these secrets from all text from now on; secrets that are None, empty or too short are ignored."""
     global _redactor
-    new = {s for secret in secrets if secret for s in (secret, secret.strip()) if len(s) >= MIN_SECRET_CHARS}
-    if not new <= _redactor.secrets:
-        _redactor = Redactor(_redactor.secrets | new)
+    new_secrets = {
+        variant
+        for secret in secrets
+        if secret
+        for variant in (secret, secret.strip())
+        if len(variant) >= MIN_SECRET_CHARS
+    }
+    if not new_secrets <= _redactor.secrets:
+        _redactor = Redactor(_redactor.secrets | new_secrets)
 
 
 def known_secrets() -> tuple[str, ...]:
-    """All secrets that are removed, for another process of this run."""
+    """All registered secrets, sorted, to register them in another process of this run."""
     return tuple(sorted(_redactor.secrets))
 
 
 def redact(text: str, *, complete: bool = True) -> str:
-    """The text without any secret that this process has read; see `Redactor.text`."""
+    """Replace every registered secret in a text; see `Redactor.redact_text`."""
     return _redactor.redact_text(text, complete=complete)
 
 
@@ -254,7 +287,7 @@ def redact_bytes(data: bytes, *, complete: bool = True) -> bytes:
 
 
 class RedactingFilter(logging.Filter):
-    """Removes secrets from what a library logs."""
+    """Removes secrets from the log records of a library."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Redact the message and the traceback; every record passes."""

@@ -1,1 +1,1 @@
-"""The command line: thin; every command parses, calls the core, and prints. Data to stdout, talk to stderr."""
+"""The command line: commands parse arguments, call the core, and print data to stdout and messages to stderr."""

@@ -1,4 +1,4 @@
-"""Commands that lead from numbers to a decision: compare, check, estimate."""
+"""Commands that compare audits, check thresholds and estimate costs: compare, check, estimate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     app.command()(compare)
     app.command()(check)
     app.command()(estimate)
@@ -50,7 +50,7 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.comparison.compare import compare_targets as compare_
+    from auditor.reports.comparison.compare import compare_targets
     from auditor.reports.comparison.comparison_page import build_comparison_page
     from auditor.reports.comparison.series_pairs import parse_target
     from auditor.run import resolve_storage_url
@@ -58,7 +58,7 @@ def compare(
 
     resolve_page_format(output)
     with open_database(resolve_storage_url(storage), create=False) as db:
-        found = compare_(
+        comparison = compare_targets(
             db,
             [parse_target(text) for text in targets],
             methods=methods or (),
@@ -67,10 +67,11 @@ def compare(
             max_listed=max_flips,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
-    present_page(found.model_dump(mode="json"), build_comparison_page(found), output, as_json)
+    present_page(comparison.model_dump(mode="json"), build_comparison_page(comparison), output, as_json)
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:
+    """The old and the new name in OLD=NEW."""
     from auditor.errors import UsageError
 
     old, equals, new = text.partition("=")
@@ -110,8 +111,7 @@ def check(
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     from auditor.atomic_files import write_atomically
-    from auditor.reports.gates.ci_formats import STATUS_SYMBOLS, render_check_markdown
-    from auditor.reports.gates.ci_formats import render_junit as junit_xml
+    from auditor.reports.gates.ci_formats import STATUS_SYMBOLS, render_check_markdown, render_junit
     from auditor.reports.gates.gate_check import GateStatus
     from auditor.run import open_audit
 
@@ -124,16 +124,16 @@ def check(
     }  # fmt: skip
     changes = {name: value for name, value in options.items() if value is not None}
     result = open_audit(audit, storage=storage).check(**changes)
-    for path, text in ((junit_path, junit_xml), (markdown_path, render_check_markdown)):
+    for path, render in ((junit_path, render_junit), (markdown_path, render_check_markdown)):
         if path is not None:
-            write_atomically(text(result), path)
+            write_atomically(render(result), path)
             print_message(f"Written: {path.resolve()}")
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
         print_table(
             ["", "gate", "of", "found"],
-            [[STATUS_SYMBOLS[g.verdict], g.name, g.subject, g.message] for g in result.gates],
+            [[STATUS_SYMBOLS[gate.verdict], gate.name, gate.subject, gate.message] for gate in result.gates],
         )
     reasons = {
         GateStatus.PASSED: "everything asked was met",
@@ -169,15 +169,18 @@ def estimate(
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
     from auditor.reports.cost.forecast import build_forecast_page
 
-    found = (
-        _estimate_audit(audit_name, storage) if audit_name is not None else _estimate_config(config or Path(), storage)
+    forecast = (
+        _estimate_past_audit(audit_name, storage)
+        if audit_name is not None
+        else _estimate_config(config or Path(), storage)
     )
-    present_page(found.model_dump(mode="json"), build_forecast_page(found), output, as_json)
+    present_page(forecast.model_dump(mode="json"), build_forecast_page(forecast), output, as_json)
 
 
 def _estimate_config(path: Path, storage: str | None) -> CostForecast:
+    """Estimate the cost of a config's audit; recorded answers are used if the database exists and is not empty."""
     from auditor.config import load_config
-    from auditor.cost_estimation.audit_estimate import estimate_audit as estimate_
+    from auditor.cost_estimation.audit_estimate import estimate_audit
     from auditor.errors import EmptyStorageError
     from auditor.run import load_planned_survey, planned_cells, resolve_storage_url
     from auditor.storage.database import open_database, sqlite_path
@@ -187,15 +190,16 @@ def _estimate_config(path: Path, storage: str | None) -> CostForecast:
     url = resolve_storage_url(storage, config)
     file = sqlite_path(url)
     if file is not None and not file.exists():
-        return estimate_(config, survey, planned_cells(survey))
+        return estimate_audit(config, survey, planned_cells(survey))
     try:
         with open_database(url, create=False) as db:
-            return estimate_(config, survey, planned_cells(survey), db)
+            return estimate_audit(config, survey, planned_cells(survey), db)
     except EmptyStorageError:
-        return estimate_(config, survey, planned_cells(survey))
+        return estimate_audit(config, survey, planned_cells(survey))
 
 
-def _estimate_audit(audit: str, storage: str | None) -> CostForecast:
+def _estimate_past_audit(audit: str, storage: str | None) -> CostForecast:
+    """Estimate the cost of an audit that was run, for comparison with its actual cost."""
     from auditor.cost_estimation.audit_estimate import estimate_past_audit
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database

@@ -1,4 +1,8 @@
-"""The commands, put together."""
+"""The command-line app with all commands.
+
+Commands import what they need in their functions. At the top of their modules, these imports would load numpy, scipy,
+langgraph or httpx (up to 3 s) for every command, and for `auditor --help`, `status` and `estimate` too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `auditor doctor CONFIG` looks at: what the run of that audit would look at itself, before it asks anything."""
+"""Checks of `auditor doctor CONFIG`: those that a run of that audit makes before its first request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ CONNECT_TIMEOUT_S = 3.0
 
 
 def run_doctor_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]:
-    """Every check in order; with a config, what that audit needs too. No text holds a secret."""
-    return [DoctorCheck(c.state, c.name, redact(c.found), redact(c.mend)) for c in _collect_checks(path, storage)]
+    """Run all checks, with a config also those of its audit; secrets are redacted in the results."""
+    return [
+        DoctorCheck(check.state, check.name, redact(check.found), redact(check.mend))
+        for check in _collect_checks(path, storage)
+    ]
 
 
 def _collect_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]:
+    """All checks in order; if the config or its storage is invalid, an error in place of the checks of the audit."""
     from auditor.config import load_config
     from auditor.run import resolve_storage_url
 
@@ -38,7 +42,7 @@ def _collect_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]
 
 
 def is_audit_name(name_or_path: Path, storage: str | None) -> bool:
-    """Whether it names no file but an audit that was run or imported."""
+    """Whether there is no file of that name, but an audit that was run or imported."""
     from auditor.run import open_audit
 
     if name_or_path.exists():
@@ -55,7 +59,7 @@ def _make_failed_check(name: str, error: AuditorError) -> DoctorCheck:
 
 
 def _run_check(name: str, check_function: Callable[[], str]) -> DoctorCheck:
-    """What a look found, or what it says is wrong."""
+    """Run one check: its description if it passes, or its error if it fails."""
     try:
         return DoctorCheck("ok", name, check_function())
     except AuditorError as error:
@@ -63,16 +67,17 @@ def _run_check(name: str, check_function: Callable[[], str]) -> DoctorCheck:
 
 
 def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
-    planned = _run_check("config", lambda: _describe_plan(config))
-    yield planned
-    if planned.state == "FAIL":
+    """Check all that the config's audit needs, with a database at this URL; stops if the plan is invalid."""
+    plan_check = _run_check("config", lambda: _describe_plan(config))
+    yield plan_check
+    if plan_check.state == "FAIL":
         return
-    for model in {m.name: m for m in [*config.models, *config.judge_models]}.values():
+    for model in {model.name: model for model in [*config.models, *config.judge_models]}.values():
         yield from _check_model(model, is_called_locally=config.run.engine == "local")
     yield from _check_secret_lengths(config)
-    trust = list(_check_trust(config))
-    yield from trust
-    if config.run.engine == "ray" and all(check.state != "FAIL" for check in trust):
+    trust_checks = list(_check_trust(config))
+    yield from trust_checks
+    if config.run.engine == "ray" and all(check.state != "FAIL" for check in trust_checks):
         yield _run_check("cluster", lambda: _check_cluster(config, url))
     if config.limits.budget_usd is not None:
         yield _run_check("budget", lambda: _check_budget(config))
@@ -85,19 +90,24 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
 
 
 def _describe_plan(config: AuditConfig) -> str:
+    """Describe the audit's models, cells, samples and moral questions in numbers.
+
+    Raises:
+        AuditorError: the survey, the items or the questions cannot be used.
+    """
     from auditor.agents.logic.item_sets import check_items
     from auditor.agents.semantic.questions import load_planned_questions
     from auditor.run import load_planned_survey
 
     survey = load_planned_survey(config)
     check_items(config, survey)
-    told = [f"{len(config.models)} models"]
+    plan_parts = [f"{len(config.models)} models"]
     if config.survey is not None:
         cells = config.samples_by_cell(survey)
-        told += [f"{len(cells)} cells", f"{sum(cells.values()) * len(config.models)} samples"]
+        plan_parts += [f"{len(cells)} cells", f"{sum(cells.values()) * len(config.models)} samples"]
     if config.probes.semantic is not None:
-        told += [f"{len(load_planned_questions(config.probes.semantic))} moral questions"]
-    return f"{config.name}: {', '.join(told)}"
+        plan_parts += [f"{len(load_planned_questions(config.probes.semantic))} moral questions"]
+    return f"{config.name}: {', '.join(plan_parts)}"
 
 
 def _check_cluster(config: AuditConfig, url: str) -> str:
@@ -109,11 +119,13 @@ def _check_cluster(config: AuditConfig, url: str) -> str:
 
 
 def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[DoctorCheck]:
-    """Of one that workers on other hosts ask, the keys are theirs."""
+    """Check a model's key, server and weights; keys of models that workers call are on other hosts."""
     from auditor.config import resolve_secret
 
-    if (reference := model.api_key) is not None and is_called_locally:
-        yield _run_check(f"key of {model.name}", lambda: f"{reference} is set" if resolve_secret(reference) else "")
+    if (key_reference := model.api_key) is not None and is_called_locally:
+        yield _run_check(
+            f"key of {model.name}", lambda: f"{key_reference} is set" if resolve_secret(key_reference) else ""
+        )
     if model.api_base is not None:
         yield _check_server(model.name, model.api_base)
     if model.model.startswith(EMBEDDED_PREFIX):
@@ -129,6 +141,7 @@ def _check_weight_file(model: ModelSection) -> str:
 
 
 def _check_server(name: str, url: str) -> DoctorCheck:
+    """Check that a TCP connection to a server can be opened."""
     parts = urlsplit(url)
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -139,6 +152,7 @@ def _check_server(name: str, url: str) -> DoctorCheck:
 
 
 def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
+    """Check that keys go only to trusted servers, and warn of variables that would redirect requests."""
     from auditor.bootstrap import redirecting_variables
     from auditor.config.trust import describe_destinations, require_trust
 
@@ -153,39 +167,42 @@ def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
 
 
 def _check_secret_lengths(config: AuditConfig) -> Iterator[DoctorCheck]:
+    """Warn of keys that are too short to be redacted."""
     from auditor.run.api_keys import short_secrets_warning
 
-    if (note := short_secrets_warning(config)) is not None:
-        problem, _, fix = note.removeprefix("Warning: ").partition(" How to fix: ")
-        yield DoctorCheck("warn", "length of keys", problem, fix[0].upper() + fix[1:])
+    if (warning := short_secrets_warning(config)) is not None:
+        problem, _, advice = warning.removeprefix("Warning: ").partition(" How to fix: ")
+        yield DoctorCheck("warn", "length of keys", problem, advice[0].upper() + advice[1:])
 
 
 def _check_budget(config: AuditConfig) -> str:
     from auditor.models.budget import require_prices
 
-    require_prices({m.name: m for m in [*config.models, *config.judge_models]}.values(), config.limits)
+    require_prices({model.name: model for model in [*config.models, *config.judge_models]}.values(), config.limits)
     return f"${config.limits.budget_usd:g}, and every price is known"
 
 
 def _check_measures(config: AuditConfig, model: ModelSection) -> str:
+    """The measures of log-probabilities that a model supports, in order of preference."""
     from auditor.domain import LogprobMeasure
     from auditor.models.continuation import check_scoring_weights
     from auditor.models.logprobs import supported_measures
 
     assert config.probes.logprob is not None
-    found = supported_measures(model, config.probes.logprob.method)
-    if LogprobMeasure.CONTINUATION in found:
+    measures = supported_measures(model, config.probes.logprob.method)
+    if LogprobMeasure.CONTINUATION in measures:
         check_scoring_weights(model)
-    return ", else ".join(m.value for m in found) or "not measurable: what it offers has none"
+    return ", else ".join(measure.value for measure in measures) or "not measurable: what it offers has none"
 
 
 def _check_encoder(config: AuditConfig) -> str:
+    """The encoder for direct answers, or why none is needed; raises AuditorError if it cannot be loaded."""
     from auditor.run import NO_ENCODER, direct_encoder_loader
 
     if direct_encoder_loader(config) is not None:
         return config.embedding.model
-    why = 'model = "none"' if config.embedding.model == NO_ENCODER else "no cell has two answers to compare"
-    return f"none is needed: {why}"
+    reason = 'model = "none"' if config.embedding.model == NO_ENCODER else "no cell has two answers to compare"
+    return f"none is needed: {reason}"
 
 
 def _check_semantic_encoder(config: AuditConfig) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EngineOption(StrEnum):
-    """Where requests go out from."""
+    """What sends the requests: this process, or workers of a Ray cluster."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -31,7 +31,7 @@ REPORT_FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     for function in (run, status, report, review, graph):
         app.command()(function)
 
@@ -60,38 +60,45 @@ def run(
     from auditor.run import load_planned_survey, run_audit
 
     if ray_address is not None:
-        os.environ["RAY_ADDRESS"] = ray_address  # the user's own choice, which needs no trust
-    loaded = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)
-    format_ = _resolve_report_format(report_path, None) if report_path else None
+        os.environ["RAY_ADDRESS"] = ray_address  # given by the user, so it needs no trust, unlike the config's
+    audit_config = load_config(config).with_run(engine=engine and engine.value, ray_address=ray_address)
+    report_format = _resolve_report_format(report_path, None) if report_path else None
     if report_path is not None:
         _require_writable(report_path)
-    samples = loaded.samples_by_cell(load_planned_survey(loaded))
-    with RunProgress(expected_reviews=_count_expected_reviews(loaded, samples.values())) as progress:
+    samples = audit_config.samples_by_cell(load_planned_survey(audit_config))
+    with RunProgress(expected_reviews=_count_expected_reviews(audit_config, samples.values())) as progress:
         try:
-            audit = run_audit(loaded, storage=storage, progress=progress, signals=True)
+            audit = run_audit(audit_config, storage=storage, progress=progress, signals=True)
         except RunInterrupted as error:
             raise RunInterrupted(
                 error.message, f"Go on with: {format_command('run', str(config), storage=storage)}"
             ) from None
-    made = audit.report()
-    _print_summary(made, progress)
-    if report_path and format_:
-        _write_report(made, report_path, format_)
+    audit_report = audit.report()
+    _print_summary(audit_report, progress)
+    if report_path and report_format:
+        _write_report(audit_report, report_path, report_format)
     if report_path is None:
         print_message(f"The report: {format_command('report', audit.name, storage=audit.storage)}")
-    if waiting := made.conflicts.states.get("open", 0) + made.conflicts.states.get("disputed", 0):
+    if n_waiting := audit_report.conflicts.states.get("open", 0) + audit_report.conflicts.states.get("disputed", 0):
         print_message(
-            f"{waiting} conflicts wait for a person: {format_command('review', audit.name, storage=audit.storage)}"
+            f"{n_waiting} conflicts wait for a person: {format_command('review', audit.name, storage=audit.storage)}"
         )
 
 
 def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
+    """Number of verdicts that the audit will need, if every trace is usable.
+
+    Args:
+        config: the audit's configuration.
+        samples: number of samples of each cell.
+    """
     limit = config.probes.review.traces
-    traces = sum(k if limit == "all" else min(limit, k) for k in samples)
-    return traces * sum(config.panel_size(m.name) for m in config.models)
+    n_traces = sum(n_samples if limit == "all" else min(limit, n_samples) for n_samples in samples)
+    return n_traces * sum(config.panel_size(model.name) for model in config.models)
 
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
+    """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
     from auditor.reports.cost.savings import summarize_savings
     from auditor.reports.pages import run_summary
 
@@ -107,11 +114,11 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
         f"{progress.n_calls} calls in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} known already; cost "
         f"{progress.cost_text}."
     )
-    for saved in report.savings:
-        print_message(summarize_savings(saved))
+    for saving in report.savings:
+        print_message(summarize_savings(saving))
     for row in report.coverage.total:
         if row.ok < row.planned:
-            losses = [f"{n} {outcome}" for outcome, n in row.losses.items()]
+            losses = [f"{count} {outcome}" for outcome, count in row.losses.items()]
             losses += [f"{row.missing} not asked"] if row.missing else []
             print_message(
                 f"  {row.planned - row.ok} of {row.planned} {row.counted_label} cannot be used: {', '.join(losses)}"
@@ -135,33 +142,34 @@ def report(
     from auditor.reports.pages.render import render_report
     from auditor.run import open_audit
 
-    format_ = _resolve_report_format(output, format)
-    made = open_audit(audit, storage=storage).report()
-    if output is None and format_ != "html":
-        (print_json_text if format_ == "json" else print_data)(render_report(made, format_))
+    report_format = _resolve_report_format(output, format)
+    audit_report = open_audit(audit, storage=storage).report()
+    if output is None and report_format != "html":
+        (print_json_text if report_format == "json" else print_data)(render_report(audit_report, report_format))
         return
-    _write_report(made, output or Path(f"{audit}.html"), format_)
+    _write_report(audit_report, output or Path(f"{audit}.html"), report_format)
 
 
 def _resolve_report_format(output: Path | None, format_name: str | None) -> str:
+    """The report format by its name, else by the file's suffix, else html."""
     from auditor.errors import UsageError
 
-    format_ = format_name or (REPORT_FORMATS.get(output.suffix) if output else "html")
-    if format_ is None or format_ not in REPORT_FORMATS.values():
-        what = f"'{format_name}'" if format_name else f"the suffix of '{output}'"
-        raise UsageError(f"{what} is no report format.", "Known are html, json and markdown (.html, .json, .md).")
-    return format_
+    resolved_format = format_name or (REPORT_FORMATS.get(output.suffix) if output else "html")
+    if resolved_format is None or resolved_format not in REPORT_FORMATS.values():
+        requested_format = f"'{format_name}'" if format_name else f"the suffix of '{output}'"
+        raise UsageError(
+            f"{requested_format} is no report format.", "Known are html, json and markdown (.html, .json, .md)."
+        )
+    return resolved_format
 
 
 def _require_writable(path: Path) -> None:
-    """Raise UsageError where the report could not be written, before anything is paid for."""
-    import os
-
+    """Raise UsageError if the report could not be written, before a request is paid for."""
     from auditor.errors import UsageError
 
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        what = "is a folder" if path.is_dir() else "lies in a folder that does not exist or cannot be written to"
-        raise UsageError(f"--report: {path} {what}.", "Name a file in a folder that is there.")
+        problem = "is a folder" if path.is_dir() else "lies in a folder that does not exist or cannot be written to"
+        raise UsageError(f"--report: {path} {problem}.", "Name a file in a folder that is there.")
 
 
 def _write_report(audit_report: Report, path: Path, report_format: str) -> None:
@@ -188,10 +196,10 @@ def status(
     from auditor.storage.database import open_database
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        wanted = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
-        found = [load_audit_status(db, a) for a in wanted]
+        selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
+        statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
     if as_json:
-        print_json(found)
+        print_json(statuses)
         return
     columns = [
         "audit",
@@ -207,30 +215,38 @@ def status(
     ]
     rows = [
         [
-            s["audit"], s["stage"], _format_progress(s, "traces"), _format_progress(s, "verdicts"),
-            f"{s['comparisons_ok']} of {s['comparisons']}", f"{s['moral_answers_ok']} of {s['moral_answers']}",
-            s["conflicts"], s["open"], _format_cost(s["cost_usd"], s["unpriced"]),
-            s["updated_at"][:16].replace("T", " "),
+            audit_status["audit"],
+            audit_status["stage"],
+            _format_progress(audit_status, "traces"),
+            _format_progress(audit_status, "verdicts"),
+            f"{audit_status['comparisons_ok']} of {audit_status['comparisons']}",
+            f"{audit_status['moral_answers_ok']} of {audit_status['moral_answers']}",
+            audit_status["conflicts"],
+            audit_status["open"],
+            _format_cost(audit_status["cost_usd"], audit_status["unpriced"]),
+            audit_status["updated_at"][:16].replace("T", " "),
         ]
-        for s in found
-    ]  # fmt: skip
+        for audit_status in statuses
+    ]
     print_table(columns, rows)
-    for s in found:
-        if waits := describe_waiting_calls([batch["calls"] for batch in s["batches"]]):
+    for audit_status in statuses:
+        if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
             print_message(
-                f"{s['audit']}: {waits}; the run that submitted them, or the same command again, collects them."
+                f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "
+                "collects them."
             )
-        for name in s["drift"]:
-            print_message(f"{s['audit']}: what stands behind {name} changed; see the report, or --json.")
+        for name in audit_status["drift"]:
+            print_message(f"{audit_status['audit']}: what stands behind {name} changed; see the report, or --json.")
 
 
 def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
-    """What is usable of what is planned; imported scores have neither traces nor verdicts."""
+    """Usable records of the planned ones; a dash for imported scores, which have neither traces nor verdicts."""
     planned = audit_status[f"{record_kind}_planned"]
     return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else "-"
 
 
 def _format_cost(cost: float | None, unpriced: int) -> str:
+    """A cost in USD, with the number of calls of unknown price."""
     if cost is None:
         return "unknown" if unpriced else "no calls"
     return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
@@ -267,33 +283,37 @@ def review(
     from auditor.storage.database import STORAGE_VARIABLE, database_url
     from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 
-    url, who = database_url(storage), rater or getpass.getuser()
+    url, rater_name = database_url(storage), rater or getpass.getuser()
     if serve:
-        from auditor.tui import web_server as browser
+        from auditor.tui import web_server
 
-        os.environ[STORAGE_VARIABLE] = url  # not among the words, which everybody on this machine can list
-        words = ["review", *([audit] if audit else []), "--rater", who]
-        words += ["--open-book"] if open_book else []
-        words += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
-        browser.serve_app([sys.executable, "-P", "-m", "auditor", *words], host=host, port=port, public_url=public_url)
+        os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
+        arguments = ["review", *([audit] if audit else []), "--rater", rater_name]
+        arguments += ["--open-book"] if open_book else []
+        arguments += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
+        web_server.serve_app(
+            [sys.executable, "-P", "-m", "auditor", *arguments], host=host, port=port, public_url=public_url
+        )
         return
-    left: dict[str, int] = {}
+    open_by_audit: dict[str, int] = {}
 
     def on_decided(name: str) -> None:
         from auditor.run import resume_after_review
 
-        left[name] = resume_after_review(name, storage=url)
+        open_by_audit[name] = resume_after_review(name, storage=url)
 
-    share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
+    second_share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if plain_text or needs_plain_text():
         run_plain_text_review(
-            url, audit, rater=who, blind=not open_book, second_rater_share=share, on_decided=on_decided
+            url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
         )
     else:
         from auditor.tui.app import run_review
 
-        run_review(url, audit, rater=who, blind=not open_book, second_rater_share=share, on_decided=on_decided)
-    for name in (name for name, n in left.items() if n == 0):
+        run_review(
+            url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
+        )
+    for name in (name for name, n_open in open_by_audit.items() if n_open == 0):
         print_message(f"Nothing is open any more in '{name}': {format_command('report', name, storage=url)}")
 
 

@@ -1,4 +1,4 @@
-"""What `auditor doctor` looks at: each thing a run needs, what was found, and how to mend it."""
+"""Checks of `auditor doctor`: each requirement of a run, its state, and how to fix it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from typing import Literal, NamedTuple
 from auditor.errors import AuditorError, EmptyStorageError
 
 SAFE_SQLITE_VERSIONS = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
-"""Releases with the mended write-ahead log; older ones can corrupt a file that two processes write at once."""
+"""Releases with a fixed write-ahead log; older ones can corrupt a file that two processes write at once."""
 
 
 class DoctorCheck(NamedTuple):
-    """One thing looked at."""
+    """The result of one check.
+
+    Attributes:
+        state: whether it passed; a warning does not stop a run.
+        name: what was checked.
+        found: the state that was found, in words.
+        mend: how to fix it; empty if it passed.
+    """
 
     state: Literal["ok", "warn", "FAIL"]
     name: str
@@ -28,15 +35,17 @@ class DoctorCheck(NamedTuple):
 
 
 def check_environment(url: str | None) -> list[DoctorCheck]:
-    """What any audit needs, with a database at this URL; None opens none."""
+    """Check what every audit needs: Python, packages, SQLite, the database (unless `url` is None) and local weights."""
     storage = [] if url is None else [_check_storage(url), *_check_permissions(url)]
     return [_check_python(), *_check_packages(), _check_sqlite_version(), *storage, *_check_model_weights()]
 
 
 def _check_python() -> DoctorCheck:
-    found = ".".join(map(str, sys.version_info[:3]))
-    good = sys.version_info >= (3, 11)
-    return DoctorCheck("ok" if good else "FAIL", "Python", found, "" if good else "Use Python 3.11 or newer.")
+    version = ".".join(map(str, sys.version_info[:3]))
+    is_supported = sys.version_info >= (3, 11)
+    return DoctorCheck(
+        "ok" if is_supported else "FAIL", "Python", version, "" if is_supported else "Use Python 3.11 or newer."
+    )
 
 
 def _check_packages() -> Iterator[DoctorCheck]:
@@ -53,15 +62,17 @@ def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_
 
 
 def _check_sqlite_version() -> DoctorCheck:
+    """Warn of SQLite releases that can corrupt a database; see `SAFE_SQLITE_VERSIONS`."""
     version = sqlite3.sqlite_version_info
-    safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
-        version[:2] == s[:2] and version >= s for s in SAFE_SQLITE_VERSIONS[1:]
+    is_safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
+        version[:2] == fixed_version[:2] and version >= fixed_version for fixed_version in SAFE_SQLITE_VERSIONS[1:]
     )
-    mend = "" if safe else "Do not let two processes write to one database at once, or use a newer SQLite."
-    return DoctorCheck("ok" if safe else "warn", "SQLite", sqlite3.sqlite_version, mend)
+    how_to_fix = "" if is_safe else "Do not let two processes write to one database at once, or use a newer SQLite."
+    return DoctorCheck("ok" if is_safe else "warn", "SQLite", sqlite3.sqlite_version, how_to_fix)
 
 
 def _check_storage(url: str) -> DoctorCheck:
+    """Check that the database opens, or that a missing SQLite file can be created."""
     from auditor.storage.database import open_database, sqlite_path
     from auditor.storage.filesystems import refuse_network_filesystem
 
@@ -69,9 +80,9 @@ def _check_storage(url: str) -> DoctorCheck:
         path = sqlite_path(url)
         if path is not None and not path.exists():
             refuse_network_filesystem(path)
-            writable = os.access(path.parent, os.W_OK)
-            mend = "" if writable else "Choose another with --storage."
-            return DoctorCheck("ok" if writable else "FAIL", "storage", f"{url}, not there yet", mend)
+            is_writable = os.access(path.parent, os.W_OK)
+            how_to_fix = "" if is_writable else "Choose another with --storage."
+            return DoctorCheck("ok" if is_writable else "FAIL", "storage", f"{url}, not there yet", how_to_fix)
         with open_database(url, create=False) as db:
             return DoctorCheck("ok", "storage", db.url)
     except EmptyStorageError as error:
@@ -81,18 +92,20 @@ def _check_storage(url: str) -> DoctorCheck:
 
 
 def _check_permissions(url: str) -> Iterator[DoctorCheck]:
-    """A database holds every answer and what people decided: on a machine of many users, others should not read it."""
+    """Warn if other users of this machine can read the database, which holds all answers and human decisions."""
     from auditor.storage.database import sqlite_path
     from auditor.storage.sqlite_file import list_permissions
 
     with suppress(AuditorError):  # reported above
         path = sqlite_path(url) if os.name == "posix" else None
-        readable = (
-            [] if path is None else [f for f, mode in list_permissions(path) if mode & (stat.S_IRGRP | stat.S_IROTH)]
+        readable_files = (
+            []
+            if path is None
+            else [file for file, mode in list_permissions(path) if mode & (stat.S_IRGRP | stat.S_IROTH)]
         )
-        if readable:
-            names = ", ".join(file.name for file in readable)
-            how_to_fix = f"chmod go-rwx {shlex.join(map(str, readable))}"
+        if readable_files:
+            names = ", ".join(file.name for file in readable_files)
+            how_to_fix = f"chmod go-rwx {shlex.join(map(str, readable_files))}"
             yield DoctorCheck("warn", "privacy", f"other users of this machine can read {names}", how_to_fix)
 
 
@@ -100,9 +113,12 @@ def _check_model_weights() -> Iterator[DoctorCheck]:
     from auditor.models.weights import WeightState, list_weights, verify_weights
 
     for status in list_weights():
-        found = verify_weights(status.weights.name)
-        good = found.state is WeightState.READY
+        verified_status = verify_weights(status.weights.name)
+        is_ready = verified_status.state is WeightState.READY
         name = status.weights.name
         yield DoctorCheck(
-            "ok" if good else "warn", name, found.state.value, "" if good else f"auditor models pull {name}"
+            "ok" if is_ready else "warn",
+            name,
+            verified_status.state.value,
+            "" if is_ready else f"auditor models pull {name}",
         )

@@ -1,4 +1,4 @@
-"""Commands that ask whether a result would be another under other choices, and what judges can be trusted with."""
+"""Experiment commands: does a result depend on a choice, and how reliable are the judges?"""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ def nonresponse(
 
     resolve_page_format(output)
     with open_database(resolve_storage_url(storage), create=False) as db:
-        part = run_nonresponse_experiment(db, audit)
-    present_page(part.model_dump(mode="json"), nonresponse_page(audit, part), output, as_json)
+        nonresponse_report = run_nonresponse_experiment(db, audit)
+    present_page(
+        nonresponse_report.model_dump(mode="json"), nonresponse_page(audit, nonresponse_report), output, as_json
+    )
 
 
 AskOption: TypeAlias = Annotated[
@@ -81,16 +83,18 @@ def samples(
     from auditor.storage.database import open_database
 
     resolve_page_format(output)
-    sizes, url = sorted(set(sample_counts or [3, 5, 10])), resolve_storage_url(storage)
+    sample_sizes, url = sorted(set(sample_counts or [3, 5, 10])), resolve_storage_url(storage)
     if ask:
         _run_variants(
             audit,
             url,
-            lambda config: [build_variant(config, samples=max(sizes))] if max(sizes) > config.direct.samples else [],
+            lambda config: (
+                [build_variant(config, samples=max(sample_sizes))] if max(sample_sizes) > config.direct.samples else []
+            ),
         )
     with open_database(url, create=False) as db:
-        found = load_sample_size_experiment(db, audit, sizes)
-    _present_sampling(found, output, as_json)
+        experiment = load_sample_size_experiment(db, audit, sample_sizes)
+    _present_sampling(experiment, output, as_json)
 
 
 @app.command("direct-temperature")
@@ -115,16 +119,23 @@ def direct_temperature(
     from auditor.storage.database import open_database
 
     resolve_page_format(output)
-    wanted, url = sorted(set([0.0, 0.7, 1.0] if temperatures is None else temperatures)), resolve_storage_url(storage)
+    sorted_temperatures, url = (
+        sorted(set([0.0, 0.7, 1.0] if temperatures is None else temperatures)),
+        resolve_storage_url(storage),
+    )
     if ask:
         _run_variants(
             audit,
             url,
-            lambda config: [build_variant(config, temperature=t) for t in wanted if not uses_temperature(config, t)],
+            lambda config: [
+                build_variant(config, temperature=temperature)
+                for temperature in sorted_temperatures
+                if not uses_temperature(config, temperature)
+            ],
         )
     with open_database(url, create=False) as db:
-        found = load_temperature_experiment(db, audit, wanted)
-    _present_sampling(found, output, as_json)
+        experiment = load_temperature_experiment(db, audit, sorted_temperatures)
+    _present_sampling(experiment, output, as_json)
 
 
 @app.command("savings")
@@ -150,12 +161,12 @@ def savings(
 
     resolve_page_format(output)
     with open_database(resolve_storage_url(storage), create=False) as db:
-        found = run_savings_study(db, audit, target_width)
-    present_page(found.model_dump(mode="json"), build_savings_page(found), output, as_json)
+        savings_study = run_savings_study(db, audit, target_width)
+    present_page(savings_study.model_dump(mode="json"), build_savings_page(savings_study), output, as_json)
 
 
 def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
-    """Run the audits that an experiment needs."""
+    """Run variants of an audit, to get the answers that an experiment lacks."""
     from auditor.cli.progress import RunProgress
     from auditor.errors import UsageError
     from auditor.run import run_audit
@@ -163,12 +174,12 @@ def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[A
     from auditor.storage.database import open_database
 
     with open_database(url, create=False) as db:
-        stored = audits.get_audit(db, audit).config
-    if stored is None:
+        stored_config = audits.get_audit(db, audit).config
+    if stored_config is None:
         raise UsageError(f"audit '{audit}' was imported: there is nothing to ask.", "Name one that was run.")
     from auditor.config import AuditConfig
 
-    for config in variants(AuditConfig.model_validate_json(stored)):
+    for config in variants(AuditConfig.model_validate_json(stored_config)):
         with RunProgress(expected_reviews=0) as progress:
             run_audit(config, storage=url, progress=progress, signals=True)
 

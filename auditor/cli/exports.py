@@ -1,4 +1,4 @@
-"""Commands that write tables out for other programs."""
+"""Commands that export tables and figures for other programs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ export_app = typer.Typer(name="export", help="Write tables out for other program
 
 
 class RatingsFormatOption(StrEnum):
-    """File formats."""
+    """File formats of exported ratings."""
 
     CSV = "csv"
     JSONL = "jsonl"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     app.add_typer(export_app)
 
 
@@ -50,14 +50,14 @@ def export_ratings(
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
-    text = io.StringIO()
+    ratings_file = io.StringIO()
     with open_database(resolve_storage_url(storage), create=False) as db:
-        n = write_ratings(db, audits.get_audit(db, audit), text, file_format.value, keep_formulas=raw)
+        n_ratings = write_ratings(db, audits.get_audit(db, audit), ratings_file, file_format.value, keep_formulas=raw)
     if output is None:
-        print_data(text.getvalue())
+        print_data(ratings_file.getvalue())
         return
-    write_atomically(text.getvalue(), output)
-    print_message(f"{n} ratings: {output.resolve()}")
+    write_atomically(ratings_file.getvalue(), output)
+    print_message(f"{n_ratings} ratings: {output.resolve()}")
 
 
 @export_app.command("weights")
@@ -79,15 +79,15 @@ def export_weights(
     from auditor.storage.database import open_database
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        learnt = estimate_panel_weights(db, audits.get_audit(db, audit))
+        panel_weights = estimate_panel_weights(db, audits.get_audit(db, audit))
     if as_json:
-        print_json(weights_to_dict(learnt))
+        print_json(weights_to_dict(panel_weights))
     else:
-        print_data(format_weights_toml(learnt))
+        print_data(format_weights_toml(panel_weights))
 
 
 class TableFormatOption(StrEnum):
-    """File formats of whole tables."""
+    """File formats of exported tables."""
 
     PARQUET = "parquet"
     JSONL = "jsonl"
@@ -115,10 +115,17 @@ def export_tables(
     from auditor.storage.database import open_database
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        found = export(db, audit, output or Path(f"{audit}-tables"), file_format.value, keep_rater_names=keep_names)
+        table_export = export(
+            db, audit, output or Path(f"{audit}-tables"), file_format.value, keep_rater_names=keep_names
+        )
     if as_json:
-        print_json({"folder": str(found.folder), "rows": found.row_counts, "files": found.file_hashes})
-    print_message(f"{sum(found.row_counts.values())} rows in {len(found.row_counts)} tables: {found.folder.resolve()}")
+        print_json(
+            {"folder": str(table_export.folder), "rows": table_export.row_counts, "files": table_export.file_hashes}
+        )
+    print_message(
+        f"{sum(table_export.row_counts.values())} rows in {len(table_export.row_counts)} tables: "
+        f"{table_export.folder.resolve()}"
+    )
 
 
 @export_app.command("inspect")
@@ -145,7 +152,9 @@ def export_inspect(
     with open_database(resolve_storage_url(storage), create=False) as db:
         logs = export(db, audit, folder)
     if as_json:
-        print_json([{"file": str(x.path), "model": x.model, "samples": x.samples, "scored": x.scored} for x in logs])
+        print_json(
+            [{"file": str(log.path), "model": log.model, "samples": log.samples, "scored": log.scored} for log in logs]
+        )
     for log in logs:
         print_message(f"{log.model}: {log.samples} answers, {log.scored} with a score: {log.path}")
     print_message(f"Next: inspect view --log-dir {folder}")
@@ -173,11 +182,12 @@ def export_mlflow(
     from auditor.exports.mlflow_runs import export_mlflow as export
     from auditor.run import open_audit
 
-    made = export(open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment)
+    tracked = export(open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment)
     if as_json:
-        print_json(made._asdict())
+        print_json(tracked._asdict())
     print_message(
-        f"{made.runs} runs in the experiment '{made.experiment}' at {made.uri}" + ("" if made.fresh else ", as before")
+        f"{tracked.runs} runs in the experiment '{tracked.experiment}' at {tracked.uri}"
+        + ("" if tracked.fresh else ", as before")
     )
 
 
@@ -202,13 +212,13 @@ def export_wandb(
     from auditor.run import open_audit
 
     report = open_audit(audit, storage=storage).report()
-    made = export(report, output or Path(f"{audit}-wandb"), project=project, online=online)
+    tracked = export(report, output or Path(f"{audit}-wandb"), project=project, online=online)
     if as_json:
-        print_json(made._asdict())
-    for run in made.runs:
-        print_message(run)
+        print_json(tracked._asdict())
+    for run_folder in tracked.runs:
+        print_message(run_folder)
     if not online:
-        print_message(f"Next: wandb sync {' '.join(made.runs)}")
+        print_message(f"Next: wandb sync {' '.join(tracked.runs)}")
 
 
 @export_app.command("paper")
@@ -235,7 +245,7 @@ def export_paper(
 
 
 class PlotFormatOption(StrEnum):
-    """Forms of pictures."""
+    """File formats of exported plots."""
 
     SVG = "svg"
     PNG = "png"
@@ -262,8 +272,8 @@ def export_plots(
     from auditor.reports.pages.plot_export import write_plots
     from auditor.run import open_audit
 
-    made = open_audit(audit, storage=storage).report()
-    for path in write_plots(made, output or Path(f"{audit}-plots"), file_format.value):
+    audit_report = open_audit(audit, storage=storage).report()
+    for path in write_plots(audit_report, output or Path(f"{audit}-plots"), file_format.value):
         print_message(str(path))
 
 

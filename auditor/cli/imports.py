@@ -1,4 +1,4 @@
-"""Commands about data: importing what was measured elsewhere, and, by another module, surveys."""
+"""Commands that import scores, answers, verdicts and comparisons; adds the groups `surveys` and `experiment` too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import_app = typer.Typer(name="import", help="Bring in what was measured elsewhe
 
 
 class AnswerFileOption(StrEnum):
-    """What a file of recorded answers is."""
+    """Formats of a file of recorded answers."""
 
     AUTO = "auto"
     TABLE = "table"
@@ -28,7 +28,7 @@ class AnswerFileOption(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     app.add_typer(surveys.app)
     app.add_typer(experiments.app)
     app.add_typer(import_app)
@@ -50,12 +50,13 @@ def import_scores(
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
-    from auditor.imports.recorded_audits import import_scores as import_
+    from auditor.imports.recorded_audits import import_scores as import_recorded_scores
 
-    counts = import_(file, survey=survey, audit=audit, storage=storage, regions=regions)
-    made = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    counts = import_recorded_scores(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}."
+        f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
+        f"{', which replaces what it held' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without a score: counted as failed samples.")
@@ -97,27 +98,28 @@ def import_traces(
 
     Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
     """
-    from auditor.imports.recorded_answers import AnswerFileFormat as Known
-    from auditor.imports.recorded_answers import LogKeys
-    from auditor.imports.recorded_audits import import_traces as import_
+    from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
+    from auditor.imports.recorded_audits import import_traces as import_recorded_traces
 
-    keys = LogKeys(country, topic, score)
-    made = import_(
+    log_keys = LogKeys(country, topic, score)
+    counts = import_recorded_traces(
         file,
         survey=survey,
         audit=audit,
         storage=storage,
         regions=regions,
-        file_format=Known(source_format.value),
-        keys=keys,
+        file_format=AnswerFileFormat(source_format.value),
+        keys=log_keys,
     )
-    _print_import_summary(audit, made, storage)
+    _print_import_summary(audit, counts, storage)
 
 
 def _print_import_summary(audit: str, counts: ImportedScores, storage: str | None) -> None:
-    made = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    """Print how many scores were imported, which rows were skipped or failed, and the next commands."""
+    counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {made}{', which replaces what it held' if counts.replaced else ''}."
+        f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
+        f"{', which replaces what it held' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(
@@ -131,8 +133,8 @@ def _print_import_summary(audit: str, counts: ImportedScores, storage: str | Non
         )
     for note in counts.notes:
         print_message(f"  {note}")
-    then = format_command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
-    print_message(f"Next: {format_command('report', audit, storage=storage)}, or {then}")
+    verdicts_command = format_command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
+    print_message(f"Next: {format_command('report', audit, storage=storage)}, or {verdicts_command}")
 
 
 @import_app.command("verdicts")
@@ -149,9 +151,9 @@ def import_verdicts(
 
     Example: auditor import verdicts verdicts.csv --audit published
     """
-    from auditor.imports.recorded_audits import import_verdicts as import_
+    from auditor.imports.recorded_audits import import_verdicts as import_recorded_verdicts
 
-    counts = import_(file, audit=audit, storage=storage)
+    counts = import_recorded_verdicts(file, audit=audit, storage=storage)
     print_message(f"{_pluralize(counts.rows, 'row')} of {_pluralize(counts.judges, 'judge')} in audit '{audit}'.")
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without a verdict: counted as not given.")
@@ -181,14 +183,17 @@ def import_comparisons(
 
     Example: auditor import comparisons judged.csv --audit judged --people human
     """
-    from auditor.imports.comparisons import import_comparisons as import_
+    from auditor.imports.comparisons import import_comparisons as import_recorded_comparisons
 
-    counts = import_(file, audit=audit, storage=storage, people=people, items=items, criterion=criterion)
-    made = (
+    counts = import_recorded_comparisons(
+        file, audit=audit, storage=storage, people=people, items=items, criterion=criterion
+    )
+    counted_items = (
         f"{_pluralize(counts.items, 'item')} in {_pluralize(counts.sets, 'set')}, {_pluralize(counts.judges, 'judge')}"
     )
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {made}, audit '{audit}'{', which it replaces' if counts.replaced else ''}."
+        f"{_pluralize(counts.rows, 'row')}: {counted_items}, audit '{audit}'"
+        f"{', which it replaces' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without a decision: not measured.")
@@ -229,26 +234,40 @@ def import_answers(
     from auditor.config.semantic import SemanticProbe
     from auditor.config.validation_messages import explain_validation_error
     from auditor.errors import UsageError
-    from auditor.imports.moral_answers import import_answers as import_
+    from auditor.imports.moral_answers import import_answers as import_recorded_answers
 
-    chosen = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
+    probe_options = {
+        "questions": questions,
+        "encoder": encoder,
+        "variant": variant,
+        "alpha": alpha,
+        "rot_weight": rot_weight,
+    }
     try:
         probe = SemanticProbe.model_validate(
-            chosen | {"rivals": [r.strip() for r in similarity_measures.split(",") if r.strip()]}
+            probe_options
+            | {"rivals": [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]}
         )
     except pydantic.ValidationError as error:
         raise UsageError(
-            f"the options of this command: {explain_validation_error(error, chosen, SemanticProbe)}"
+            f"the options of this command: {explain_validation_error(error, probe_options, SemanticProbe)}"
         ) from None
-    with show_embedding_bar() as embedded:
-        made = import_(file, audit=audit, probe=probe, model=model, storage=storage, on_progress=embedded)
-    what = f"{_pluralize(made.questions, 'question')} and {_pluralize(made.models, 'model')} in audit '{audit}'"
-    print_message(f"{_pluralize(made.rows, 'row')}: {what}{', which replaces what it held' if made.replaced else ''}.")
-    if made.empty:
-        print_message(f"  {_pluralize(made.empty, 'row')} without an answer: counted as failed.")
-    if made.unscorable:
+    with show_embedding_bar() as on_progress:
+        counts = import_recorded_answers(
+            file, audit=audit, probe=probe, model=model, storage=storage, on_progress=on_progress
+        )
+    counted_answers = (
+        f"{_pluralize(counts.questions, 'question')} and {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    )
+    print_message(
+        f"{_pluralize(counts.rows, 'row')}: {counted_answers}"
+        f"{', which replaces what it held' if counts.replaced else ''}."
+    )
+    if counts.empty:
+        print_message(f"  {_pluralize(counts.empty, 'row')} without an answer: counted as failed.")
+    if counts.unscorable:
         print_message(
-            f"  {_pluralize(made.unscorable, 'question')} of a model with fewer than two answers: not scored."
+            f"  {_pluralize(counts.unscorable, 'question')} of a model with fewer than two answers: not scored."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 

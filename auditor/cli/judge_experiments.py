@@ -1,4 +1,4 @@
-"""Experiments on judges: planted faults, the order of two sides and own traces, drift between runs, a hold-out."""
+"""Experiments on judges: planted faults, position and self-preference bias, drift between runs, and a hold-out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     for command in (planted, bias, drift, holdout):
         app.command()(command)
 
@@ -42,9 +42,12 @@ def planted(
     from auditor.reports.experiments.judge_pages import fault_injection_page
 
     resolve_page_format(output)
-    part = _run_judge_experiment(audit, "planted", sample, storage)
+    panel_report = _run_judge_experiment(audit, "planted", sample, storage)
     present_page(
-        [row.model_dump(mode="json") for row in part.faults], fault_injection_page(audit, part), output, as_json
+        [row.model_dump(mode="json") for row in panel_report.faults],
+        fault_injection_page(audit, panel_report),
+        output,
+        as_json,
     )
 
 
@@ -65,10 +68,13 @@ def bias(
     from auditor.reports.experiments.judge_pages import judge_bias_page
 
     resolve_page_format(output)
-    part = _run_judge_experiment(audit, "bias", sample, storage)
-    whole = part.model_dump(mode="json")
+    panel_report = _run_judge_experiment(audit, "bias", sample, storage)
+    panel_fields = panel_report.model_dump(mode="json")
     present_page(
-        {name: whole[name] for name in ("positions", "own_traces")}, judge_bias_page(audit, part), output, as_json
+        {name: panel_fields[name] for name in ("positions", "own_traces")},
+        judge_bias_page(audit, panel_report),
+        output,
+        as_json,
     )
 
 
@@ -96,8 +102,8 @@ def drift(
 
     resolve_page_format(output)
     urls = (resolve_storage_url(storage), resolve_storage_url(other_storage or storage))
-    with open_database(urls[0], create=False) as db, open_database(urls[1], create=False) as later:
-        rows = measure_judge_drift(db, audit, later, other)
+    with open_database(urls[0], create=False) as db, open_database(urls[1], create=False) as other_db:
+        rows = measure_judge_drift(db, audit, other_db, other)
     present_page([row.model_dump(mode="json") for row in rows], judge_drift_page(audit, other, rows), output, as_json)
 
 
@@ -127,6 +133,7 @@ def holdout(
 
 
 def _run_judge_experiment(audit: str, experiment: JudgeExperiment, sample: int, storage: str | None) -> PanelReport:
+    """Ask the judges what an experiment needs, print calls and cost, and return the report's part on the panel."""
     from auditor.cli.progress import RunProgress
     from auditor.experiments.judge_tests import run_judge_experiment
     from auditor.run import open_audit

@@ -1,4 +1,4 @@
-"""Commands about comparisons: what they repair, and ranking with few of them."""
+"""Commands about pairwise comparisons: repair them, convert published data sets, and rank items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and r
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     app.add_typer(logic_app)
 
 
@@ -65,31 +65,35 @@ def repair(
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    kind: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
-    if row_format != kind:
+    training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
+    if row_format != training_format:
         raise UsageError(f"'{row_format}' is no form of rows.", "Known are preference and chat.")
     if noise and send_flips_to_review:
         raise UsageError(
             "answers reversed by --noise are no verdicts of the judge.", "Leave out --noise or --to-review."
         )
     with open_database(resolve_storage_url(storage), create=False) as db:
-        mended = repair_comparisons(db, audit, judge, noise=noise)
-        flipped, found = list_flips(mended), summarize_repairs(mended)
-        sent = send_to_review(db, audit, flipped) if send_flips_to_review else None
+        repaired_answers = repair_comparisons(db, audit, judge, noise=noise)
+        flips, summaries = list_flips(repaired_answers), summarize_repairs(repaired_answers)
+        n_sent = send_to_review(db, audit, flips) if send_flips_to_review else None
     if as_json:
-        print_json({"judges": [o._asdict() for o in found], "flips": [_flip_to_dict(f) for f in flipped]})
+        print_json(
+            {"judges": [summary._asdict() for summary in summaries], "flips": [_flip_to_dict(flip) for flip in flips]}
+        )
     else:
-        _print_repair(found, flipped if diff else [])
+        _print_repair(summaries, flips if diff else [])
     if show_ratings and not as_json:
-        _print_ratings(mended)
+        _print_ratings(repaired_answers)
     if output is not None:
-        rows = build_training_rows(mended)
-        write_training_rows(rows, output, kind)
-        write_atomically(build_data_card(audit, rows, found, kind), output.with_name(f"{output.name}.md"))
+        rows = build_training_rows(repaired_answers)
+        write_training_rows(rows, output, training_format)
+        write_atomically(
+            build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md")
+        )
         print_message(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
-    if sent is not None:
+    if n_sent is not None:
         print_message(
-            f"{sent} pairs with flipped verdicts are in the queue: {format_command('review', audit, storage=storage)}"
+            f"{n_sent} pairs with flipped verdicts are in the queue: {format_command('review', audit, storage=storage)}"
         )
 
 
@@ -117,8 +121,8 @@ def convert(
 
     if record_kind not in ("items", "comparisons"):
         raise UsageError(f"'{record_kind}' is nothing that can be made.", "Known are items and comparisons.")
-    n = write_dataset(read_dataset(form, source, aspect), output, record_kind)
-    print_message(f"{n} {record_kind}: {output.resolve()}")
+    n_records = write_dataset(read_dataset(form, source, aspect), output, record_kind)
+    print_message(f"{n_records} {record_kind}: {output.resolve()}")
     if record_kind == "items":
         print_message(f'Next: logic = {{ items = "{output}", relation = "…" }} under [probes]')
     else:
@@ -149,31 +153,42 @@ def rank(
     from auditor.config import load_config
     from auditor.logic.ranking import RankingOptions, rank_items
 
-    wanted = RankingOptions(beam, uncertainty, calibrated, budget)
+    options = RankingOptions(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:
-        found = rank_items(load_config(config), wanted, judge=judge, storage=storage, progress=progress, signals=True)
+        rankings = rank_items(
+            load_config(config), options, judge=judge, storage=storage, progress=progress, signals=True
+        )
     if as_json:
-        print_json([_ranking_to_dict(one) for one in found])
+        print_json([_ranking_to_dict(judge_ranking) for judge_ranking in rankings])
         return
-    for one in found:
-        _print_ranking(one)
+    for judge_ranking in rankings:
+        _print_ranking(judge_ranking)
 
 
 def _print_ranking(judge_ranking: JudgeRanking) -> None:
-    made, people = judge_ranking.ranking, judge_ranking.human_correlation
+    """Print one judge's ranking of a set: questions, agreement with people, and the order."""
+    ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
-        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {made.asked} questions; all pairs would be "
+        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would be "
         f"{judge_ranking.n_all_pairs} an order."
     )
-    if not made.complete:
+    if not ranking.complete:
         print_message(
-            f"  {made.failed} without an answer, {made.over_budget} over the budget: placed without preference."
+            f"  {ranking.failed} without an answer, {ranking.over_budget} over the budget: placed without preference."
         )
-    if people.r is not None:
-        ends = "no interval" if people.ci_low is None else f"95% interval {people.ci_low:.2f} to {people.ci_high:.2f}"
-        print_message(f"  Spearman's rho with people: {people.r:.2f} ({ends}, n {people.n})")
+    if correlation.r is not None:
+        interval = (
+            "no interval"
+            if correlation.ci_low is None
+            else f"95% interval {correlation.ci_low:.2f} to {correlation.ci_high:.2f}"
+        )
+        print_message(f"  Spearman's rho with people: {correlation.r:.2f} ({interval}, n {correlation.n})")
     print_table(
-        ["place", "item"], [[place, judge_ranking.item_set.items[i].id] for place, i in enumerate(made.order, start=1)]
+        ["place", "item"],
+        [
+            [place, judge_ranking.item_set.items[item_index].id]
+            for place, item_index in enumerate(ranking.order, start=1)
+        ],
     )
 
 
@@ -181,7 +196,7 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
     return {
         "judge": judge_ranking.judge,
         "context": judge_ranking.item_set.context,
-        "order": [judge_ranking.item_set.items[i].id for i in judge_ranking.ranking.order],
+        "order": [judge_ranking.item_set.items[item_index].id for item_index in judge_ranking.ranking.order],
         "asked": judge_ranking.ranking.asked,
         "failed": judge_ranking.ranking.failed,
         "over_budget": judge_ranking.ranking.over_budget,
@@ -194,10 +209,17 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
 
 
 def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison]) -> None:
+    """Print measures before and after the repair by judge, and the flipped comparisons."""
     columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
     rows = [
-        [o.judge, o.sets, o.questions, o.flipped, *map(_format_change, (o.transitivity, o.commutativity, o.people))]
-        for o in summaries
+        [
+            summary.judge,
+            summary.sets,
+            summary.questions,
+            summary.flipped,
+            *map(_format_change, (summary.transitivity, summary.commutativity, summary.people)),
+        ]
+        for summary in summaries
     ]
     print_table(columns, rows)
     if flipped_comparisons:
@@ -206,6 +228,7 @@ def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[Flip
 
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:
+    """Print the items by win-loss rate, by the Bradley-Terry model, and by Elo."""
     from auditor.logic.repair import rate_items
 
     rows, notes = rate_items(repaired)
@@ -214,14 +237,14 @@ def _print_ratings(repaired: list[RepairedAnswers]) -> None:
         columns,
         [
             [
-                r.judge,
-                r.context,
-                r.item,
-                f"{r.win_loss:+.2f}",
-                f"{r.strength:+.2f} ({r.std_error:.2f})",
-                f"{r.elo:.0f} ({r.elo_low:.0f} to {r.elo_high:.0f})",
+                rating.judge,
+                rating.context,
+                rating.item,
+                f"{rating.win_loss:+.2f}",
+                f"{rating.strength:+.2f} ({rating.std_error:.2f})",
+                f"{rating.elo:.0f} ({rating.elo_low:.0f} to {rating.elo_high:.0f})",
             ]
-            for r in rows
+            for rating in rows
         ],
     )
     for note in notes:
@@ -229,6 +252,7 @@ def _print_ratings(repaired: list[RepairedAnswers]) -> None:
 
 
 def _format_change(before_and_after: tuple[float | None, float | None]) -> str:
+    """A measure before and after the repair, with an arrow between them."""
     return " → ".join("–" if value is None else f"{value:.2f}" for value in before_and_after)
 
 

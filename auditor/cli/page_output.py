@@ -1,4 +1,4 @@
-"""Pages on their way to a file or a terminal."""
+"""Write a report page to a file, or print it in the terminal."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ PAGE_FORMATS = {".html": "html", ".md": "markdown"}
 
 
 def present_page(json_document: Any, page: ReportPage, output: Path | None, as_json: bool) -> None:
-    """What was found: as JSON where programs ask, as a file where one is named, in the terminal otherwise.
+    """Print JSON if requested, write the page if a file is named, and else print the page in the terminal.
 
     Raises:
-        UsageError: the file's suffix names no form of a page, or it cannot be written.
+        UsageError: the file's suffix names no page format, or it cannot be written.
     """
     if as_json:
         print_json(json_document)
-    if (form := resolve_page_format(output)) and output is not None:
-        write_page(page, output, form)
+    if (page_format := resolve_page_format(output)) and output is not None:
+        write_page(page, output, page_format)
     elif not as_json:
         print_page(page)
 
 
 def resolve_page_format(output: Path | None) -> str | None:
-    """The form of a page that a file's suffix names; None without a file.
+    """The page format that a file's suffix names, `html` or `markdown`; None without a file.
 
     Raises:
-        UsageError: the suffix names none.
+        UsageError: the suffix names no page format.
     """
     from auditor.errors import UsageError
 
@@ -43,7 +43,7 @@ def resolve_page_format(output: Path | None) -> str | None:
 
 
 def write_page(page: ReportPage, output: Path, page_format: str) -> None:
-    """Write a page to a file, and say where."""
+    """Write a page to a file, and print its path."""
     from auditor.atomic_files import write_atomically
     from auditor.reports.pages.report_page import render_page
 
@@ -52,15 +52,15 @@ def write_page(page: ReportPage, output: Path, page_format: str) -> None:
 
 
 def print_page(page: ReportPage) -> None:
-    """A page in a terminal: what it says to standard error, its tables to standard output."""
+    """Print a page in the terminal: text to standard error, tables to standard output."""
     print_message(page.headline)
-    for text in page.bullets if len(page.bullets) > 1 else ():
-        print_message(f"  {text}")
-    for text in page.warnings:
-        print_message(f"! {text}")
-    for chapter in page.sections:
-        print_message(f"\n{chapter.title}")
-        for text in [*chapter.paragraphs, *chapter.bullets]:
-            print_message(f"  {text}")
-        for grid in chapter.tables:
-            print_table(grid.columns, grid.rows)
+    for line in page.bullets if len(page.bullets) > 1 else ():
+        print_message(f"  {line}")
+    for line in page.warnings:
+        print_message(f"! {line}")
+    for section in page.sections:
+        print_message(f"\n{section.title}")
+        for line in [*section.paragraphs, *section.bullets]:
+            print_message(f"  {line}")
+        for table in section.tables:
+            print_table(table.columns, table.rows)

@@ -1,4 +1,4 @@
-"""One progress bar over the whole audit: rate, cost so far, time left. Quiet when nobody watches a terminal."""
+"""A progress bar for the whole audit: rate, cost so far, time left. Hidden if standard error is no terminal."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from auditor.domain import Answer
 
 
 class RunProgress:
-    """Watches a run; implements `auditor.agents.run_context.Progress`.
+    """Shows the progress of a run; implements `auditor.agents.run_context.ProgressReporter`.
 
-    The total grows as stages are planned: how many reviews there will be is known only when the traces are there.
+    The total grows as stages are planned: the number of reviews is known only after the traces.
     """
 
     def __init__(self, *, expected_reviews: int = 0) -> None:
         """Show an empty bar.
 
         Args:
-            judged: calls of the review stage that must be expected, so that the bar does not jump back.
+            expected_reviews: expected calls of the review stage, so that the bar does not jump back.
         """
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -59,22 +59,22 @@ class RunProgress:
         self._progress.stop()
 
     def on_stage_entered(self, stage: str) -> None:
-        """The graph entered a stage."""
+        """Show the stage that the graph has entered."""
         self._progress.update(self._task, description=stage)
 
     def on_notice(self, text: str) -> None:
-        """Something to know, on a line of its own."""
+        """Print a notice on a line of its own."""
         print_message(text)
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """More calls of a stage; those recorded before count as done."""
+        """Add planned calls of a stage to the total; recorded ones count as completed."""
         self._planned_by_stage[stage] += calls
         self.n_recorded += recorded
         self._n_completed += recorded
         self._update_bar()
 
     def on_answer(self, stage: str, answer: Answer) -> None:
-        """A call ended."""
+        """Count a completed call, its outcome and its cost."""
         self.n_calls += 1
         self._n_completed += 1
         self.outcomes[answer.outcome.value] += 1
@@ -83,22 +83,23 @@ class RunProgress:
         self._update_bar()
 
     def on_steps_completed(self, stage: str, steps: int) -> None:
-        """Steps that were no calls."""
+        """Count completed steps that were no calls."""
         self._n_completed += steps
         self._update_bar()
 
     @property
     def elapsed_seconds(self) -> float:
-        """Time since the run began."""
+        """Seconds since the run began."""
         return time.monotonic() - self._start_time
 
     @property
     def cost_text(self) -> str:
-        """What this run has cost, as far as prices are known."""
-        unknown = f" + {self.n_unpriced} of unknown price" if self.n_unpriced else ""
-        return f"${self.cost_usd:.4f}{unknown}"
+        """Cost of this run in USD, and the number of answers without a known price."""
+        unpriced_note = f" + {self.n_unpriced} of unknown price" if self.n_unpriced else ""
+        return f"${self.cost_usd:.4f}{unpriced_note}"
 
     def _update_bar(self) -> None:
+        """Redraw the bar; the total counts at least the expected reviews."""
         reviews = max(self._planned_by_stage["review"], self._expected_reviews)
         total = sum(self._planned_by_stage.values()) - self._planned_by_stage["review"] + reviews
         rate = f"{self.n_calls / max(self.elapsed_seconds, 1e-9):.1f}/s" if self.n_calls else ""
@@ -107,19 +108,19 @@ class RunProgress:
 
 @contextmanager
 def show_download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar for a download, as a function that is told the bytes so far and in all."""
+    """Show a bar for a download; yields a function that takes the bytes so far and in all (None if unknown)."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda n_bytes, total_bytes: bar.update(task, completed=n_bytes, total=total_bytes)
 
 
 @contextmanager
 def show_embedding_bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar for embedding texts, as a function that is told texts to come and texts that are done."""
+    """Show a bar for embedding texts; yields a function of the numbers of newly planned and newly embedded texts."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -127,7 +128,7 @@ def show_embedding_bar() -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("embed", total=0)
 
-        def told(more: int, done: int) -> None:
-            bar.update(task, total=(bar.tasks[0].total or 0) + more, advance=done)
+        def on_progress(n_added: int, n_embedded: int) -> None:
+            bar.update(task, total=(bar.tasks[0].total or 0) + n_added, advance=n_embedded)
 
-        yield told
+        yield on_progress

@@ -1,4 +1,4 @@
-"""Experiments on consistency: temperature, a rule to follow, and what people say of pairs of answers."""
+"""Experiments on consistency: temperature, rules of thumb, accuracy, and human judgements of answer pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SemanticAuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="An 
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     for command in (temperature, rules, accuracy, judgements):
         app.command()(command)
 
@@ -39,9 +39,9 @@ def temperature(
     from auditor.reports.experiments.consistency_pages import temperature_page
 
     resolve_page_format(output)
-    wanted = _parse_temperatures(temperatures)
+    temperature_values = _parse_temperatures(temperatures)
     with RunProgress() as progress:
-        rows = run_temperature_experiment(audit, wanted, storage=storage, progress=progress, signals=True)
+        rows = run_temperature_experiment(audit, temperature_values, storage=storage, progress=progress, signals=True)
     present_page([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
 
 
@@ -116,12 +116,13 @@ def judgements(
 
 
 def _parse_temperatures(text: str) -> list[float]:
+    """Temperatures in [0, 2] from a comma-separated list, without duplicates."""
     from auditor.errors import UsageError
 
     try:
-        found = [float(t) for t in text.split(",")]
+        parsed = [float(number) for number in text.split(",")]
     except ValueError:
-        found = []
-    if not found or not all(0 <= t <= 2 for t in found):
+        parsed = []
+    if not parsed or not all(0 <= number <= 2 for number in parsed):
         raise UsageError(f"--temperatures: '{text}' is no list of numbers in [0, 2].", "Such as 0,0.7,1.4.")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parsed))

@@ -1,4 +1,4 @@
-"""Commands about the surroundings: init, models, doctor."""
+"""Setup commands: init, trust, doctor, models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ models_app = typer.Typer(name="models", help="Local models: list them, fetch the
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the command-line app."""
     app.command()(init)
     app.command()(doctor)
     app.command()(trust)
@@ -56,15 +56,15 @@ def trust(
     from auditor.config.trust import add_trusted_bindings, required_bindings, trust_file_path
     from auditor.storage.engine import remote_servers
 
-    loaded = load_config(config)
-    asked = required_bindings(loaded, remote_servers(loaded.storage) if loaded.storage else ())
-    fresh = add_trusted_bindings(asked)
-    for binding in asked:
-        print_message(f"Allowed: {binding}{'' if binding in fresh else ' (as before)'}")
-    nothing_new = (
-        "No new line is needed." if asked else "Nothing to allow: no key goes to a server that the config names."
+    audit_config = load_config(config)
+    bindings = required_bindings(audit_config, remote_servers(audit_config.storage) if audit_config.storage else ())
+    new_bindings = add_trusted_bindings(bindings)
+    for binding in bindings:
+        print_message(f"Allowed: {binding}{'' if binding in new_bindings else ' (as before)'}")
+    unchanged_message = (
+        "No new line is needed." if bindings else "Nothing to allow: no key goes to a server that the config names."
     )
-    print_message(f"Written to {trust_file_path()}" if fresh else nothing_new)
+    print_message(f"Written to {trust_file_path()}" if new_bindings else unchanged_message)
 
 
 def doctor(
@@ -105,10 +105,12 @@ def doctor(
         return
     checks = run_doctor_checks(config, storage)
     if as_json:
-        print_json([c._asdict() for c in checks])
+        print_json([check._asdict() for check in checks])
     else:
-        print_table(["", "check", "found", "mend"], [[c.state, c.name, c.found, c.mend] for c in checks])
-    if any(c.state == "FAIL" for c in checks):
+        print_table(
+            ["", "check", "found", "mend"], [[check.state, check.name, check.found, check.mend] for check in checks]
+        )
+    if any(check.state == "FAIL" for check in checks):
         raise typer.Exit(1)
 
 
@@ -120,7 +122,7 @@ def list_models(as_json: JsonOption = False) -> None:
     """
     from auditor.models.weights import list_weights
 
-    found = [
+    model_rows = [
         {
             "name": status.weights.name,
             "about": status.weights.description,
@@ -132,9 +134,12 @@ def list_models(as_json: JsonOption = False) -> None:
         for status in list_weights()
     ]
     if as_json:
-        print_json(found)
+        print_json(model_rows)
         return
-    rows = [[m["name"], m["about"], m["license"], f"{int(str(m['bytes'])) / 1e6:.0f} MB", m["state"]] for m in found]
+    rows = [
+        [model["name"], model["about"], model["license"], f"{int(str(model['bytes'])) / 1e6:.0f} MB", model["state"]]
+        for model in model_rows
+    ]
     print_table(["model", "what it is", "license", "size", "weights"], rows)
 
 

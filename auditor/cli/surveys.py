@@ -1,4 +1,4 @@
-"""Commands about surveys: bring in official files, look at figures, and say what is odd."""
+"""Commands about surveys: import official files, show scores, and check for anomalies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 app = typer.Typer(name="surveys", help="Ground truth: what people find acceptable.", no_args_is_help=True)
 
 PLOT_WIDTH = 41
-"""Characters of a plot from -1 to +1; odd, so that zero has a place of its own."""
+"""Characters of a plot from -1 to +1; odd, so that zero has a column."""
 Z_95 = 1.959964
 MAX_FINDINGS_SHOWN = 20
-"""Findings of one check that are shown."""
+"""Limit of the shown findings of one check."""
 SurveyArgument = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
 
 
@@ -32,7 +32,7 @@ def list_surveys(as_json: JsonOption = False) -> None:
     """
     from auditor.surveys import builtin_surveys, load_survey
 
-    facts = [
+    survey_rows = [
         {
             "name": survey.name,
             "title": survey.title,
@@ -44,10 +44,10 @@ def list_surveys(as_json: JsonOption = False) -> None:
         for survey in map(load_survey, builtin_surveys())
     ]
     if as_json:
-        print_json(facts)
+        print_json(survey_rows)
         return
     columns = ["name", "title", "countries", "topics", "cells"]
-    print_table(columns, [[fact[column] for column in columns] for fact in facts])
+    print_table(columns, [[survey_row[column] for column in columns] for survey_row in survey_rows])
 
 
 @app.command("import")
@@ -77,9 +77,9 @@ def import_survey_file(
     target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
     if target.exists() and file.exists() and target.samefile(file):
         raise UsageError(f"{target}: is the official file itself.", "Choose another name with -o.")
-    made = import_survey(file, mapping, name=name or target.stem, seed=seed)
-    written = write_survey(made.survey, target, made.facts, overwrite=force)
-    survey, facts = made.survey, made.facts
+    imported = import_survey(file, mapping, name=name or target.stem, seed=seed)
+    written = write_survey(imported.survey, target, imported.facts, overwrite=force)
+    survey, facts = imported.survey, imported.facts
     print_message(f"{facts.respondents} respondents: {_format_size(survey)}, {len(survey.scores)} cells with a score.")
     for reason, rows in facts.left_out.items():
         if rows:
@@ -125,23 +125,23 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
 
     survey = load_survey(source)
     by_check = findings_by_check(survey, load_survey_facts(source))
-    n = sum(map(len, by_check))
+    n_findings = sum(map(len, by_check))
     if as_json:
         print_json({"survey": survey.name, "odd": [line for lines in by_check for line in lines]})
     else:
         rows = [[line] for lines in by_check for line in _limit_findings(lines)]
         print_table(["odd"], rows) if rows else None
-        print_message(f"{survey.name}: {_format_size(survey)}; {n or 'nothing'} odd.")
-    if n:
+        print_message(f"{survey.name}: {_format_size(survey)}; {n_findings or 'nothing'} odd.")
+    if n_findings:
         raise typer.Exit(1)
 
 
 def _limit_findings(lines: Sequence[str]) -> list[str]:
-    """The first findings of one check, and a line that counts the rest."""
-    more = len(lines) - MAX_FINDINGS_SHOWN
+    """The first findings of one check, and a line with the number of omitted ones."""
+    n_omitted = len(lines) - MAX_FINDINGS_SHOWN
     return [
         *lines[:MAX_FINDINGS_SHOWN],
-        *([f"… and {more:,} more of this kind; --json lists all."] if more > 0 else []),
+        *([f"… and {n_omitted:,} more of this kind; --json lists all."] if n_omitted > 0 else []),
     ]
 
 
@@ -163,20 +163,27 @@ def show_regions(
     from auditor.surveys import get_grouping, group_countries, load_survey
 
     survey = load_survey(source)
-    found = get_grouping(group_countries(survey, grouping))
-    ungrouped = [c for c in survey.countries if c not in found.by_country]
+    country_groups = get_grouping(group_countries(survey, grouping))
+    ungrouped = [country for country in survey.countries if country not in country_groups.by_country]
     if as_json:
-        print_json({"grouping": found.name, "regions": {r.name: r.countries for r in found.regions}, "none": ungrouped})
+        print_json(
+            {
+                "grouping": country_groups.name,
+                "regions": {group.name: group.countries for group in country_groups.regions},
+                "none": ungrouped,
+            }
+        )
         return
-    print_message(f"{found.title}: {len(survey.countries)} countries of {survey.name}")
+    print_message(f"{country_groups.title}: {len(survey.countries)} countries of {survey.name}")
     print_table(
-        ["region", "countries", "which"], [[r.name, len(r.countries), ", ".join(r.countries)] for r in found.regions]
+        ["region", "countries", "which"],
+        [[group.name, len(group.countries), ", ".join(group.countries)] for group in country_groups.regions],
     )
     if ungrouped:
         print_message(f"Not grouped, and in no comparison of regions: {', '.join(ungrouped)}")
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------
+# --- output ------------------------------------------------------------------------------------------------------
 
 
 def _format_size(survey: Survey) -> str:
@@ -184,19 +191,24 @@ def _format_size(survey: Survey) -> str:
 
 
 def _survey_to_dict(survey: Survey) -> dict[str, Any]:
+    """A survey as JSON data: its description and its cells."""
     names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
-    cells = [c.cell._asdict() | {name: getattr(c, name) for name in names} for c in survey.cells]
+    cells = [
+        survey_cell.cell._asdict() | {name: getattr(survey_cell, name) for name in names}
+        for survey_cell in survey.cells
+    ]
     return {"name": survey.name, "title": survey.title, "source": survey.source, "cells": cells}
 
 
 def _print_country(survey: Survey) -> None:
+    """Print one country's scores by topic, each with its interval and a plot."""
     rows: list[list[object]] = []
-    for cell in survey.cells:
-        low, high = compute_score_interval(cell)
-        between = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
-        drawn = None if cell.score is None else draw_score_plot(cell.score, low, high)
-        missing = None if cell.nonresponse is None else f"{100 * cell.nonresponse:.0f}%"
-        rows.append([cell.cell.topic, _format_score(cell.score), between, cell.n, missing, drawn])
+    for survey_cell in survey.cells:
+        low, high = compute_score_interval(survey_cell)
+        interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
+        plot = None if survey_cell.score is None else draw_score_plot(survey_cell.score, low, high)
+        missing = None if survey_cell.nonresponse is None else f"{100 * survey_cell.nonresponse:.0f}%"
+        rows.append([survey_cell.cell.topic, _format_score(survey_cell.score), interval, survey_cell.n, missing, plot])
     print_message(f"{survey.title}: {', '.join(survey.countries)}")
     print_table(
         *_drop_empty_columns(
@@ -206,23 +218,26 @@ def _print_country(survey: Survey) -> None:
 
 
 def _drop_empty_columns(columns: list[str], rows: list[list[object]]) -> tuple[list[str], list[list[object]]]:
-    """Without columns that the survey says nothing about."""
-    kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
-    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    """The columns, and rows, without columns whose values are all None."""
+    filled_columns = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
+    return [columns[i] for i in filled_columns], [[row[i] for i in filled_columns] for row in rows]
 
 
 def _print_all_countries(survey: Survey) -> None:
+    """Print scores of all countries by topic, then mean and range of each topic over countries."""
     scores, topics = survey.scores, survey.topics
-    by_cell = {(c.country, c.topic): score for c, score in scores.items()}
-    rows = [[country, *(_format_score(by_cell.get((country, t))) for t in topics)] for country in survey.countries]
+    by_cell = {(cell.country, cell.topic): score for cell, score in scores.items()}
+    rows = [
+        [country, *(_format_score(by_cell.get((country, topic))) for topic in topics)] for country in survey.countries
+    ]
     print_message(f"{survey.title}: {_format_size(survey)}")
     print_table(["country", *map(str, range(1, len(topics) + 1))], rows)
     lines: list[list[object]] = []
     for number, topic in enumerate(topics, start=1):
-        values = [score for cell, score in scores.items() if cell.topic == topic]
-        mean = sum(values) / len(values) if values else None
-        drawn = draw_score_plot(mean, min(values), max(values)) if mean is not None else None
-        lines.append([number, topic, _format_score(mean), drawn])
+        topic_scores = [score for cell, score in scores.items() if cell.topic == topic]
+        mean = sum(topic_scores) / len(topic_scores) if topic_scores else None
+        plot = draw_score_plot(mean, min(topic_scores), max(topic_scores)) if mean is not None else None
+        lines.append([number, topic, _format_score(mean), plot])
     print_table(["", "topic", "mean", "-1" + "lowest to highest country".center(PLOT_WIDTH - 4) + "+1"], lines)
 
 
@@ -231,23 +246,24 @@ def _format_score(score: float | None) -> str | None:
 
 
 def compute_score_interval(cell: SurveyCell) -> tuple[float | None, float | None]:
-    """95% interval of a score by its standard error, kept on the scale; (None, None) where that is unknown."""
+    """95% confidence interval of a score from its standard error, clipped to [-1, 1]; (None, None) if it is unknown."""
     if cell.score is None or cell.standard_error is None:
         return None, None
-    half = Z_95 * cell.standard_error
-    return max(-1.0, cell.score - half), min(1.0, cell.score + half)
+    half_width = Z_95 * cell.standard_error
+    return max(-1.0, cell.score - half_width), min(1.0, cell.score + half_width)
 
 
 def draw_score_plot(score: float, low: float | None = None, high: float | None = None) -> str:
-    """One line from -1 to +1: the value as a dot, its interval as a line, zero as a bar."""
+    """Draw a score from -1 to +1 in one line: the score as a dot, its interval as a line, zero as a bar."""
     line = [" "] * PLOT_WIDTH
     line[_plot_column(0.0)] = "│"
     if low is not None and high is not None:
-        for i in range(_plot_column(low), _plot_column(high) + 1):
-            line[i] = "─"
+        for column in range(_plot_column(low), _plot_column(high) + 1):
+            line[column] = "─"
     line[_plot_column(score)] = "●"
     return "".join(line)
 
 
 def _plot_column(score: float) -> int:
+    """Index of the character for a score in [-1, 1]."""
     return round((score + 1) / 2 * (PLOT_WIDTH - 1))

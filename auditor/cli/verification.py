@@ -1,4 +1,4 @@
-"""`auditor verify`: whether an audit's records add up, and are as they were written."""
+"""`auditor verify`: check that an audit's records are complete and unchanged since they were written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command to the command-line app."""
     app.command()(verify)
 
 
@@ -34,21 +34,21 @@ def verify(
 
     Example: auditor verify moral-alignment
     """
-    from auditor.reports.verification import verify_audit as check
+    from auditor.reports.verification import verify_audit
     from auditor.run import resolve_storage_url
     from auditor.storage import hash_chain
     from auditor.storage.database import open_database
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        found = check(db, audit)
+        verification = verify_audit(db, audit)
         is_known = head is None or hash_chain.contains_head(db, head)
     if as_json:
-        print_json(asdict(found) | {"holds": found.is_consistent and is_known})
+        print_json(asdict(verification) | {"holds": verification.is_consistent and is_known})
     else:
-        _print_verification(found)
+        _print_verification(verification)
         if not is_known:
             print_message(f"The head {head} is in no link of this chain: what it stood for is not here any more.")
-    if not (found.is_consistent and is_known):
+    if not (verification.is_consistent and is_known):
         raise typer.Exit(1)
 
 
@@ -56,22 +56,22 @@ def _print_verification(verification: AuditVerification) -> None:
     columns = ["stage", "model", "planned", "done", "failed", "cancelled", "pending", "adds up"]
     rows = [
         [
-            b.stage,
-            b.model,
-            b.planned,
-            b.done,
-            b.failed,
-            b.cancelled,
-            b.pending,
-            "yes" if b.is_consistent else f"NO: {b.stray} stray",
+            balance.stage,
+            balance.model,
+            balance.planned,
+            balance.done,
+            balance.failed,
+            balance.cancelled,
+            balance.pending,
+            "yes" if balance.is_consistent else f"NO: {balance.stray} stray",
         ]
-        for b in verification.balances
+        for balance in verification.balances
     ]
     print_table(columns, rows)
     if verification.unfounded:
         print_message(f"{verification.unfounded} usable traces or verdicts have no recorded answer.")
-    for broken in verification.records.breaks:
-        print_message(f"{broken.record_kind} {broken.row_id} {broken.problem}.")
+    for chain_break in verification.records.breaks:
+        print_message(f"{chain_break.record_kind} {chain_break.row_id} {chain_break.problem}.")
     if not verification.records.breaks:
         print_message(
             f"{verification.records.n_links} answers and decisions are as they were written. Head: "

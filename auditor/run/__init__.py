@@ -1,4 +1,4 @@
-"""Running an audit, and opening one that was run: what the command line and Python programs call."""
+"""Run audits, and open audits that were run: the interface for the command line and for Python programs."""
 
 from __future__ import annotations
 

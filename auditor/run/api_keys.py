@@ -1,4 +1,4 @@
-"""The keys of a run: all there before anything is asked, and none of them for a stranger."""
+"""API keys of a run: check them before the first request, and send them only to trusted servers."""
 
 from __future__ import annotations
 
@@ -12,38 +12,39 @@ from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 
 
 def list_secret_variables(config: AuditConfig) -> tuple[str, ...]:
-    """Names of all variables that hold a key of the audit."""
-    references = [m.api_key for m in [*config.models, *config.judge_models] if m.api_key]
+    """Names of all environment variables that hold a key of the audit, without duplicates."""
+    references = [model.api_key for model in [*config.models, *config.judge_models] if model.api_key]
     if config.telemetry is not None:
         references += config.telemetry.headers.values()
     return tuple(dict.fromkeys(reference.removeprefix(ENV_PREFIX) for reference in references))
 
 
 def remember_secrets(variables: Iterable[str]) -> None:
-    """Remove the values of these variables from all texts, as far as they are set here."""
+    """Register the values of these environment variables as secrets, as far as they are set."""
     register_secrets(*(os.environ.get(name) for name in variables))
 
 
 def short_secrets_warning(config: AuditConfig) -> str | None:
-    """Which keys are too short to be removed from texts; None if none is."""
+    """A warning that names the keys too short to be redacted; None if there is none."""
     lengths = {name: len(os.environ.get(name, "").strip()) for name in list_secret_variables(config)}
-    short = [name for name, length in lengths.items() if 0 < length < MIN_SECRET_CHARS]
-    if not short:
+    short_names = [name for name, length in lengths.items() if 0 < length < MIN_SECRET_CHARS]
+    if not short_names:
         return None
     return (
-        f"Warning: the value of {', '.join(short)} is shorter than {MIN_SECRET_CHARS} characters. auditor does not "
-        "remove it from answers that repeat it. How to fix: use a longer key."
+        f"Warning: the value of {', '.join(short_names)} is shorter than {MIN_SECRET_CHARS} characters. auditor does "
+        "not remove it from answers that repeat it. How to fix: use a longer key."
     )
 
 
 def require_keys(config: AuditConfig, models: Iterable[ModelSection] | None = None) -> None:
-    """Make sure that every key is set, and goes only where its owner allows.
+    """Check that every key is set, and that the user trusts the servers that get it.
 
     Args:
-        models: those that are asked from here; all if not given.
+        config: the audit's configuration; its trust is checked as a whole.
+        models: models that this process sends requests to; all models and judges if None.
 
     Raises:
-        ConfigError: the first that is not, or does not.
+        ConfigError: a key is not set, or the user has not allowed it to go to its server.
     """
     require_trust(config)
     for model in [*config.models, *config.judge_models] if models is None else models:

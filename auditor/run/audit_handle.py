@@ -1,4 +1,4 @@
-"""An audit in a database, opened by its name."""
+"""Open an audit in a database by its name, and read its results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.config import AuditConfig
 from auditor.config.trust import require_trusted_storage
+from auditor.run.notebook import load_frame, render_audit_html
 from auditor.storage import audits, results
 from auditor.storage.database import STORAGE_VARIABLE, database_url, open_database
 from auditor.storage.engine import remote_servers
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def resolve_storage_url(url: str | None = None, config: AuditConfig | None = None) -> str:
-    """Where audits are: as given, else AUDITOR_STORAGE, else the config's word, else `auditor.db` in this folder.
+    """Database URL: `url`, else AUDITOR_STORAGE, else the config's `storage`, else `auditor.db` in the working folder.
 
     Raises:
-        ConfigError: only the config names a database server, and the user has not allowed a password to go there.
+        ConfigError: the URL comes from the config and names a database server that the user has not trusted.
     """
     configured = config.storage if config else None
     if configured and not url and not os.environ.get(STORAGE_VARIABLE):
@@ -31,38 +32,34 @@ def resolve_storage_url(url: str | None = None, config: AuditConfig | None = Non
 
 @dataclass(frozen=True, slots=True)
 class AuditHandle:
-    """An audit in a database; everything is read anew at each call."""
+    """An audit in a database; every call reads the current state."""
 
     name: str
     storage: str = field(repr=False)
 
     def report(self) -> Report:
         """The audit's report, as data."""
-        from auditor.reports.build import build_report
+        from auditor.reports.build import build_report  # loads scipy (2 s)
 
         with open_database(self.storage, create=False) as db:
             return build_report(db, self.name)
 
     def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A table as a data frame: `scores`, `traces`, `verdicts`, `conflicts`, … as stored, or one of the report."""
-        from auditor.run.notebook import load_frame
-
         with open_database(self.storage, create=False) as db:
             return load_frame(db, self.name, table, library)
 
     def _repr_html_(self) -> str:
-        from auditor.run.notebook import render_audit_html
-
         with open_database(self.storage, create=False) as db:
             return render_audit_html(db, self.name)
 
     def check(self, **changes: float | bool | None) -> CheckResult:
-        """Whether the audit meets thresholds: those of its config, with changes such as `min_pearson=0.6`.
+        """Check the audit against the thresholds of its config, changed by arguments such as `min_pearson=0.6`.
 
-        The result is true where everything was passed, and its text names what was not; see `CheckSection`.
+        The result is true if every gate passed, and its text names the others; see `CheckSection`.
         """
-        from auditor.reports.build import build_report
-        from auditor.reports.gates.gate_check import check_report, resolve_thresholds
+        from auditor.reports.build import build_report  # loads scipy (2 s)
+        from auditor.reports.gates.gate_check import check_report, resolve_thresholds  # loads scipy (1 s)
 
         with open_database(self.storage, create=False) as db:
             audit = audits.get_audit(db, self.name)
@@ -70,10 +67,13 @@ class AuditHandle:
             return check_report(build_report(db, self.name), resolve_thresholds(config, changes))
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:
-        """Scores in [-1, 1] by (model, country, topic, method); None where no sample was usable."""
+        """Scores in [-1, 1] by (model, country, topic, method); None if no sample was usable."""
         with open_database(self.storage, create=False) as db:
             audit = audits.get_audit(db, self.name)
-            return {(s.model, *s.cell, s.method): s.score for s in results.load_scores(db, audit.id)}
+            return {
+                (cell_score.model, *cell_score.cell, cell_score.method): cell_score.score
+                for cell_score in results.load_scores(db, audit.id)
+            }
 
 
 def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:
@@ -81,7 +81,7 @@ def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:
 
     Args:
         name: the audit's name.
-        storage: database URL; AUDITOR_STORAGE or `sqlite:///auditor.db` when not given.
+        storage: database URL; AUDITOR_STORAGE or `sqlite:///auditor.db` if None.
 
     Raises:
         StorageError: no such database or audit.

@@ -1,4 +1,4 @@
-"""Running an audit to its end, and on from where it waits for people."""
+"""Run an audit to its end, and resume one that waits for human reviewers."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def run_audit(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> AuditHandle:
-    """Run an audit to its end; run it again to resume, or to ask only what is not yet recorded.
+    """Run an audit to its end; a second call resumes it, and sends only requests without a recorded answer.
 
     Args:
-        config: a configuration, or the path of one.
-        storage: database URL, before AUDITOR_STORAGE and the config's own.
-        progress: is told of every stage and answer.
+        config: a configuration, or the path of its file.
+        storage: database URL; takes precedence over AUDITOR_STORAGE and the config's `storage`.
+        progress: receives every stage and answer.
         signals: whether SIGINT, SIGTERM and SIGHUP stop the run with everything saved; only from the main thread.
 
     Raises:
-        ConfigError, SurveyError, ModelSetupError, StorageError: what is wrong, and how to mend it.
-        Interrupted: a signal stopped the run.
+        ConfigError, SurveyError, ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
+        RunInterrupted: a signal stopped the run.
     """
     bootstrap.prepare_environment()
     if not isinstance(config, AuditConfig):
         config = load_config(config)
     survey = load_planned_survey(config)
-    from auditor.agents.graph_runner import run_graph
-    from auditor.agents.logic.item_sets import check_items
-    from auditor.agents.run_context import SilentProgress
+    from auditor.agents.graph_runner import run_graph  # loads langgraph (2 s)
+    from auditor.agents.logic.item_sets import check_items  # loads scipy (1 s)
+    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
 
     check_items(config, survey)
     if config.probes.semantic:
-        from auditor.agents.semantic.questions import load_planned_questions
+        from auditor.agents.semantic.questions import load_planned_questions  # 0.2 s, for this probe only
 
         load_planned_questions(config.probes.semantic)
     url = resolve_storage_url(storage, config)
@@ -63,8 +63,8 @@ def run_audit(
         progress.on_notice(describe_destinations(config))
         if db.upgraded is not None:
             progress.on_notice(str(db.upgraded))
-        if note := describe_config_change(audits.find_audit(db, config.name), config, fingerprint(config)):
-            progress.on_notice(note)
+        if change_notice := describe_config_change(audits.find_audit(db, config.name), config, fingerprint(config)):
+            progress.on_notice(change_notice)
         audit = audits.save_audit(
             db,
             name=config.name,
@@ -87,39 +87,42 @@ def run_audit(
 
 
 def resume_after_review(name: str, *, storage: str | None = None) -> int:
-    """Tell an audit that waits for people what they have decided; with nothing left open, it ends.
+    """Resume an audit that waits for human reviewers; it finishes if no conflict is open.
 
     Args:
-        name: the audit's name; one that does not wait stays as it is.
-        storage: database URL.
+        name: the audit's name; an audit that does not wait is left unchanged.
+        storage: database URL; as `resolve_storage_url` if None.
 
     Returns:
-        Conflicts that are still open.
+        Number of conflicts that are still open.
     """
-    from auditor.reports.audit_status import load_audit_status
+    from auditor.reports.audit_status import load_audit_status  # loads scipy (1 s)
 
     bootstrap.prepare_environment()
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, name)
-        left: int = load_audit_status(db, audit)["open"]
+        n_open_conflicts: int = load_audit_status(db, audit)["open"]
         if audit.stage == audits.AWAITING_HUMAN and audit.config is not None:
-            with suppress(NotAllowedError):  # a reviewer's decisions are saved; a runner's next run ends the audit
-                asyncio.run(_resume_graph(AuditConfig.model_validate_json(audit.config), audit, db, left))
-        return left
+            with suppress(
+                NotAllowedError
+            ):  # a reviewer's database role may not; the decisions are saved, and the next run ends the audit
+                asyncio.run(_resume_graph(AuditConfig.model_validate_json(audit.config), audit, db, n_open_conflicts))
+        return n_open_conflicts
 
 
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, n_open_conflicts: int) -> None:
-    from auditor.agents.graph_runner import resume_graph
-    from auditor.agents.run_context import OfflineClient, RunContext
+    """Resume the audit's graph from its checkpoint; no model is called."""
+    from auditor.agents.graph_runner import resume_graph  # loads langgraph (2 s)
+    from auditor.agents.run_context import OfflineClient, RunContext  # loads scipy (1 s)
 
     survey = audits.load_audit_survey(db, audit)
     context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient(), load_encoder=None)
-    waited = await resume_graph(context, db, _thread_id(audit), n_open_conflicts)
-    if (
-        not waited and n_open_conflicts == 0
-    ):  # the graph's memory is gone (only the database was moved) or an earlier version's
+    was_waiting = await resume_graph(context, db, _thread_id(audit), n_open_conflicts)
+    # The graph's checkpoint is missing (only the database file was moved), or of an earlier version.
+    if not was_waiting and n_open_conflicts == 0:
         audits.set_stage(db, audit.id, audits.FINISHED)
 
 
 def _thread_id(audit: audits.Audit) -> str:
+    """Name of the audit's thread in the graph's checkpoints."""
     return f"{audit.id}/{audit.created_at}"

@@ -1,4 +1,4 @@
-"""What a changed configuration means for an audit that was run before, said before anything is asked."""
+"""Describe how a configuration has changed since an audit's last run, before any request is sent."""
 
 from __future__ import annotations
 
@@ -15,24 +15,30 @@ MAX_SHOWN_KEYS = 6
 
 
 def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fingerprint: str) -> str | None:
-    """What has changed since an audit was last run, and what becomes of its records; None when nothing has.
+    """A notice of changed config keys and what happens to the audit's records; None if nothing has changed.
 
     Args:
-        old: the audit of that name as stored.
-        fingerprint: of the run that is about to start.
+        stored_audit: the stored audit of that name; None if there is none.
+        config: the configuration of the run that is about to start.
+        fingerprint: fingerprint of that run; see `auditor.run.fingerprints`.
     """
     if stored_audit is None or stored_audit.config is None or stored_audit.config_hash == fingerprint:
         return None
-    before, after = (
+    stored_leaves, new_leaves = (
         dict(_iter_leaves(json.loads(text))) for text in (_fill_defaults(stored_audit.config), config.model_dump_json())
     )
-    changed = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+    changed_keys = sorted(
+        key for key in stored_leaves.keys() | new_leaves.keys() if stored_leaves.get(key) != new_leaves.get(key)
+    )
     sections = ("storage", "check", "run", "telemetry")
-    keys = [k for k in changed if k.split(".", 1)[0] not in sections and k != "limits.max_retry_wait_s"]
-    more = f" and {len(keys) - MAX_SHOWN_KEYS} more" if len(keys) > MAX_SHOWN_KEYS else ""
-    what = f"changed since it was run last: {', '.join(keys[:MAX_SHOWN_KEYS])}{more}"
+    shown_keys = [
+        key for key in changed_keys if key.split(".", 1)[0] not in sections and key != "limits.max_retry_wait_s"
+    ]
+    omitted_note = f" and {len(shown_keys) - MAX_SHOWN_KEYS} more" if len(shown_keys) > MAX_SHOWN_KEYS else ""
+    change_summary = f"changed since it was run last: {', '.join(shown_keys[:MAX_SHOWN_KEYS])}{omitted_note}"
     return (
-        f"Audit '{config.name}' {what if keys else 'was run last by another version of auditor or its prompts'}. Its "
+        f"Audit '{config.name}' "
+        f"{change_summary if shown_keys else 'was run last by another version of auditor or its prompts'}. Its "
         "scores, verdicts and conflicts are made anew; answers that are recorded under the same question are used "
         "again, only the others are asked, and what people decided stays. To keep both results, give this one "
         "another name."
@@ -40,22 +46,22 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
 
 
 def _fill_defaults(stored_config: str) -> str:
-    """A stored configuration with the defaults of keys that came later: such a key has not changed."""
+    """A stored configuration with defaults for keys that were added later: such a key has not changed."""
     try:
         return AuditConfig.model_validate_json(stored_config).model_dump_json()
-    except ValidationError:  # of a version that took other values
+    except ValidationError:  # stored by a version that accepted other values
         return stored_config
 
 
 def _iter_leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of nested tables and lists by dotted path; a model is told by its name."""
+    """Yield the leaves of nested tables and lists by dotted path; a list's length, and its items by name or index."""
     if isinstance(node, dict):
-        for key, item in node.items():
-            yield from _iter_leaves(item, f"{path}.{key}" if path else key)
+        for key, child in node.items():
+            yield from _iter_leaves(child, f"{path}.{key}" if path else key)
     elif isinstance(node, list):
         yield path, len(node)
-        for i, item in enumerate(node):
-            name = item.get("name", i) if isinstance(item, dict) else i
-            yield from _iter_leaves(item, f"{path}[{name}]")
+        for index, child in enumerate(node):
+            name = child.get("name", index) if isinstance(child, dict) else index
+            yield from _iter_leaves(child, f"{path}[{name}]")
     else:
         yield path, node

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
+from auditor.prompts import load_prompt
+from auditor.prompts.comparison_wording import load_comparison_wording
+from auditor.prompts.sentence_pairs import load_sentence_pairs
 
 RECORDED_PACKAGES = (
     "litellm",
@@ -26,38 +29,40 @@ SEMANTIC_PROMPTS = (
 
 
 def fingerprint(config: AuditConfig) -> str:
-    """Names everything that decides an audit's calls and how they are read: config, prompts and program.
+    """Hash of all that determines an audit's calls and how answers are parsed: config, prompts and program version.
 
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
-    from auditor.agents.call_builders import load_review_prompt
-    from auditor.prompts import load_prompt
+    from auditor.agents.call_builders import load_review_prompt  # loads scipy (1 s)
 
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     if config.task is None:
-        asked, review = ["direct"], ["review", "review.shorter", "review.guess", "review.rewrite"]
+        answer_templates, review_templates = ["direct"], ["review", "review.shorter", "review.guess", "review.rewrite"]
     else:
-        asked = [f"task.{kind}" for kind in ("choice", "number", "score", "words")]
-        review = ["review.task", "review.shorter"]
-    repair = f"repair.{'task.' if config.task else ''}{config.direct.mode}"
-    prompts = [load_prompt(f"{name}.{config.direct.mode}", f) for name in asked for f in folders]
-    prompts += [load_prompt(repair)] if config.direct.repair else []
-    prompts += [load_prompt(name) for name in review]
+        answer_templates = [f"task.{kind}" for kind in ("choice", "number", "score", "words")]
+        review_templates = ["review.task", "review.shorter"]
+    repair_template = f"repair.{'task.' if config.task else ''}{config.direct.mode}"
+    prompts = [load_prompt(f"{name}.{config.direct.mode}", folder) for name in answer_templates for folder in folders]
+    prompts += [load_prompt(repair_template)] if config.direct.repair else []
+    prompts += [load_prompt(name) for name in review_templates]
     prompts += [load_review_prompt(judge, for_task=config.task is not None) for judge in config.judge_models]
     if config.probes.semantic:
         prompts += [load_prompt(f"semantic.{name}") for name in SEMANTIC_PROMPTS]
-    told = [[p.id, p.system, p.user] for p in prompts]
+    prompt_texts = [[prompt.id, prompt.system, prompt.user] for prompt in prompts]
     return canonical_hash(
-        [config.hash, metadata.version("auditor"), told, *_logprob_inputs(config), *_comparison_inputs(config, folders)]
+        [
+            config.hash,
+            metadata.version("auditor"),
+            prompt_texts,
+            *_logprob_inputs(config),
+            *_comparison_inputs(config, folders),
+        ]
     )
 
 
 def _logprob_inputs(config: AuditConfig) -> list[object]:
-    """What decides the log-probabilities, beside the config."""
-    from auditor.prompts import load_prompt
-    from auditor.prompts.sentence_pairs import load_sentence_pairs
-
+    """Prompts that determine the log-probabilities, besides the config; empty without that probe."""
     return (
         [load_sentence_pairs().model_dump(mode="json"), load_prompt("logprob.choice").user]
         if config.probes.logprob
@@ -66,27 +71,27 @@ def _logprob_inputs(config: AuditConfig) -> list[object]:
 
 
 def _comparison_inputs(config: AuditConfig, folders: list[str]) -> list[object]:
-    """What decides the comparisons, beside the config: their words, and the file of items where there is one."""
-    from auditor.prompts import load_prompt
-    from auditor.prompts.comparison_wording import load_comparison_wording
-
+    """What determines the comparisons, besides the config: prompts, wording, and the hash of a file of items."""
     probe = config.probes.logic
     if probe is None:
         return []
     template = "logic.letter" if probe.answer == "probability" else f"logic.{'cot' if probe.cot else 'structured'}"
-    prompts = [load_prompt(template, f) for f in folders]
-    told = [[p.system, p.user, load_comparison_wording(p.language).model_dump(mode="json")] for p in prompts]
+    prompts = [load_prompt(template, folder) for folder in folders]
+    prompt_texts = [
+        [prompt.system, prompt.user, load_comparison_wording(prompt.language).model_dump(mode="json")]
+        for prompt in prompts
+    ]
     file = Path(probe.items)
-    return [told, hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None]
+    return [prompt_texts, hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None]
 
 
 def describe_environment() -> dict[str, str]:
-    """Versions of what has a part in the result."""
-    found = {"auditor": metadata.version("auditor")}
-    found |= {"python": platform.python_version(), "platform": platform.platform()}
+    """Versions of the packages, the interpreter and the platform that affect results; missing packages are left out."""
+    versions = {"auditor": metadata.version("auditor")}
+    versions |= {"python": platform.python_version(), "platform": platform.platform()}
     for name in RECORDED_PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -1,4 +1,4 @@
-"""Asking an audit's models: the one way in, for a run and for all that asks more afterwards."""
+"""Send calls to an audit's models, for a run and for every later command that needs more answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, TypeVar
 from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.domain import Survey
+from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
 from auditor.run.engines import open_dispatcher, require_engine
 from auditor.run.survey_plan import planned_cells
+from auditor.run.telemetry import TracedClient, open_telemetry_sink
 from auditor.storage import audits, costs, ledger, limit_changes
 from auditor.storage.database import Database
 from auditor.storage.new_results import load_new_results
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NO_ENCODER = "none"
 THREAD_SWITCH_INTERVAL_S = 0.0002
-"""After how long a thread that waits for the interpreter may have it."""
+"""How long a thread waits for the interpreter before it requests it; Python's default is 0.005 s."""
 
 
 def run_with_models(
@@ -46,62 +48,65 @@ def run_with_models(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> T:
-    """Do what asks an audit's models, within its budget and its limits; the caller holds the run's lock.
+    """Run a coroutine that calls an audit's models, within its budget and limits; the caller holds the run's lock.
 
     Args:
-        work: is given what nodes work in.
-        encoder: of the answers to direct questions, where they are compared.
-        progress: is told of every answer.
+        work: receives the run's context, with the client for the models; its result is returned.
+        config: the audit's configuration.
+        survey: the survey, or the task, that the audit asks about.
+        audit: the stored audit.
+        db: the database.
+        load_encoder: loads the encoder that compares answers to direct questions; None if they are not compared.
+        progress: receives every answer and notice.
         signals: whether SIGINT, SIGTERM and SIGHUP stop it with everything saved; only from the main thread.
 
     Raises:
-        ConfigError: a key is not set, or would go where its owner has not allowed.
-        UsageError: there is no cluster that could be used, or its hosts could not write to the database.
-        ModelSetupError, StorageError: what is wrong, and how to mend it.
-        Interrupted: a signal stopped it.
+        ConfigError: a key is not set, or would go to a server without the user's trust.
+        UsageError: there is no usable cluster, or its hosts could not write to the database.
+        ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
+        RunInterrupted: a signal stopped it.
     """
-    from auditor.agents.run_context import SilentProgress
-    from auditor.errors import RunInterrupted
+    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
 
     require_engine(config, db.url)
     remember_secrets(list_secret_variables(config))
-    if progress is not None and (note := short_secrets_warning(config)):
-        progress.on_notice(note)
+    if progress is not None and (warning := short_secrets_warning(config)):
+        progress.on_notice(warning)
 
-    async def inside() -> T:
+    async def run_work() -> T:
         async with _open_context(config, survey, audit, db, progress or SilentProgress(), load_encoder) as context:
             try:
                 with _stop_on_signals(context.stop_event) if signals else _no_signals():
                     return await work(context)
             except asyncio.CancelledError:
-                if context.stop_event.is_set():  # the second signal: whoever sent it does not want to wait
-                    stopped = "the run was stopped at once; everything that had arrived is saved."
-                    raise RunInterrupted(stopped, "Give the same command again.") from None
+                if context.stop_event.is_set():  # the second signal, which does not wait for open requests
+                    message = "the run was stopped at once; everything that had arrived is saved."
+                    raise RunInterrupted(message, "Give the same command again.") from None
                 raise
 
     with _short_switch_interval(), bootstrap.infrequent_garbage_collection():
-        return asyncio.run(inside())
+        return asyncio.run(run_work())
 
 
 def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """The encoder of the probe `semantic`, checked now and loaded on first use; None where it is not asked for."""
+    """A loader of the encoder for the probe `semantic`, which is checked now; None without that probe."""
     probe = config.probes.semantic
     if probe is None:
         return None
-    from auditor.models.embeddings import check_encoder, load_encoder
-    from auditor.models.text_similarity import check_similarity_packages
+    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
+    from auditor.models.text_similarity import check_similarity_packages  # for this probe only
 
-    name = probe.encoder or config.embedding.model
-    check_encoder(name)
+    encoder_name = probe.encoder or config.embedding.model
+    check_encoder(encoder_name)
     check_similarity_packages(probe.rivals)
-    return functools.cache(lambda: load_encoder(name))
+    return functools.cache(lambda: load_encoder(encoder_name))
 
 
 def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """The encoder, loaded on first use; that it can be loaded is checked now, before anything is asked."""
+    """A loader of the encoder that compares direct answers, which is checked now; None if none is needed."""
     if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
         return None
-    from auditor.models.embeddings import check_encoder, load_encoder
+    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
 
     check_encoder(config.embedding.model)
     return functools.partial(load_encoder, config.embedding.model)
@@ -115,14 +120,16 @@ def _create_gateway(
     dispatcher: Dispatcher | None,
     notify: Callable[[str], None],
 ) -> Gateway:
-    """The gateway to all models that are really asked."""
-    from auditor.models.gateway import Gateway
-    from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers
+    """Create the gateway to all models that are not replayed from a file."""
+    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
+    from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers  # loads httpx (0.5 s)
 
-    models = {m.name: m for m in [*config.models, *config.judge_models] if m.name not in replayed_models}
+    models = {
+        model.name: model for model in [*config.models, *config.judge_models] if model.name not in replayed_models
+    }
     if dispatcher is None:
-        helpers = max_helpers(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
-        dispatcher = MultiprocessDispatcher(models.values(), helpers)
+        n_helpers = max_helpers(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
+        dispatcher = MultiprocessDispatcher(models.values(), n_helpers)
     return Gateway(
         models.values(),
         config.limits,
@@ -146,25 +153,26 @@ async def _open_context(
     progress: ProgressReporter,
     load_encoder: Callable[[], TextEncoder] | None,
 ) -> AsyncIterator[RunContext]:
-    """What nodes work in, with a gateway to the audit's models that is closed at the end."""
-    from auditor.agents.recording import CallRecorder, RecordingClient
-    from auditor.agents.run_context import RunContext
-    from auditor.run.batches import create_batching_client
-    from auditor.run.replay import ReplayClient, RoutingClient, load_records
-    from auditor.run.telemetry import TracedClient, open_telemetry_sink
+    """Yield the context of the graph's nodes, with a client for the audit's models, and close the client at the end."""
+    from auditor.agents.recording import CallRecorder, RecordingClient  # loads scipy (1 s)
+    from auditor.agents.run_context import RunContext  # loads scipy (1 s)
+    from auditor.run.batches import create_batching_client  # loads httpx (0.5 s)
+    from auditor.run.replay import ReplayClient, RoutingClient, load_records  # loads the survey readers (0.1 s)
 
     records = load_records(config.models, survey)
-    stop, run = threading.Event(), uuid.uuid4().hex
-    sink, book = open_telemetry_sink(config), CallRecorder(db, audit.id, run)
-    async with open_dispatcher(config, audit.id, db, progress.on_notice) as sender:
-        gateway = _create_gateway(config, book, records, stop, sender, progress.on_notice)
-        batches = create_batching_client(gateway, config, book, stop, progress.on_notice)
-        telling = (
-            TracedClient(batches or gateway, sink, config.name, config.telemetry) if sink and config.telemetry else None
+    stop_event, run_id = threading.Event(), uuid.uuid4().hex
+    sink, recorder = open_telemetry_sink(config), CallRecorder(db, audit.id, run_id)
+    async with open_dispatcher(config, audit.id, db, progress.on_notice) as dispatcher:
+        gateway = _create_gateway(config, recorder, records, stop_event, dispatcher, progress.on_notice)
+        batching_client = create_batching_client(gateway, config, recorder, stop_event, progress.on_notice)
+        traced_client = (
+            TracedClient(batching_client or gateway, sink, config.name, config.telemetry)
+            if sink and config.telemetry
+            else None
         )
-        asker: ModelClient = telling or batches or gateway
-        here = RecordingClient(ReplayClient(asker, records), book)
-        began = ledger.utc_now()
+        model_client: ModelClient = traced_client or batching_client or gateway
+        recording_client = RecordingClient(ReplayClient(model_client, records), recorder)
+        started_at = ledger.utc_now()
         try:
             yield RunContext(
                 config=config,
@@ -172,34 +180,38 @@ async def _open_context(
                 audit_id=audit.id,
                 cells=planned_cells(survey),
                 db=db,
-                client=here if sender is None else RoutingClient(records, here, asker),
+                client=recording_client
+                if dispatcher is None
+                else RoutingClient(records, recording_client, model_client),
                 load_encoder=load_encoder,
                 load_semantic_encoder=semantic_encoder_loader(config),
                 progress=progress,
-                stop_event=stop,
-                run_id=run,
+                stop_event=stop_event,
+                run_id=run_id,
             )
         finally:
-            if batches is not None:
-                await batches.close()
+            if batching_client is not None:
+                await batching_client.close()
             await gateway.close()
-            if telling is not None:
-                await asyncio.to_thread(telling.finish, load_new_results(db, audit.id, began), progress.on_notice)
+            if traced_client is not None:
+                await asyncio.to_thread(
+                    traced_client.finish, load_new_results(db, audit.id, started_at), progress.on_notice
+                )
 
 
 @contextmanager
 def _short_switch_interval() -> Iterator[None]:
-    """Let other threads have the interpreter sooner while models are asked.
+    """Let threads switch sooner while requests are in flight.
 
-    The writer lets it go at each of a transaction's statements; behind a busy event loop it would get it back after
-    Python's usual 5 ms each time, and what arrived would wait for the disk that long.
+    The database writer releases the interpreter at each statement of a transaction. Behind a busy event loop it would
+    get it back only after Python's default of 5 ms each time, which delays the storage of answers.
     """
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, THREAD_SWITCH_INTERVAL_S))
+    previous_interval = sys.getswitchinterval()
+    sys.setswitchinterval(min(previous_interval, THREAD_SWITCH_INTERVAL_S))
     try:
         yield
     finally:
-        sys.setswitchinterval(usual)
+        sys.setswitchinterval(previous_interval)
 
 
 @contextmanager
@@ -209,20 +221,20 @@ def _no_signals() -> Iterator[None]:
 
 @contextmanager
 def _stop_on_signals(stop_event: threading.Event) -> Iterator[None]:
-    """The first signal drains, the second stops at once; what arrived is recorded either way."""
+    """Set the event at the first signal, so that open requests finish; cancel the task at the second."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
-    wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    signal_numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
     def on_signal() -> None:
         if stop_event.is_set() and task is not None:
             task.cancel()
         stop_event.set()
 
-    for number in wanted:
-        loop.add_signal_handler(number, on_signal)
+    for signal_number in signal_numbers:
+        loop.add_signal_handler(signal_number, on_signal)
     try:
         yield
     finally:
-        for number in wanted:
-            loop.remove_signal_handler(number)
+        for signal_number in signal_numbers:
+            loop.remove_signal_handler(signal_number)

@@ -1,4 +1,4 @@
-"""Audits in a notebook: every table as a pandas or polars frame, and a short view of an audit."""
+"""Audits in a notebook: every table as a pandas or polars data frame, and a short HTML summary of an audit."""
 
 from __future__ import annotations
 
@@ -21,92 +21,110 @@ if TYPE_CHECKING:
 FrameLibrary = Literal["pandas", "polars"]
 
 REPORT_TABLES: Mapping[str, Callable[[Report], list[Any]]] = {
-    "alignment": lambda r: r.alignment,
-    "regions": lambda r: r.regions.rows,
-    "topics": lambda r: r.topics,
-    "countries": lambda r: r.countries,
-    "self_consistency": lambda r: r.self_consistency,
-    "peer_agreement": lambda r: r.peer_agreement,
-    "tiers": lambda r: [row.model_copy(update={"scope": p.scope, "by": p.by}) for p in r.tiers for row in p.rows],
-    "coverage": lambda r: r.coverage.models,
-    "cost": lambda r: r.cost.rows,
+    "alignment": lambda report: report.alignment,
+    "regions": lambda report: report.regions.rows,
+    "topics": lambda report: report.topics,
+    "countries": lambda report: report.countries,
+    "self_consistency": lambda report: report.self_consistency,
+    "peer_agreement": lambda report: report.peer_agreement,
+    "tiers": lambda report: [
+        row.model_copy(update={"scope": tiers.scope, "by": tiers.by}) for tiers in report.tiers for row in tiers.rows
+    ],
+    "coverage": lambda report: report.coverage.models,
+    "cost": lambda report: report.cost.rows,
 }
-"""Tables of the report, by name."""
+"""Rows of a table of the report, by the table's name."""
 
 
 def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary = "pandas") -> Any:
-    """One table of an audit.
+    """Load one table of an audit as a data frame.
 
     Args:
-        table: a stored one, such as `score`, `trace`, `verdict`, `conflict`, `rating`, or their plural; or one of the
-            report, such as `alignment`, `topics`, `countries`.
-        library: `pandas` gives a DataFrame whose missing values are NA, `polars` one of its own.
+        db: the database.
+        audit_name: the audit's name.
+        table: a stored table, such as `score`, `trace`, `verdict`, `conflict`, `rating`, or their plural; or a table of
+            the report, such as `alignment`, `topics`, `countries`.
+        library: `pandas` returns a DataFrame whose missing values are NA, `polars` a polars DataFrame.
 
     Raises:
         UsageError: there is no such table, or polars is not installed.
         StorageError: there is no such audit.
     """
-    stored = {d.name: d for d in table_dump.list_tables()}
-    name = next((n for n in (table, table.removesuffix("s")) if n in stored), None)
-    if table not in REPORT_TABLES and name is None:
-        hint = did_you_mean(table, [*stored, *REPORT_TABLES], f"Known: {', '.join(sorted([*stored, *REPORT_TABLES]))}.")
+    stored_tables = {table_definition.name: table_definition for table_definition in table_dump.list_tables()}
+    stored_name = next(
+        (candidate for candidate in (table, table.removesuffix("s")) if candidate in stored_tables), None
+    )
+    if table not in REPORT_TABLES and stored_name is None:
+        hint = did_you_mean(
+            table, [*stored_tables, *REPORT_TABLES], f"Known: {', '.join(sorted([*stored_tables, *REPORT_TABLES]))}."
+        )
         raise UsageError(f"there is no table '{table}'.", hint)
-    if table in REPORT_TABLES or name is None:
-        from auditor.reports.build import build_report
+    if table in REPORT_TABLES or stored_name is None:
+        from auditor.reports.build import build_report  # loads scipy (2 s)
 
         rows = [_flatten_row(row) for row in REPORT_TABLES[table](build_report(db, audit_name))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _create_frame(library, rows, columns, {})
     audit = audits.get_audit(db, audit_name)
-    rows = [row for batch in table_dump.dump_rows(db, audit.id, name) for row in batch]
-    kinds = {c.name: c.kind for c in stored[name].columns}
-    return _create_frame(library, rows, list(kinds), kinds)
+    rows = [row for batch in table_dump.dump_rows(db, audit.id, stored_name) for row in batch]
+    column_kinds = {column.name: column.kind for column in stored_tables[stored_name].columns}
+    return _create_frame(library, rows, list(column_kinds), column_kinds)
 
 
 def _flatten_row(row: Any) -> dict[str, Any]:
-    """A part of the report in one level: an estimate becomes its value and its ends."""
-    found: dict[str, Any] = {}
+    """Flatten a row of the report.
+
+    An estimate becomes its value, and its bounds with the suffixes `_low` and `_high`. Lists are left out.
+    """
+    flat_row: dict[str, Any] = {}
     for key, value in row.model_dump().items():
         if isinstance(value, dict) and {"value", "n", "ci_low", "ci_high"} <= set(value):
-            found |= {key: value["value"], f"{key}_low": value["ci_low"], f"{key}_high": value["ci_high"]}
+            flat_row |= {key: value["value"], f"{key}_low": value["ci_low"], f"{key}_high": value["ci_high"]}
         elif isinstance(value, dict):
-            found |= {f"{key}_{k}": v for k, v in value.items() if not isinstance(v, dict | list)}
+            flat_row |= {
+                f"{key}_{part_name}": part for part_name, part in value.items() if not isinstance(part, dict | list)
+            }
         elif not isinstance(value, list):
-            found[key] = value
-    return found
+            flat_row[key] = value
+    return flat_row
 
 
 def _create_frame(
     library: FrameLibrary, rows: list[dict[str, Any]], columns: list[str], column_kinds: Mapping[str, str]
 ) -> Any:
+    """Build a data frame; the columns are typed by `column_kinds`, or by their values if it is empty."""
     if library == "polars":
         try:
             import polars
         except ImportError:
             raise UsageError("polars is not installed.", "pip install 'auditor[polars]', or ask for pandas.") from None
         types = {"integer": polars.Int64, "number": polars.Float64, "boolean": polars.Boolean, "text": polars.String}
-        schema = {c: types[column_kinds[c]] for c in columns} if column_kinds else columns
+        schema = {column: types[column_kinds[column]] for column in columns} if column_kinds else columns
         return polars.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
     if library != "pandas":
         raise UsageError(f"'{library}' is no library of frames.", "Known are pandas and polars.")
     import pandas as pd
 
-    made: pd.DataFrame = pd.DataFrame.from_records(rows, columns=columns)
-    wanted = {"integer": "Int64", "number": "Float64", "boolean": "boolean", "text": "string"}
-    return made.astype({c: wanted[column_kinds[c]] for c in columns}) if column_kinds else made.convert_dtypes()
+    frame: pd.DataFrame = pd.DataFrame.from_records(rows, columns=columns)
+    pandas_types = {"integer": "Int64", "number": "Float64", "boolean": "boolean", "text": "string"}
+    return (
+        frame.astype({column: pandas_types[column_kinds[column]] for column in columns})
+        if column_kinds
+        else frame.convert_dtypes()
+    )
 
 
-# --- how things show themselves ---------------------------------------------------------------------------------
+# --- HTML ---------------------------------------------------------------------------------------------------------
 
 
 def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
-    """A small table for a notebook, in which nothing of others is markup."""
+    """A small HTML table for a notebook; all texts are escaped."""
 
-    def cell(tag: str, text: str) -> str:
+    def render_cell(tag: str, text: str) -> str:
         return f"<{tag}>{escape(escape_invisible(text))}</{tag}>"
 
-    head = "".join(cell("th", c) for c in columns)
-    body = "".join(f"<tr>{''.join(cell('td', c) for c in row)}</tr>" for row in rows)
+    head = "".join(render_cell("th", text) for text in columns)
+    body = "".join(f"<tr>{''.join(render_cell('td', text) for text in row)}</tr>" for row in rows)
     return (
         f"<table><caption>{escape(escape_invisible(title))}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -114,51 +132,57 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
 
 
 def render_audit_html(db: Database, name: str) -> str:
-    """An audit at a glance: how far it is, and how well each model agrees with people."""
-    from auditor.reports.agreement.section import compute_alignment
+    """An HTML summary of an audit: its stage, and how well each model agrees with people."""
+    from auditor.reports.agreement.section import compute_alignment  # loads scipy (1 s)
     from auditor.reports.pages.alignment_wording import two_way_interval
     from auditor.reports.pages.number_format import format_count, format_interval, format_number
-    from auditor.reports.report_source import load_source
+    from auditor.reports.report_source import load_source  # loads scipy
 
     source = load_source(db, name)
     if source.survey.task is not None:
         return _render_task_html(source)
     rows = [
         [
-            r.model,
-            r.method,
-            format_count(r.n),
-            format_number(r.pearson_r),
-            format_interval(*two_way_interval(r)),
-            format_number(r.mae),
+            alignment.model,
+            alignment.method,
+            format_count(alignment.n),
+            format_number(alignment.pearson_r),
+            format_interval(*two_way_interval(alignment)),
+            format_number(alignment.mae),
         ]
-        for r in compute_alignment(source)
+        for alignment in compute_alignment(source)
     ]
     title = f"Audit {name}: {source.survey.title}, stage {source.audit.stage}"
     return render_html_table(title, ["model", "method", "cells", "r", "95% interval", "MAE"], rows)
 
 
 def _render_task_html(source: ReportSource) -> str:
+    """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
     from auditor.reports.pages.number_format import format_count
-    from auditor.reports.task.section import build_task_report
+    from auditor.reports.task.section import build_task_report  # loads scipy (1 s)
 
-    part = build_task_report(source)
-    assert part is not None  # whose audit is of a task has this part
+    task_report = build_task_report(source)
+    assert task_report is not None  # the audit is of a task
     rows = [
         [
             row.model,
             format_count(row.accuracy.n),
-            *(text for e in (row.accuracy, row.score.mae if row.score else None) for text in _format_estimate(e)),
+            *(
+                text
+                for estimate in (row.accuracy, row.score.mae if row.score else None)
+                for text in _format_estimate(estimate)
+            ),
             f"{format_count(row.usable)} of {format_count(row.planned)}",
         ]
-        for row in part.models
+        for row in task_report.models
     ]
-    title = f"Audit {source.audit.name}: answers to the items of {part.source}, stage {source.audit.stage}"
+    title = f"Audit {source.audit.name}: answers to the items of {task_report.source}, stage {source.audit.stage}"
     columns = ["model", "answers", "accuracy", "95% interval", "MAE", "95% interval", "usable"]
     return render_html_table(title, columns, rows)
 
 
 def _format_estimate(estimate: Estimate | None) -> list[str]:
+    """The value and its interval as two cells."""
     from auditor.reports.pages.number_format import MISSING_SYMBOL, format_interval, format_number
 
     return (

@@ -1,4 +1,4 @@
-"""The sink of `auditor.run.telemetry` that speaks OpenTelemetry over HTTP; loaded only where it is asked for."""
+"""Telemetry sink that exports OpenTelemetry spans and events over HTTP; imported only if a collector is configured."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEADER_VARIABLES = tuple(f"OTEL_EXPORTER_OTLP_{signal}HEADERS" for signal in (""
 
 
 class _PresetIdGenerator(IdGenerator):
-    """Gives the ids that it was told to give next."""
+    """Returns the ids that were assigned to it for the next span."""
 
     trace_id, span_id = 0, 0
 
@@ -45,7 +45,7 @@ class _PresetIdGenerator(IdGenerator):
 
 
 class _DeliveryCount:
-    """How many of what was told arrived."""
+    """Counts of submitted and delivered spans and events."""
 
     submitted = delivered = 0
 
@@ -82,16 +82,17 @@ class _CountingLogExporter(LogRecordExporter):
 
 
 class OpenTelemetrySink:
-    """Spans and events, sent in batches by threads of their own; a collector that fails holds nothing up."""
+    """Exports spans and events in batches from background threads; a failing collector does not delay the run."""
 
     def __init__(self, span_exporter: SpanExporter, log_exporter: LogRecordExporter, destination: str) -> None:
-        """Begin.
+        """Start the background threads.
 
         Args:
-            spans, events: where they go.
-            where: the same in words, for messages.
+            span_exporter: sends spans.
+            log_exporter: sends events.
+            destination: name of the collector, for messages.
         """
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what failed is said once, at the end
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `close` reports failures once
         self._destination, self._id_generator = destination, _PresetIdGenerator()
         self._delivery_count = _DeliveryCount()
         resource = Resource.create({"service.name": "auditor", "service.version": metadata.version("auditor")})
@@ -117,62 +118,63 @@ class OpenTelemetrySink:
     def emit_span(
         self, name: str, ids: tuple[int, int], timing: tuple[datetime, float], attributes: SpanAttributes, failed: bool
     ) -> None:
-        """One request; see `telemetry.Sink`."""
+        """Export the span of one request; see `TelemetrySink`."""
         self._id_generator.trace_id, self._id_generator.span_id = ids
-        started = int(timing[0].timestamp() * 1e9)
-        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=started)
+        start_ns = int(timing[0].timestamp() * 1e9)
+        span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=start_ns)
         if failed:
             span.set_status(Status(StatusCode.ERROR))
         self._delivery_count.submitted += 1
-        span.end(end_time=started + int(timing[1] * 1e9))
+        span.end(end_time=start_ns + int(timing[1] * 1e9))
 
     def emit_event(self, ids: tuple[int, int], attributes: SpanAttributes) -> None:
-        """One evaluation; see `telemetry.Sink`."""
-        about = SpanContext(*ids, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+        """Export the event of one evaluation; see `TelemetrySink`."""
+        span_context = SpanContext(*ids, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
         self._delivery_count.submitted += 1
         self._logger.emit(
             event_name=EVALUATION_EVENT_NAME,
             attributes=attributes,
-            context=set_span_in_context(NonRecordingSpan(about)),
+            context=set_span_in_context(NonRecordingSpan(span_context)),
         )
 
     def close(self) -> str:
-        """Send what is left; see `telemetry.Sink`."""
+        """Send what is queued, and describe what was not delivered; see `TelemetrySink`."""
         self._tracer_provider.shutdown()
         self._logger_provider.shutdown()
-        lost = self._delivery_count.submitted - self._delivery_count.delivered
+        n_lost = self._delivery_count.submitted - self._delivery_count.delivered
         return (
-            f"{lost} of {self._delivery_count.submitted} spans and events did not reach {self._destination}."
-            if lost
+            f"{n_lost} of {self._delivery_count.submitted} spans and events did not reach {self._destination}."
+            if n_lost
             else ""
         )
 
 
 def create_http_sink(endpoint: str, headers: Mapping[str, str], *, is_configured: bool) -> OpenTelemetrySink:
-    """To a collector by OTLP over HTTP.
+    """Create a sink that sends to a collector by OTLP over HTTP.
 
     Args:
-        endpoint: its base URL.
+        endpoint: the collector's base URL.
         headers: sent with each request.
-        ours: whether the config named the endpoint: then headers that the environment holds for another collector are
-            not sent there.
+        is_configured: whether the config names the endpoint; headers from the environment, which may be meant for
+            another collector, are not sent then.
     """
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    told = dict(headers)
+    sent_headers = dict(headers)
     with _without_variables(HEADER_VARIABLES if is_configured else ()):
         return OpenTelemetrySink(
-            OTLPSpanExporter(f"{endpoint}/v1/traces", headers=told, timeout=EXPORT_TIMEOUT_S),
-            OTLPLogExporter(f"{endpoint}/v1/logs", headers=told, timeout=EXPORT_TIMEOUT_S),
+            OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent_headers, timeout=EXPORT_TIMEOUT_S),
+            OTLPLogExporter(f"{endpoint}/v1/logs", headers=sent_headers, timeout=EXPORT_TIMEOUT_S),
             endpoint,
         )
 
 
 @contextmanager
 def _without_variables(names: Sequence[str]) -> Iterator[None]:
-    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+    """Remove environment variables within the context."""
+    removed_values = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(removed_values)

@@ -1,4 +1,4 @@
-"""The one door to Ray: a cluster that lets nobody in without a token, and workers on its hosts."""
+"""Connect to a Ray cluster that requires a token, and start workers on its hosts; the only module that imports Ray."""
 
 from __future__ import annotations
 
@@ -20,50 +20,52 @@ LOG_SKIP_VARIABLE = "RAY_DEDUP_LOGS_SKIP_REGEX"
 DEATH_LOG_PATTERN = "A worker died or was killed|has been marked dead|killed due to"
 """What Ray prints on the driver's terminal when a worker or its node dies; `log_to_driver` has no effect on that."""
 PING_SCRIPT = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1])"
-"""Asks a cluster for its name; in a process of its own, since Ray reads once in each whether it has a token to show."""
+"""Connects to a cluster; run in a process of its own, since Ray reads its authentication settings once per process."""
 TOKEN_HINT = (
     "Start all of its nodes with RAY_AUTH_MODE=token and one token (`ray get-auth-token --generate`): docs/scale.md"
 )
 
 
 class WorkerDied(Exception):
-    """A worker died, or its host did; what it was doing may be done or not."""
+    """A worker or its host died; whether its open requests were completed is unknown."""
 
 
 class RayWorker:
-    """A worker on a host of the cluster: an actor of Ray's."""
+    """A worker on a host of the cluster: a Ray actor."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
     async def call_method(self, method: str, *args: object) -> Any:
-        """What a method of the worker returns.
+        """Call a method of the worker, and return its result.
 
         Raises:
-            Gone: the worker is no more.
+            WorkerDied: the worker or its host died.
         """
         import ray.exceptions as failures
 
         try:
             return await getattr(self._actor, method).remote(*args)
         except failures.RayTaskError:
-            raise  # the worker lives; our own program is wrong
+            raise  # the method raised it: a bug, and the worker is alive
         except failures.RayError as error:
             raise WorkerDied(type(error).__name__) from None
 
     def terminate(self) -> None:
-        """End the worker, if it still lives."""
+        """Kill the worker, if it is alive."""
         import ray
 
         ray.kill(self._actor)
 
 
 def start_worker(actor_class: type[Any], *, n_gpus: float) -> RayWorker:
-    """A worker on some host that has a core free and so many GPUs, spread over the cluster; it may be a while coming.
+    """Request a worker on a host with a free core and enough GPUs; workers are spread over the hosts.
+
+    Returns at once; the worker starts when a host is free.
 
     Args:
-        kind: its class; every host has it by the same name.
-        gpus: that nobody else may use.
+        actor_class: the worker's class, importable on every host.
+        n_gpus: number of GPUs reserved for the worker; may be a fraction.
     """
     import ray
 
@@ -72,7 +74,7 @@ def start_worker(actor_class: type[Any], *, n_gpus: float) -> RayWorker:
 
 
 def count_hosts() -> int:
-    """Nodes of the cluster that are alive and have a core."""
+    """Number of nodes of the cluster that are alive and have a core."""
     import ray
 
     return sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
@@ -80,77 +82,83 @@ def count_hosts() -> int:
 
 @contextmanager
 def connect_to_cluster(address: str | None) -> Iterator[str]:
-    """A connection to a cluster, ended at the end; yields where that is.
+    """Connect to a cluster within the context; yields its address, or "this machine".
 
     Args:
-        address: `HOST:PORT` of its head; RAY_ADDRESS if not given, and without that one of this machine's own, which
-            ends with the connection.
+        address: `HOST:PORT` of the cluster's head node; RAY_ADDRESS if None. Without either, a cluster of this machine
+            alone is started, and stopped at the end.
 
     Raises:
-        UsageError: Ray is not installed, there is no such cluster, it asks for no token, or it does not take ours.
+        UsageError: Ray is not installed, there is no such cluster, it requires no token, or it rejects this machine's.
     """
     bootstrap.prepare_environment()
     os.environ[AUTH_MODE_VARIABLE] = "token"
     _suppress_death_logs()
     ray = load_extra("ray", "ray")
-    found = address or os.environ.get(ADDRESS_VARIABLE)
-    if found:
-        _require_token_auth(found)
-    own = {} if found else {"include_dashboard": False}
+    named_address = address or os.environ.get(ADDRESS_VARIABLE)
+    if named_address:
+        _require_token_auth(named_address)
+    local_options = {} if named_address else {"include_dashboard": False}
     try:
-        ray.init(address=found or "local", namespace=NAMESPACE, log_to_driver=False, configure_logging=False, **own)
+        ray.init(
+            address=named_address or "local",
+            namespace=NAMESPACE,
+            log_to_driver=False,
+            configure_logging=False,
+            **local_options,
+        )
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(" .")
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(" .")
         raise UsageError(
-            f"the Ray cluster at {found or 'this machine'} cannot be used: {said}.",
+            f"the Ray cluster at {named_address or 'this machine'} cannot be used: {reason}.",
             "This machine must be one of its nodes, and have its token (RAY_AUTH_TOKEN, or ~/.ray/auth_token).",
         ) from None
     try:
-        yield found or "this machine"
+        yield named_address or "this machine"
     finally:
         ray.shutdown()
 
 
 def describe_cluster(address: str | None) -> str:
-    """What a run would connect to, without connecting.
+    """Describe the cluster that a run would use, without connecting to it.
 
     Raises:
-        UsageError: Ray is not installed, nobody answers, or everybody may enter.
+        UsageError: Ray is not installed, no cluster answers, or the cluster requires no token.
     """
     _suppress_death_logs()
     load_extra("ray", "ray")
-    found = address or os.environ.get(ADDRESS_VARIABLE)
-    if found is None:
+    named_address = address or os.environ.get(ADDRESS_VARIABLE)
+    if named_address is None:
         return "one of this machine alone will be started"
-    _require_token_auth(found)
-    return f"{found} asks for a token"
+    _require_token_auth(named_address)
+    return f"{named_address} asks for a token"
 
 
 def _suppress_death_logs() -> None:
-    """Keep Ray's long lines about dead workers off the terminal; its log files keep them, and `Post` says it in short.
+    """Hide Ray's long lines about dead workers; its log files keep them, and `WorkerSlot` reports deaths in short.
 
-    Ray reads the setting when it is imported. A user's own pattern stays.
+    Ray reads the setting when it is imported. A pattern that the user has set stays.
     """
-    theirs = os.environ.get(LOG_SKIP_VARIABLE)
-    if not theirs or DEATH_LOG_PATTERN not in theirs:
-        os.environ[LOG_SKIP_VARIABLE] = f"(?:{theirs})|{DEATH_LOG_PATTERN}" if theirs else DEATH_LOG_PATTERN
+    user_pattern = os.environ.get(LOG_SKIP_VARIABLE)
+    if not user_pattern or DEATH_LOG_PATTERN not in user_pattern:
+        os.environ[LOG_SKIP_VARIABLE] = f"(?:{user_pattern})|{DEATH_LOG_PATTERN}" if user_pattern else DEATH_LOG_PATTERN
 
 
 def _require_token_auth(address: str) -> None:
-    """Make sure that a cluster lets nobody in without a token: who gets into one runs what he likes on all its hosts.
+    """Check that a cluster requires a token: anybody who can connect can run any code on all of its hosts.
 
     Raises:
-        UsageError: it does, or nobody answers there.
+        UsageError: it requires none, no cluster answers, or the address is malformed.
     """
     if "://" in address or ":" not in address:
         raise UsageError(f"'{address}' is no address of a Ray cluster's head.", "Give it as HOST:PORT.")
     environment = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES} | {
         AUTH_MODE_VARIABLE: "disabled"
     }
-    knocked = subprocess.run(
+    ping = subprocess.run(
         [sys.executable, "-P", "-c", PING_SCRIPT, address], env=environment, capture_output=True, text=True, check=False
     )
-    if knocked.returncode == 0:
+    if ping.returncode == 0:
         raise UsageError(f"the Ray cluster at {address} lets everybody in, without a token.", TOKEN_HINT)
-    if "AuthenticationError" not in knocked.stderr:
+    if "AuthenticationError" not in ping.stderr:
         raise UsageError(f"no Ray cluster answers at {address}.", "Look at `ray status` on its head.")

@@ -1,4 +1,4 @@
-"""The workers of a cluster as one sender: requests go to whoever has least to do, and to another when one dies."""
+"""Dispatch requests to the workers of a cluster: to the least busy one, and again to another if a worker dies."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from auditor.models.provider_request import ProviderReply
 
 MAX_CONSECUTIVE_DEATHS = 3
-"""Workers that may die in one place, one after another, without having brought an answer."""
+"""Workers that may die in one slot, one after another, without an answer."""
 NO_WORKER_NOTICE_S = 30.0
-"""After so long without any worker, whoever watches is told."""
+"""Seconds without any worker after which the user is notified."""
 WORKER_STOP_TIMEOUT_S = 10.0
-"""For a worker to close its connections in, at the end."""
+"""Seconds for a worker to close its connections at the end."""
 RAY_LOG_FOLDER = "/tmp/ray/session_latest/logs"
-"""Where Ray keeps its logs unless it is told otherwise."""
+"""Ray's default folder for logs."""
 MAX_REQUESTS_PER_MESSAGE = 100
-"""Requests in one message."""
+"""Limit of requests in one message to a worker."""
 
 
 class WorkerSlot:
-    """A place for one worker; another is hired when it dies.
+    """Keeps one worker running; starts another when it dies.
 
     Attributes:
-        host: where the worker is; None while there is none.
-        waiting: requests that have been given to it, by their ids.
-        hire: finds one.
-        orders: what it is told when it begins.
+        host: name of the worker's host; None while no worker is ready.
+        pending: futures of the requests assigned to the worker, by request id.
+        start_worker: requests a new worker.
+        worker_config: the worker's configuration.
     """
 
     def __init__(
@@ -49,36 +49,36 @@ class WorkerSlot:
         self._answer_count = 0
 
     async def send(self, request: WorkerRequest) -> ProviderReply:
-        """What comes of a request.
+        """Send a request through the worker, and return the reply.
 
         Raises:
-            Gone: the worker died; whether the request went out is not known.
-            AuditorError: what the worker says.
+            WorkerDied: the worker died; whether the request was sent is unknown.
+            AuditorError: the worker's error.
         """
         future: asyncio.Future[ProviderReply | AuditorError] = asyncio.get_running_loop().create_future()
         self.pending[request.id] = future
         self._outbox.append(request)
         self._has_requests.set()
         try:
-            result = await future
+            reply_or_error = await future
         finally:
             self.pending.pop(request.id, None)
-        if isinstance(result, AuditorError):
-            raise result
-        return result
+        if isinstance(reply_or_error, AuditorError):
+            raise reply_or_error
+        return reply_or_error
 
     async def run(self, notify: Callable[[str], None]) -> None:
-        """Keep a worker here for as long as that makes sense.
+        """Run workers, one after another, until cancelled.
 
         Args:
-            note: receives a line for each worker that dies.
+            notify: receives a line for each worker that dies.
 
         Raises:
-            AuditorError: a worker cannot work on its host, or one after another dies.
+            AuditorError: a worker cannot work on its host, or `MAX_CONSECUTIVE_DEATHS` died without an answer.
         """
-        in_vain = 0
-        while in_vain < MAX_CONSECUTIVE_DEATHS:
-            before, worker = self._answer_count, self.start_worker()
+        fruitless_deaths = 0
+        while fruitless_deaths < MAX_CONSECUTIVE_DEATHS:
+            answers_before, worker = self._answer_count, self.start_worker()
             try:
                 await self._run_worker(worker)
             except WorkerDied:
@@ -88,29 +88,33 @@ class WorkerSlot:
             except BaseException:
                 await self._stop_worker(worker)
                 raise
-            in_vain = 0 if self._answer_count > before else in_vain + 1
+            fruitless_deaths = 0 if self._answer_count > answers_before else fruitless_deaths + 1
         raise ModelSetupError(
             f"{MAX_CONSECUTIVE_DEATHS} workers died one after another without an answer.",
             "Look at the logs of Ray on their hosts: memory may have run out. Nothing recorded is lost.",
         )
 
     async def _run_worker(self, worker: RayWorker) -> None:
+        """Start a worker, and exchange messages with it until one direction fails."""
         host = await worker.call_method("start", self.worker_config)
         if isinstance(host, AuditorError):
             raise host
         self.host = host
         self._on_change()
-        both = [asyncio.create_task(self._send_requests(worker)), asyncio.create_task(self._collect_replies(worker))]
+        transfer_tasks = [
+            asyncio.create_task(self._send_requests(worker)),
+            asyncio.create_task(self._collect_replies(worker)),
+        ]
         try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            done.pop().result()
+            finished, _ = await asyncio.wait(transfer_tasks, return_when=asyncio.FIRST_COMPLETED)
+            finished.pop().result()
         finally:
-            for task in both:
+            for task in transfer_tasks:
                 task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
+            await asyncio.gather(*transfer_tasks, return_exceptions=True)
 
     async def _send_requests(self, worker: RayWorker) -> None:
-        """What gathers while one message is on its way goes with the next."""
+        """Send queued requests; those that arrive while a message is in flight go into the next one."""
         while True:
             await self._has_requests.wait()
             batch, self._outbox = self._outbox[:MAX_REQUESTS_PER_MESSAGE], self._outbox[MAX_REQUESTS_PER_MESSAGE:]
@@ -119,31 +123,37 @@ class WorkerSlot:
             await worker.call_method("accept_requests", batch)
 
     async def _collect_replies(self, worker: RayWorker) -> None:
+        """Resolve pending requests with the worker's replies."""
         while True:
-            for number, result in await worker.call_method("collect_replies"):
+            for request_id, reply_or_error in await worker.call_method("collect_replies"):
                 self._answer_count += 1
-                future = self.pending.get(number)
+                future = self.pending.get(request_id)
                 if future is not None and not future.done():
-                    future.set_result(result)
+                    future.set_result(reply_or_error)
 
     async def _stop_worker(self, worker: RayWorker) -> None:
-        """Let a worker close what it has open, and dismiss it."""
+        """Let a worker close its connections, and terminate it."""
         with suppress(WorkerDied, TimeoutError):
             async with asyncio.timeout(WORKER_STOP_TIMEOUT_S if self.host else 0):
                 await worker.call_method("stop")
         worker.terminate()
 
     def _death_message(self) -> str:
-        """What a user is told of a worker that died, before its calls are taken from it."""
+        """The notice about a worker that died; call it before `_fail_pending`, as it counts the open calls."""
         if self.host is None:
             return f"A worker died before it began. Ray's logs on its host say why (by default in {RAY_LOG_FOLDER})."
-        n = len(self.pending)
-        calls = (
-            "it had no open call" if n == 0 else f"its {n} open call{'s go' if n > 1 else ' goes'} to another worker"
+        n_open_calls = len(self.pending)
+        consequence = (
+            "it had no open call"
+            if n_open_calls == 0
+            else f"its {n_open_calls} open call{'s go' if n_open_calls > 1 else ' goes'} to another worker"
         )
-        return f"The worker on {self.host} died; {calls}. Ray's logs there say why (by default in {RAY_LOG_FOLDER})."
+        return (
+            f"The worker on {self.host} died; {consequence}. Ray's logs there say why (by default in {RAY_LOG_FOLDER})."
+        )
 
     def _fail_pending(self) -> None:
+        """Fail all requests of a dead worker, so that they are sent through another."""
         self.host = None
         self._outbox.clear()
         self._has_requests.clear()
@@ -154,7 +164,7 @@ class WorkerSlot:
 
 
 class RayDispatcher:
-    """Sends by workers. Make one inside the event loop that it is used in, and close it at the end."""
+    """Sends requests through the workers of a cluster. Create it inside the event loop, and close it at the end."""
 
     def __init__(
         self,
@@ -162,12 +172,13 @@ class RayDispatcher:
         create_slots: Callable[[str | None, Callable[[], None]], Sequence[WorkerSlot]],
         notify: Callable[[str], None],
     ) -> None:
-        """Hire nobody yet.
+        """Prepare the dispatcher; workers are started on first use.
 
         Args:
-            places: names the one model that must be asked by workers of its own; None is for any other.
-            man: makes their posts, on first use, that tell when a worker has come or gone.
-            note: is told, in a sentence, what whoever watches should know.
+            dedicated_model: maps a call to the model that needs a worker of its own; None for any other call.
+            create_slots: creates the slots for a dedicated model, or for all other calls (None); a slot calls the
+                second argument when its worker starts or dies.
+            notify: receives notices for the user.
         """
         self._dedicated_model, self._create_slots, self._notify = dedicated_model, create_slots, notify
         self._slots: dict[str | None, Sequence[WorkerSlot]] = {}
@@ -177,68 +188,70 @@ class RayDispatcher:
         self._request_ids = itertools.count(1)
 
     async def wait_for_first_worker(self) -> list[str]:
-        """Wait for a first worker; returns the hosts of those that have come.
+        """Wait until a worker is ready; returns the hosts of all ready workers, sorted.
 
         Raises:
-            AuditorError: it cannot work where it is.
+            AuditorError: a worker cannot work on its host.
         """
         await self._least_busy_slot(None)
-        return sorted(post.host for post in self._slots[None] if post.host)
+        return sorted(slot.host for slot in self._slots[None] if slot.host)
 
     async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
-        """Have a request sent, again where a worker dies over it and has not recorded an answer.
+        """Send a request through the least busy worker, and resend it through another if the worker dies.
 
         Raises:
-            AuditorError: what a worker says; no further request can be sent then.
+            AuditorError: a worker's error; no further request can be sent then.
         """
-        again = False
+        is_resend = False
         while True:
-            post = await self._least_busy_slot(self._dedicated_model(call))
+            slot = await self._least_busy_slot(self._dedicated_model(call))
             try:
-                return await post.send(
-                    WorkerRequest(next(self._request_ids), call, attempt_number, total_timeout_s, again)
+                return await slot.send(
+                    WorkerRequest(next(self._request_ids), call, attempt_number, total_timeout_s, is_resend)
                 )
             except WorkerDied:
-                again = True
+                is_resend = True
 
     async def close(self) -> None:
-        """Dismiss all workers; what they have answered they have recorded."""
-        for keeper in self._slot_tasks:
-            keeper.cancel()
+        """Stop all workers; they have recorded all answers that they received."""
+        for slot_task in self._slot_tasks:
+            slot_task.cancel()
         await asyncio.gather(*self._slot_tasks, return_exceptions=True)
 
     async def _least_busy_slot(self, dedicated_model: str | None) -> WorkerSlot:
-        """Whoever has least to do."""
+        """The slot with the fewest pending requests among those with a ready worker; waits until there is one."""
         if dedicated_model not in self._slots:
             self._open_slots(dedicated_model)
-        patience: float | None = NO_WORKER_NOTICE_S
+        notice_timeout_s: float | None = NO_WORKER_NOTICE_S
         while True:
             if self._fatal_error is not None:
                 raise self._fatal_error
-            if manned := [post for post in self._slots[dedicated_model] if post.host is not None]:
-                return min(manned, key=lambda post: len(post.pending))
+            if ready_slots := [slot for slot in self._slots[dedicated_model] if slot.host is not None]:
+                return min(ready_slots, key=lambda slot: len(slot.pending))
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(notice_timeout_s):
                     await self._worker_change.wait()
             except TimeoutError:
-                patience = None
+                notice_timeout_s = None
                 self._notify("No worker has begun yet: is a core free in the cluster? See `ray status`.")
 
     def _open_slots(self, dedicated_model: str | None) -> None:
+        """Create the slots for a dedicated model, and run their workers in the background."""
         self._slots[dedicated_model] = self._create_slots(dedicated_model, self._wake_waiters)
-        for post in self._slots[dedicated_model]:
-            keeper = asyncio.create_task(post.run(self._notify))
-            self._slot_tasks.add(keeper)
-            keeper.add_done_callback(self._on_slot_end)
+        for slot in self._slots[dedicated_model]:
+            slot_task = asyncio.create_task(slot.run(self._notify))
+            self._slot_tasks.add(slot_task)
+            slot_task.add_done_callback(self._on_slot_end)
 
     def _on_slot_end(self, slot_task: asyncio.Task[None]) -> None:
+        """Keep a slot's error, which every later request raises, and wake waiting tasks."""
         if not slot_task.cancelled() and self._fatal_error is None:
             error = slot_task.exception()
-            told = f"the workers cannot be led on: {error!r}."
-            self._fatal_error = error if isinstance(error, AuditorError) else AuditorError(told)
+            message = f"the workers cannot be led on: {error!r}."
+            self._fatal_error = error if isinstance(error, AuditorError) else AuditorError(message)
         self._wake_waiters()
 
     def _wake_waiters(self) -> None:
-        """Wake all who wait for a worker."""
+        """Wake all tasks that wait for a worker."""
         self._worker_change.set()
         self._worker_change = asyncio.Event()

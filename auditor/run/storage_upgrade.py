@@ -1,4 +1,4 @@
-"""Bringing a database up to this version of the program."""
+"""Upgrade a database to this version of the program."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from auditor.storage.schema import SchemaUpgrade
 
 
 def upgrade_storage(url: str) -> SchemaUpgrade | None:
-    """Upgrade a database; on a server, make all tables that are not there, those of the graph's memory too.
+    """Upgrade a database; on a server, also create missing tables, with those of the graph's checkpoints.
 
     Returns:
-        What was done to a database of an older version; None where it was of this one, or had no tables.
+        The upgrade of a database of an older version; None if it had this version's tables, or none.
 
     Raises:
-        UsageError, StorageError: what is wrong, and how to mend it.
+        UsageError, StorageError: the message says what is wrong, and how to fix it.
     """
     bootstrap.prepare_environment()
-    done = upgrade_database(url)
+    schema_upgrade = upgrade_database(url)
     with open_database(url, create=False) as db:
         if db.path is None:
-            from auditor.agents.checkpoints import create_checkpoint_tables
+            from auditor.agents.checkpoints import create_checkpoint_tables  # loads langgraph (0.3 s)
 
             asyncio.run(create_checkpoint_tables(db))
-    return done
+    return schema_upgrade

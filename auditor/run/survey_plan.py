@@ -1,4 +1,4 @@
-"""What a config asks about: the cells of a survey, or the items of a task."""
+"""Load what a config asks about: the cells of a survey, or the items of a task."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), 
 
 
 def load_planned_survey(config: AuditConfig) -> Survey:
-    """The part of the survey that a config asks about, in its groups and words, or its task; else without cells.
+    """The survey that a config asks about: its selected cells, with regions, treatment of nonresponse and wording.
+
+    A task is returned as a survey of its items. Without either, the survey is empty.
 
     Raises:
-        ConfigError, SurveyError, ImportFileError: it cannot be asked about so; the message names what is missing.
+        ConfigError, SurveyError, ImportFileError: the survey or task cannot be used as configured.
     """
-    from auditor.agents.localization import check_languages, used_languages
+    from auditor.agents.localization import check_languages, used_languages  # these modules need 0.2 s in all
     from auditor.agents.rephrasing import apply_rephrasing
     from auditor.surveys import apply_nonresponse, group_countries, load_survey, select_cells
     from auditor.surveys.languages import native_languages
@@ -28,14 +30,16 @@ def load_planned_survey(config: AuditConfig) -> Survey:
     if section is None:
         return EMPTY_SURVEY
     survey = group_countries(load_survey(section.source), section.regions)
-    chosen = select_cells(survey, section.countries, section.topics)
-    chosen = replace(chosen, native={country: native_languages(country) for country in chosen.countries})
-    chosen = apply_nonresponse(chosen, section.nonresponse, section.source)
-    asked = apply_rephrasing(chosen, section.rephrase, used_languages(config, chosen))
-    check_languages(config, asked)
-    return asked
+    selected_survey = select_cells(survey, section.countries, section.topics)
+    selected_survey = replace(
+        selected_survey, native={country: native_languages(country) for country in selected_survey.countries}
+    )
+    selected_survey = apply_nonresponse(selected_survey, section.nonresponse, section.source)
+    planned_survey = apply_rephrasing(selected_survey, section.rephrase, used_languages(config, selected_survey))
+    check_languages(config, planned_survey)
+    return planned_survey
 
 
 def planned_cells(survey: Survey) -> list[Cell]:
-    """The cells that models are asked about: those that people were asked about, or a task's items."""
+    """The cells that models are asked about: those that respondents were asked about, or a task's items."""
     return list(survey.asked_cells)

@@ -1,8 +1,9 @@
-"""Calls and what was read out of them, for a collector that speaks OpenTelemetry: off unless a config asks for it.
+"""Export calls, scores and verdicts to an OpenTelemetry collector; off unless the config has a table `telemetry`.
 
-Names are those of the semantic conventions for generative AI (in development there; commit 024a4f9 of their sources);
-what has none there is under `auditor.`. A span is one request. Its trace is its call's, named after the call's key, so
-that what several runs told of one call is found together. Scores and verdicts are events on the span they are about.
+Attributes follow OpenTelemetry's semantic conventions for generative AI (in development; commit 024a4f9 of their
+sources); others start with `auditor.`. A span is one request. A trace is one call, with an id made of the call's key,
+so that a collector shows the spans of several runs of one call together. Scores and verdicts are events on the span
+of their request.
 """
 
 from __future__ import annotations
@@ -35,46 +36,54 @@ PROVIDER_NAMES = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-"""litellm's providers by the conventions' names, where these differ."""
+"""The conventions' name of a provider by litellm's name, if they differ."""
 RECORDED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
 SCORE_EVALUATION_NAME, VERDICT_EVALUATION_NAME = "moral_score", "peer_review"
 SpanAttributes = dict[str, Any]
 
 
 class TelemetrySink(Protocol):
-    """Whoever takes spans and events."""
+    """Interface for exporting spans and events."""
 
     def emit_span(
         self, name: str, ids: tuple[int, int], timing: tuple[datetime, float], attributes: SpanAttributes, failed: bool
     ) -> None:
-        """One request: its name, its trace's and its own id, when it began and how many seconds it took."""
+        """Export the span of one request.
+
+        Args:
+            name: name of the span.
+            ids: ids of the trace and of the span.
+            timing: when the request started, and its duration in seconds.
+            attributes: attributes of the span.
+            failed: whether the request failed.
+        """
         ...
 
     def emit_event(self, ids: tuple[int, int], attributes: SpanAttributes) -> None:
-        """One result of an evaluation, on the span with these ids."""
+        """Export the event of one score or verdict, on the span with these ids (trace, span)."""
         ...
 
     def close(self) -> str:
-        """Send what is left; returns what could not be delivered, in a sentence, or nothing."""
+        """Send what is queued; returns a sentence about what was not delivered, or an empty string."""
         ...
 
 
 class TracedClient:
-    """Asks, and tells a sink of every request that went out."""
+    """Passes calls on, and exports every request that was sent to a sink."""
 
     def __init__(self, client: ModelClient, sink: TelemetrySink, audit_name: str, section: TelemetrySection) -> None:
-        """Wrap whoever answers.
+        """Wrap a client.
 
         Args:
-            asker: the gateway.
-            sink: is told of what went out.
-            audit: the audit's name.
-            section: how much is told.
+            client: answers the calls.
+            sink: exports spans and events.
+            audit_name: the audit's name.
+            section: the config's table `telemetry`: which share of calls is exported, and whether with texts.
         """
         self._client, self._sink, self._audit_name, self._section = client, sink, audit_name, section
 
     async def complete(self, call: Call) -> Answer:
-        """The answer, as it is."""
+        """The client's answer; its requests are exported if the call is sampled."""
         answer = await self._client.complete(call)
         if is_sampled(call.key, self._section.share):
             for attempt in answer.attempts:
@@ -82,73 +91,74 @@ class TracedClient:
         return answer
 
     def finish(self, evaluations: Iterable[NewResult], notify: Callable[[str], None]) -> None:
-        """Tell of the scores and verdicts that a run has read, and send what is left.
+        """Export the run's scores and verdicts, and close the sink.
 
         Args:
-            found: those of this run; only of calls that are told.
-            note: is told what could not be delivered.
+            evaluations: the run's new scores and verdicts; only those of sampled calls are exported.
+            notify: receives a sentence about what was not delivered.
         """
-        for reading in evaluations:
-            if is_sampled(reading.key, self._section.share):
-                ids = span_ids(reading.key, reading.number, reading.started_at)
-                self._sink.emit_event(ids, evaluation_attributes(reading, include_texts=self._section.texts))
-        if lost := self._sink.close():
-            notify(f"Telemetry: {lost} What was recorded is whole.")
+        for evaluation in evaluations:
+            if is_sampled(evaluation.key, self._section.share):
+                ids = span_ids(evaluation.key, evaluation.number, evaluation.started_at)
+                self._sink.emit_event(ids, evaluation_attributes(evaluation, include_texts=self._section.texts))
+        if delivery_problem := self._sink.close():
+            notify(f"Telemetry: {delivery_problem} What was recorded is whole.")
 
     def _emit_request_span(self, call: Call, answer: Answer, attempt: Attempt) -> None:
-        facts = request_attributes(call) | {"auditor.audit": self._audit_name, "auditor.attempt": attempt.number}
-        failed = not attempt.outcome.is_answer
-        if failed:
-            facts["error.type"] = attempt.outcome.value
+        """Export one request as a span; the last attempt has the attributes of the answer."""
+        attributes = request_attributes(call) | {"auditor.audit": self._audit_name, "auditor.attempt": attempt.number}
+        has_failed = not attempt.outcome.is_answer
+        if has_failed:
+            attributes["error.type"] = attempt.outcome.value
         if attempt.http_status is not None:
-            facts["http.response.status_code"] = attempt.http_status
+            attributes["http.response.status_code"] = attempt.http_status
         if attempt is answer.attempts[-1] and answer.outcome.is_answer:
-            facts |= response_attributes(answer)
-        facts |= _cost_attributes(attempt)
+            attributes |= response_attributes(answer)
+        attributes |= _cost_attributes(attempt)
         if self._section.texts:
-            facts |= message_attributes(call, answer if attempt is answer.attempts[-1] else None, attempt)
-        started = attempt.started_at.isoformat(timespec="milliseconds")
-        ids = span_ids(call.key, attempt.number, started)
-        name = f"{facts['gen_ai.operation.name']} {facts['gen_ai.request.model']}"
-        self._sink.emit_span(name, ids, (attempt.started_at, attempt.latency_s), facts, failed)
+            attributes |= message_attributes(call, answer if attempt is answer.attempts[-1] else None, attempt)
+        started_at = attempt.started_at.isoformat(timespec="milliseconds")
+        ids = span_ids(call.key, attempt.number, started_at)
+        name = f"{attributes['gen_ai.operation.name']} {attributes['gen_ai.request.model']}"
+        self._sink.emit_span(name, ids, (attempt.started_at, attempt.latency_s), attributes, has_failed)
 
 
 def open_telemetry_sink(config: AuditConfig) -> TelemetrySink | None:
-    """Whoever is told of an audit's calls; None where nobody is.
+    """Open the sink that the config's table `telemetry` asks for; None without that table.
 
     Raises:
-        ConfigError: no collector is named, or a key of it is not in the environment.
+        ConfigError: no collector is named, or the environment variable of a header is not set.
         UsageError: OpenTelemetry is not installed.
     """
-    section, to = config.telemetry, collector_url(config)
-    if section is None or to is None:
+    section, collector = config.telemetry, collector_url(config)
+    if section is None or collector is None:
         return None
     load_extra("opentelemetry.sdk.trace", "telemetry")
     load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", "telemetry")
-    from auditor.run.opentelemetry_sink import create_http_sink
+    from auditor.run.opentelemetry_sink import create_http_sink  # needs the extra `telemetry`
 
-    keys = {name: resolve_secret(value) for name, value in section.headers.items()}
-    return create_http_sink(to, keys, is_configured=section.endpoint is not None)
+    headers = {name: resolve_secret(value) for name, value in section.headers.items()}
+    return create_http_sink(collector, headers, is_configured=section.endpoint is not None)
 
 
 def is_sampled(key: str, sample_share: float) -> bool:
-    """Whether a call is among the share that is told: by its key, so that runs and events agree."""
+    """Whether a call is in the exported share; decided by its key, so that all runs and events agree."""
     return int(key[:8], 16) < sample_share * 2**32
 
 
 def span_ids(key: str, attempt_number: int, started_at: str) -> tuple[int, int]:
-    """Ids of a call's trace and of one of its requests."""
-    own = sha256(f"{key} {attempt_number} {started_at}".encode()).hexdigest()
-    return int(key[:32], 16), int(own[:16], 16)
+    """Ids of a call's trace (128 bits of its key) and of the span of one of its requests (64 bits)."""
+    request_digest = sha256(f"{key} {attempt_number} {started_at}".encode()).hexdigest()
+    return int(key[:32], 16), int(request_digest[:16], 16)
 
 
 # --- attributes ---------------------------------------------------------------------------------------------------
 
 
 def request_attributes(call: Call) -> SpanAttributes:
-    """What was asked of whom; no text."""
+    """Attributes of a request: provider, model, parameters, purpose and cell; no text."""
     provider, model = call.model.split("/", 1)
-    facts: SpanAttributes = {
+    attributes: SpanAttributes = {
         "gen_ai.operation.name": "text_completion" if call.measure is LogprobMeasure.ECHO else "chat",
         "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider),
         "gen_ai.request.model": model,
@@ -157,71 +167,77 @@ def request_attributes(call: Call) -> SpanAttributes:
         "auditor.model": call.name,
         "auditor.sample.index": call.sample,
     }
-    facts |= {
+    attributes |= {
         f"gen_ai.request.{name}": call.params[name] for name in RECORDED_PARAMS if call.params.get(name) is not None
     }
     if call.schema is not None:
-        facts["gen_ai.output.type"] = "json"
+        attributes["gen_ai.output.type"] = "json"
     if call.cell is not None:
-        facts |= {"auditor.cell.country": call.cell.country, "auditor.cell.topic": call.cell.topic}
-    return facts | (_server_attributes(call.server) if call.server else {})
+        attributes |= {"auditor.cell.country": call.cell.country, "auditor.cell.topic": call.cell.topic}
+    return attributes | (_server_attributes(call.server) if call.server else {})
 
 
 def _server_attributes(url: str) -> SpanAttributes:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return {"server.address": parts.hostname or url, "server.port": port}
+    split_url = urlsplit(url)
+    port = split_url.port or (443 if split_url.scheme == "https" else 80)
+    return {"server.address": split_url.hostname or url, "server.port": port}
 
 
 def _cost_attributes(attempt: Attempt) -> SpanAttributes:
-    """What this request cost; what is not known is not there."""
+    """Attributes of a request's cost; empty if it is unknown."""
     if attempt.cost_usd is None:
         return {}
     return {"auditor.cost_usd": attempt.cost_usd, "auditor.cost_estimated": bool(attempt.estimated)}
 
 
 def response_attributes(answer: Answer) -> SpanAttributes:
-    """What came back; what a provider did not say is not there."""
-    facts = {
+    """Attributes of a response; those that the provider did not send are left out."""
+    attributes = {
         "gen_ai.response.model": answer.served_model,
         "gen_ai.response.finish_reasons": [answer.finish_reason] if answer.finish_reason else None,
         "gen_ai.usage.input_tokens": answer.prompt_tokens,
         "gen_ai.usage.output_tokens": answer.completion_tokens,
         "auditor.outcome": answer.outcome.value,
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def message_attributes(call: Call, answer: Answer | None, attempt: Attempt) -> SpanAttributes:
-    """Questions and answers, as JSON in the conventions' form; only where they were asked for."""
+    """Attributes with the texts of a call: messages, answer and error, as JSON in the conventions' form.
 
-    def part(text: str) -> list[Mapping[str, str]]:
+    Args:
+        call: the call.
+        answer: its answer, if this request is the last attempt; else None.
+        attempt: this request.
+    """
+
+    def text_parts(text: str) -> list[Mapping[str, str]]:
         return [{"type": "text", "content": text}]
 
-    asked = [{"role": m.role, "parts": part(m.content)} for m in call.messages]
-    facts: SpanAttributes = {"gen_ai.input.messages": json.dumps(asked, ensure_ascii=False)}
+    input_messages = [{"role": message.role, "parts": text_parts(message.content)} for message in call.messages]
+    attributes: SpanAttributes = {"gen_ai.input.messages": json.dumps(input_messages, ensure_ascii=False)}
     if answer is not None and answer.text is not None:
         # The field is required, and several providers send no reason with a complete answer.
-        unnamed = "stop" if answer.outcome is Outcome.OK else "error"
-        reason = opentelemetry_finish_reason(answer.finish_reason) or unnamed
-        output = {"role": "assistant", "parts": part(answer.text), "finish_reason": reason}
-        facts["gen_ai.output.messages"] = json.dumps([output], ensure_ascii=False)
-    return facts | ({"auditor.error": attempt.error} if attempt.error else {})
+        default_reason = "stop" if answer.outcome is Outcome.OK else "error"
+        reason = opentelemetry_finish_reason(answer.finish_reason) or default_reason
+        output_message = {"role": "assistant", "parts": text_parts(answer.text), "finish_reason": reason}
+        attributes["gen_ai.output.messages"] = json.dumps([output_message], ensure_ascii=False)
+    return attributes | ({"auditor.error": attempt.error} if attempt.error else {})
 
 
 def evaluation_attributes(reading: NewResult, *, include_texts: bool = False) -> SpanAttributes:
-    """A score or a verdict as `gen_ai.evaluation.result`; what failed has its cause and neither score nor label."""
-    facts: SpanAttributes = {
+    """Attributes of a score or verdict as `gen_ai.evaluation.result`; a failure has `error.type`, no score or label."""
+    attributes: SpanAttributes = {
         "gen_ai.evaluation.name": VERDICT_EVALUATION_NAME if reading.judge else SCORE_EVALUATION_NAME
     }
     if reading.judge:
-        facts["auditor.judge"] = reading.judge
+        attributes["auditor.judge"] = reading.judge
     if reading.score is not None:
-        facts["gen_ai.evaluation.score.value"] = reading.score
+        attributes["gen_ai.evaluation.score.value"] = reading.score
     elif reading.ruling is not None:
-        facts["gen_ai.evaluation.score.label"] = reading.ruling.value
+        attributes["gen_ai.evaluation.score.label"] = reading.ruling.value
     else:
-        facts["error.type"] = reading.outcome.value
+        attributes["error.type"] = reading.outcome.value
     if include_texts and reading.text:
-        facts["gen_ai.evaluation.explanation"] = reading.text
-    return facts
+        attributes["gen_ai.evaluation.explanation"] = reading.text
+    return attributes

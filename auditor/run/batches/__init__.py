@@ -1,4 +1,4 @@
-"""Asking through providers' batches: half the price, within a day, over as many runs as that takes."""
+"""Send calls through providers' batch APIs: half the price, answers within a day, collected by any later run."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Looking after batches, and handing out what came of them."""
+"""Poll submitted batches, and resolve their calls with the results."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-from asyncio import FIRST_COMPLETED as FIRST
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO
@@ -24,48 +23,56 @@ from auditor.run.batches.result_file import iter_call_responses
 from auditor.storage import batches
 
 MAX_POLL_FACTOR = 15
-"""The longest pause between two looks at a batch, in first pauses."""
+"""The longest pause between two polls of a batch, as a multiple of the first one."""
 
 
 def start_collecting(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, *, is_new: bool = False) -> None:
-    """See to it that somebody looks after a batch for which calls wait.
+    """Start a background task that collects a batch, unless one is running.
 
     Args:
-        fresh: whether it has only just gone out.
+        manager: the run's batches.
+        batch: a batch with pending calls.
+        queue: the queue of the batch's model.
+        is_new: whether the batch was submitted just now, so that the first poll can wait.
     """
     if batch.collect_task is None or batch.collect_task.done():
         batch.collect_task = manager.start_background_task(_collect_batch(manager, batch, queue, is_new))
 
 
 async def _collect_batch(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, is_new: bool) -> None:
+    """Wait until a batch has ended, and resolve its calls; an error is raised in the waiting calls."""
     try:
         if batch.remote_id is None and not await _is_submitted(manager, batch, queue):
             return
-        state = await _wait_until_ended(manager, batch, queue, is_new)
-        batch.is_queue_full = state.is_queue_full
-        if state.rejection_reason is not None:
-            await _requeue_rejected(manager, batch, queue, state)
+        status = await _wait_until_ended(manager, batch, queue, is_new)
+        batch.is_queue_full = status.is_queue_full
+        if status.rejection_reason is not None:
+            await _requeue_rejected(manager, batch, queue, status)
             return
-        while batch.pending_calls:  # more may come while some are handed out
+        while batch.pending_calls:  # more calls may arrive while some are resolved
             await _wait_for_late_calls(batch, manager.settings.quiet_s)
-            await _resolve_calls(manager, batch, queue, state)
+            await _resolve_calls(manager, batch, queue, status)
         manager.start_background_task(_close_when_recorded(manager, batch))
-    except Exception as error:  # noqa: BLE001 - it goes to whoever waits for it
-        for waiter in batch.pending_calls.values():
-            waiter.fail(error)
+    except Exception as error:  # noqa: BLE001 - raised in the waiting calls
+        for pending_call in batch.pending_calls.values():
+            pending_call.fail(error)
         batch.pending_calls.clear()
 
 
 async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:
-    """Whether a batch of which only the preparation was written down is at the provider."""
+    """Find a batch at its provider that was recorded as prepared, but not as submitted.
+
+    Returns:
+        Whether the provider has it; if not, it is abandoned, and its calls wait for another batch.
+    """
     try:
-        found = await manager.retry_request(lambda: manager.find_submitted(queue, batch.stored_batch))
+        remote_ids = await manager.retry_request(lambda: manager.find_submitted(queue, batch.stored_batch))
     except BatchRequestFailed as error:
         raise rejected_batch_error(queue, str(error)) from None
-    for remote in found:
-        batch.remote_id = remote
-        if queue.provider.is_match_certain or await _contains_own_calls(manager, batch, queue):
-            await batches.record_submitted_batch(manager.recorder.db, batch.stored_batch, remote)
+    for remote_id in remote_ids:
+        batch.remote_id = remote_id
+        if queue.provider.is_match_certain or await _results_match_batch(manager, batch, queue):
+            await batches.record_submitted_batch(manager.recorder.db, batch.stored_batch, remote_id)
             return True
     batch.remote_id = None
     manager.notify(
@@ -75,13 +82,16 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
     return False
 
 
-async def _contains_own_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:
-    """Whether the results of what may be a batch are of its calls; that is known once it has ended."""
-    state, wanted = await _wait_until_ended(manager, batch, queue, is_new=False), set(batch.stored_batch.call_keys)
-    for path in state.result_paths:
+async def _results_match_batch(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:
+    """Whether the results at the provider belong to the batch's calls; waits until the provider's batch has ended."""
+    status, batch_keys = await _wait_until_ended(manager, batch, queue, is_new=False), set(batch.stored_batch.call_keys)
+    for path in status.result_paths:
         with tempfile.TemporaryFile() as file:
             await _download_results(manager, batch, queue, path, file)
-            if any(result is not None and result.key in wanted for result in iter_call_responses(file, queue.provider)):
+            if any(
+                call_response is not None and call_response.key in batch_keys
+                for call_response in iter_call_responses(file, queue.provider)
+            ):
                 return True
     return False
 
@@ -89,95 +99,113 @@ async def _contains_own_calls(manager: BatchManager, batch: OpenBatch, queue: Mo
 async def _wait_until_ended(
     manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, is_new: bool
 ) -> BatchStatus:
-    """A batch's state once it has ended; a provider that cannot be reached is asked again, for days if need be."""
-    first = pause = manager.settings.poll_s
+    """Poll a batch until it has ended, and return its status; retryable errors are retried without limit.
+
+    Raises:
+        ModelSetupError: the provider refuses to return the status.
+    """
+    initial_pause_s = pause_s = manager.settings.poll_s
     while True:
         if is_new:
-            await asyncio.sleep(pause)
-            pause = min(1.5 * pause, MAX_POLL_FACTOR * first)
+            await asyncio.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, MAX_POLL_FACTOR * initial_pause_s)
         is_new = True
         try:
-            state = await queue.provider.fetch_status(queue.client, batch.remote_id or "")
+            status = await queue.provider.fetch_status(queue.client, batch.remote_id or "")
         except BatchRequestFailed as error:
             if not error.is_retryable:
                 raise _uncollectable_error(batch, queue, str(error)) from None
             continue
-        if state.has_ended:
-            return state
+        if status.has_ended:
+            return status
 
 
 async def _requeue_rejected(
     manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, status: BatchStatus
 ) -> None:
-    """A batch that was refused as a whole: where that is for others that are under way, it goes out again later."""
-    others = [
-        other.collect_task
-        for other in manager.open_batches()
-        if other.stored_batch.model_name == batch.stored_batch.model_name
-        and other.collect_task
-        and not other.collect_task.done()
-        and not other.is_queue_full
+    """Resubmit a rejected batch later, if the provider's queue was full.
+
+    It waits until another batch of the model has ended, or for the longest pause between polls.
+
+    Raises:
+        ModelSetupError: it was rejected for another reason, or too often although no other batch was open.
+    """
+    other_tasks = [
+        other_batch.collect_task
+        for other_batch in manager.open_batches()
+        if other_batch.stored_batch.model_name == batch.stored_batch.model_name
+        and other_batch.collect_task
+        and not other_batch.collect_task.done()
+        and not other_batch.is_queue_full
     ]
-    tries = max((waiter.n_rejections for waiter in batch.pending_calls.values()), default=0)
-    if not status.is_queue_full or (tries >= manager.config.limits.max_attempts and not others):
+    n_rejections = max((pending_call.n_rejections for pending_call in batch.pending_calls.values()), default=0)
+    if not status.is_queue_full or (n_rejections >= manager.config.limits.max_attempts and not other_tasks):
         manager.close_batch(batch, "refused")
         raise rejected_batch_error(queue, status.rejection_reason or "")
     manager.notify(f"The batch {batch.remote_id} has to wait for others: {status.rejection_reason}")
-    for waiter in batch.pending_calls.values():
-        waiter.n_rejections += not others
+    for pending_call in batch.pending_calls.values():
+        pending_call.n_rejections += not other_tasks
     await asyncio.wait(
-        [*others, manager.start_background_task(asyncio.sleep(MAX_POLL_FACTOR * manager.settings.poll_s))],
-        return_when=FIRST,
+        [*other_tasks, manager.start_background_task(asyncio.sleep(MAX_POLL_FACTOR * manager.settings.poll_s))],
+        return_when=asyncio.FIRST_COMPLETED,
     )
     manager.abandon_batch(batch, queue, "refused")
 
 
 async def _wait_for_late_calls(batch: OpenBatch, quiet_s: float) -> None:
-    """Wait while more calls come to wait for a batch, since all of its results are fetched at once."""
-    before = -1
-    while before != len(batch.pending_calls):
-        before = len(batch.pending_calls)
+    """Wait until no new call joins a batch for `quiet_s` seconds, since all of its results are downloaded at once."""
+    n_before = -1
+    while n_before != len(batch.pending_calls):
+        n_before = len(batch.pending_calls)
         await asyncio.sleep(quiet_s)
 
 
 async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, status: BatchStatus) -> None:
-    waiting, strange, name = dict(batch.pending_calls), 0, queue.section.name
-    asked, wanted = len(waiting), set(batch.stored_batch.call_keys)
+    """Download a batch's results, and resolve its pending calls; those without a result fail with a timeout."""
+    unanswered, n_unknown_lines, model_name = dict(batch.pending_calls), 0, queue.section.name
+    n_pending, batch_keys = len(unanswered), set(batch.stored_batch.call_keys)
     for path in status.result_paths:
         with tempfile.TemporaryFile() as file:
             await _download_results(manager, batch, queue, path, file)
-            for result in iter_call_responses(file, queue.provider):
-                if result is None or result.key not in wanted:
-                    strange += 1
-                elif (waiter := waiting.pop(result.key, None)) is not None:
-                    await _resolve_call(manager, batch, queue, waiter, result)
-    for waiter in waiting.values():
+            for call_response in iter_call_responses(file, queue.provider):
+                if call_response is None or call_response.key not in batch_keys:
+                    n_unknown_lines += 1
+                elif (pending_call := unanswered.pop(call_response.key, None)) is not None:
+                    await _resolve_call(manager, batch, queue, pending_call, call_response)
+    for pending_call in unanswered.values():
         await _resolve_call(
             manager,
             batch,
             queue,
-            waiter,
-            BatchCallResponse(waiter.call.key, None, not_sent_reason=f"the batch is {status.provider_status}"),
+            pending_call,
+            BatchCallResponse(pending_call.call.key, None, not_sent_reason=f"the batch is {status.provider_status}"),
         )
     manager.notify(
-        f"The batch {batch.remote_id} of '{name}' is {status.provider_status}: {asked} calls were collected."
+        f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: {n_pending} calls were collected."
     )
-    if strange:
-        manager.notify(f"{strange} lines of the batch {batch.remote_id} are of no call in it, and were not taken.")
+    if n_unknown_lines:
+        manager.notify(
+            f"{n_unknown_lines} lines of the batch {batch.remote_id} are of no call in it, and were not taken."
+        )
 
 
 async def _download_results(
     manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, path: str, file: IO[bytes]
 ) -> None:
-    most = len(batch.stored_batch.call_keys) * MAX_RECORDED_BYTES + MAX_RESPONSE_BYTES
+    """Download a file of results, with retries, and rewind it.
 
-    async def whole() -> None:
+    Raises:
+        ModelSetupError: it cannot be downloaded.
+    """
+    max_bytes = len(batch.stored_batch.call_keys) * MAX_RECORDED_BYTES + MAX_RESPONSE_BYTES
+
+    async def download_from_start() -> None:
         file.seek(0)
         file.truncate()
-        await queue.client.download_file(path, file, most)
+        await queue.client.download_file(path, file, max_bytes)
 
     try:
-        await manager.retry_request(whole)
+        await manager.retry_request(download_from_start)
     except BatchRequestFailed as error:
         raise _uncollectable_error(batch, queue, str(error)) from None
     file.seek(0)
@@ -190,26 +218,28 @@ async def _resolve_call(
     pending_call: PendingCall,
     call_response: BatchCallResponse,
 ) -> None:
-    call, number = pending_call.call, pending_call.attempt_number
+    """Resolve one call with its result, settle its share of the budget, and take it out of the batch."""
+    call, attempt_number = pending_call.call, pending_call.attempt_number
     if call_response.http_status is None:
         reply = _not_sent_reply(pending_call, call_response.not_sent_reason)
     else:
         reply = await parse_batch_answer(
-            queue.endpoint, call, call_response, attempt_number=number, timeout_s=queue.section.timeout_s
+            queue.endpoint, call, call_response, attempt_number=attempt_number, timeout_s=queue.section.timeout_s
         )
-    began = batch.stored_batch.prepared_at
-    took = (datetime.now(UTC) - began).total_seconds()
-    attempts = [replace(a, started_at=began, latency_s=took) for a in reply.answer.attempts]
+    started_at = batch.stored_batch.prepared_at
+    latency_s = (datetime.now(UTC) - started_at).total_seconds()
+    attempts = [replace(attempt, started_at=started_at, latency_s=latency_s) for attempt in reply.answer.attempts]
     answer = replace(reply.answer, attempts=tuple(attempts))
     manager.budget.settle_reservation(batch.reserved_usd_per_call, answer.cost_usd)
     if not answer.outcome.is_answer:
         batch.open_keys.discard(call.key)
     del batch.pending_calls[call.key]
     pending_call.resolve(replace(reply, answer=answer))
-    await asyncio.sleep(0)  # so that it is recorded while the next is read
+    await asyncio.sleep(0)  # lets the answer be recorded while the next line is read
 
 
 def _not_sent_reply(pending_call: PendingCall, reason: str) -> ProviderReply:
+    """A retryable timeout at no cost, for a call that the provider did not process."""
     reason = sanitize(reason)
     attempt = Attempt(
         pending_call.attempt_number,
@@ -225,14 +255,15 @@ def _not_sent_reply(pending_call: PendingCall, reason: str) -> ProviderReply:
 
 
 async def _close_when_recorded(manager: BatchManager, batch: OpenBatch) -> None:
-    """Close a batch once all of its answers are recorded; those that nobody asks for any more stay to be had."""
-    before = -1
-    while not await manager.close_if_recorded(batch) and before != len(batch.open_keys):
-        before = len(batch.open_keys)
+    """Close a batch once its answers are recorded; give up if a pause adds none, as some calls were not requested."""
+    n_open_before = -1
+    while not await manager.close_if_recorded(batch) and n_open_before != len(batch.open_keys):
+        n_open_before = len(batch.open_keys)
         await asyncio.sleep(manager.settings.quiet_s)
 
 
 def _uncollectable_error(batch: OpenBatch, queue: ModelBatchQueue, reason: str) -> ModelSetupError:
+    """The error for a batch whose status or results cannot be fetched."""
     return ModelSetupError(
         f"the batch {batch.remote_id} of model '{queue.section.name}' cannot be collected: {reason.rstrip(' .')}.",
         "Use the key that it was submitted with. Without [batch] in the config its calls are asked, and paid, anew.",

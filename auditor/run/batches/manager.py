@@ -1,4 +1,4 @@
-"""What all parts of asking in batches share: the batches under way, the budget, and patience with providers."""
+"""State that submission and collection of batches share: open batches, the budget, and retries."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MIN_RETENTION_DAYS = 29
-"""How long providers keep what came of a batch, at least."""
+"""How long providers keep the results of a batch, at least."""
 MAX_CLOCK_SKEW = timedelta(minutes=10)
-"""How far a provider's clock may be from ours."""
+"""How far a provider's clock may differ from ours."""
 
 
 @dataclass(eq=False)
 class BatchManager:
-    """A run's surroundings, and the batches under way, its own and those of earlier runs.
+    """The open batches of this run and of earlier runs, and what is needed to send and record them.
 
     Attributes:
-        settings: of the config's table `batch`.
-        book: where batches are written down, and for whom.
-        stop: once set, nothing is sent any more.
-        noted: is told what somebody who watches should know.
-        put_back: takes the waiting calls of a batch that came to nothing.
-        trays: by the key of each call; of one that is in several batches, the last.
-        tasks: all that goes on beside the calls, and may be ended at any time.
-        sending: what is on its way, and is waited for until it is written down.
+        budget: budget of the run.
+        settings: the config's table `batch`.
+        config: the audit's configuration.
+        recorder: names the database, run and audit that batches are recorded for.
+        stop_event: once set, nothing more is sent.
+        notify: receives notices for the user.
+        requeue: puts the pending calls of an abandoned batch back into their queue.
+        batches_by_key: the batch of each call, by the call's key; the latest if a call is in several.
+        background_tasks: tasks that may be cancelled at any time.
+        submissions: tasks that submit batches, which must not be cancelled before the batch is recorded.
     """
 
     budget: Budget
@@ -60,119 +62,128 @@ class BatchManager:
         self._rng = random.Random(self.config.seed)
 
     def load_earlier_batches(self) -> None:
-        """Find the batches of earlier runs."""
-        old = datetime.now(UTC) - timedelta(days=MIN_RETENTION_DAYS)
-        found: list[OpenBatch] = []
+        """Load the open batches of earlier runs.
+
+        Those whose answers are all recorded, or past the provider's retention, are closed. For the others of this audit
+        the budget is reserved.
+        """
+        retention_limit = datetime.now(UTC) - timedelta(days=MIN_RETENTION_DAYS)
+        earlier_batches: list[OpenBatch] = []
         for batch in batches.load_open_batches(self.recorder.db):
-            known = ledger.find_answered_keys(self.recorder.db, batch.call_keys)
-            tray = OpenBatch(
-                batch, batch.remote_id, set(batch.call_keys) - known, batch.reserved_usd / len(batch.call_keys)
+            answered_keys = ledger.find_answered_keys(self.recorder.db, batch.call_keys)
+            open_batch = OpenBatch(
+                batch, batch.remote_id, set(batch.call_keys) - answered_keys, batch.reserved_usd / len(batch.call_keys)
             )
-            for key in tray.open_keys:
-                if (earlier := self.batches_by_key.get(key)) is not None:
-                    earlier.open_keys.discard(key)
-                self.batches_by_key[key] = tray
-            found.append(tray)
-        for tray in found:
-            if not tray.open_keys:
-                self.close_batch(tray, "collected")
-            elif tray.stored_batch.prepared_at < old:
-                self.close_batch(tray, f"not collected within {MIN_RETENTION_DAYS} days")
+            for key in open_batch.open_keys:
+                if (earlier_batch := self.batches_by_key.get(key)) is not None:
+                    earlier_batch.open_keys.discard(key)
+                self.batches_by_key[key] = open_batch
+            earlier_batches.append(open_batch)
+        for open_batch in earlier_batches:
+            if not open_batch.open_keys:
+                self.close_batch(open_batch, "collected")
+            elif open_batch.stored_batch.prepared_at < retention_limit:
+                self.close_batch(open_batch, f"not collected within {MIN_RETENTION_DAYS} days")
                 self.notify(
-                    f"The batch {tray.stored_batch.remote_id} was not collected in time: its calls are paid anew."
+                    f"The batch {open_batch.stored_batch.remote_id} was not collected in time: its calls are paid anew."
                 )
-            elif tray.stored_batch.audit_id == self.recorder.audit_id:
-                self.budget.reserve_unconditionally(tray.reserved_usd_per_call * len(tray.open_keys))
+            elif open_batch.stored_batch.audit_id == self.recorder.audit_id:
+                self.budget.reserve_unconditionally(open_batch.reserved_usd_per_call * len(open_batch.open_keys))
 
     def find_open_batch(self, key: str) -> OpenBatch | None:
-        """The batch under way that a call is in."""
-        tray = self.batches_by_key.get(key)
-        return tray if tray is not None and key in tray.open_keys else None
+        """The open batch that a call's answer is expected from; None if there is none."""
+        open_batch = self.batches_by_key.get(key)
+        return open_batch if open_batch is not None and key in open_batch.open_keys else None
 
     def open_batches(self) -> list[OpenBatch]:
-        """Batches of which something is to come."""
-        return [tray for tray in {id(tray): tray for tray in self.batches_by_key.values()}.values() if tray.open_keys]
+        """Batches with calls whose answers are not recorded."""
+        return [
+            batch for batch in {id(batch): batch for batch in self.batches_by_key.values()}.values() if batch.open_keys
+        ]
 
     def close_batch(self, batch: OpenBatch, reason: str) -> None:
-        """Nothing more is to come of a batch."""
+        """Forget a batch, and record in the background why it has ended."""
         for key in batch.stored_batch.call_keys:
             if self.batches_by_key.get(key) is batch:
                 del self.batches_by_key[key]
         self.start_background_task(batches.record_ended_batch(self.recorder.db, batch.stored_batch, reason))
 
     def abandon_batch(self, batch: OpenBatch, queue: ModelBatchQueue, reason: str) -> None:
-        """Nothing was done of a batch: its money is free again, and its calls wait for another."""
+        """Close a batch that the provider has not processed: release its budget, and requeue its calls."""
         self.budget.settle_reservation(batch.reserved_usd_per_call * len(batch.open_keys), None)
         self.close_batch(batch, reason)
         self.requeue(batch, queue)
 
     async def close_if_recorded(self, batch: OpenBatch) -> bool:
-        """Whether all answers of a batch are recorded; that nothing more is to come of it is written down then."""
+        """Close a batch if all of its answers are recorded; returns whether they are."""
         batch.open_keys -= await asyncio.to_thread(ledger.find_answered_keys, self.recorder.db, list(batch.open_keys))
         if not batch.open_keys:
             self.close_batch(batch, "collected")
         return not batch.open_keys
 
     async def close(self) -> None:
-        """End all that goes on, and write down which batches have been collected."""
-        doing = list(self.background_tasks)
-        for task in doing:
+        """Cancel the background tasks, and record which batches have been collected."""
+        running_tasks = list(self.background_tasks)
+        for task in running_tasks:
             task.cancel()
-        await asyncio.gather(*doing, return_exceptions=True)
-        for tray in list({id(tray): tray for tray in self.batches_by_key.values()}.values()):
-            await self.close_if_recorded(tray)
+        await asyncio.gather(*running_tasks, return_exceptions=True)
+        for open_batch in list({id(open_batch): open_batch for open_batch in self.batches_by_key.values()}.values()):
+            await self.close_if_recorded(open_batch)
         await asyncio.gather(*self.background_tasks)
 
     async def find_submitted(self, queue: ModelBatchQueue, batch: ProviderBatch) -> list[str]:
-        """The provider's names for what may be a batch of which only the preparation was written down."""
-        known = await asyncio.to_thread(batches.load_remote_ids, self.recorder.db)
-        since = batch.prepared_at - MAX_CLOCK_SKEW
-        return await queue.provider.find_submitted(queue.client, batch.tag, len(batch.call_keys), since, known)
+        """The provider's ids of batches that may be a prepared batch whose submission was not recorded."""
+        known_remote_ids = await asyncio.to_thread(batches.load_remote_ids, self.recorder.db)
+        submitted_after = batch.prepared_at - MAX_CLOCK_SKEW
+        return await queue.provider.find_submitted(
+            queue.client, batch.tag, len(batch.call_keys), submitted_after, known_remote_ids
+        )
 
     async def retry_request(self, send_request: Callable[[], Awaitable[T]]) -> T:
-        """Ask the provider, and again where that may help.
+        """Send a request about a batch, with retries.
 
         Raises:
-            NotTaken: nothing helped.
+            BatchRequestFailed: the last attempt failed; the message says why.
         """
-        tries = 0
+        n_attempts = 0
         while True:
             try:
                 return await send_request()
             except BatchRequestFailed as error:
-                tries += 1
-                if not self.may_retry(error, tries):
+                n_attempts += 1
+                if not self.may_retry(error, n_attempts):
                     raise BatchRequestFailed(
                         self.failure_reason(error),
                         error.http_status,
                         is_retryable=error.is_retryable,
                         retry_after_s=error.retry_after_s,
                     ) from error
-                await self.pause_before_retry(tries, error)
+                await self.pause_before_retry(n_attempts, error)
 
     async def pause_before_retry(self, n_attempts: int, error: BatchRequestFailed) -> None:
-        """Wait before another try, or until nothing is to go out any more."""
-        if (asked_s := error.retry_after_s or 0.0) > MIN_ANNOUNCED_WAIT_S:
-            self.notify(pause_notice("the batches' provider", asked_s, asked_s))
-        await sleep_unless_stopped(backoff_delay(n_attempts, self._rng) + asked_s, self.stop_event.is_set)
+        """Wait before the next attempt, or until the run stops."""
+        if (announced_s := error.retry_after_s or 0.0) > MIN_ANNOUNCED_WAIT_S:
+            self.notify(pause_notice("the batches' provider", announced_s, announced_s))
+        await sleep_unless_stopped(backoff_delay(n_attempts, self._rng) + announced_s, self.stop_event.is_set)
 
     def may_retry(self, error: BatchRequestFailed, n_attempts: int) -> bool:
-        """Whether a request about a batch is tried again, after so many tries."""
-        more = n_attempts < self.config.limits.max_attempts and not self.stop_event.is_set()
-        return error.is_retryable and more and not self._is_wait_too_long(error)
+        """Whether a request about a batch is retried after `n_attempts` attempts."""
+        may_go_on = n_attempts < self.config.limits.max_attempts and not self.stop_event.is_set()
+        return error.is_retryable and may_go_on and not self._is_wait_too_long(error)
 
     def failure_reason(self, error: BatchRequestFailed) -> str:
-        """Why a request about a batch did not succeed, and is not tried again."""
-        waits = (
+        """Why a request about a batch failed, and is not retried."""
+        wait_note = (
             long_wait_message(error.retry_after_s or 0.0, self.config.limits) if self._is_wait_too_long(error) else ""
         )
-        return "; ".join(filter(None, (str(error), waits)))
+        return "; ".join(filter(None, (str(error), wait_note)))
 
     def _is_wait_too_long(self, error: BatchRequestFailed) -> bool:
+        """Whether the wait that the provider requests is longer than the config's limit."""
         return (error.retry_after_s or 0.0) > self.config.limits.max_retry_wait_s
 
     def start_background_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do something beside the calls."""
+        """Start a task that `close` cancels."""
         task = asyncio.create_task(coroutine)
         self.background_tasks.add(task)
         task.add_done_callback(self.background_tasks.discard)
@@ -180,7 +191,7 @@ class BatchManager:
 
 
 def rejected_batch_error(queue: ModelBatchQueue, reason: str) -> ModelSetupError:
-    """A batch that the provider refuses, in words."""
+    """The error for a batch that the provider rejects."""
     return ModelSetupError(
         f"the provider of model '{queue.section.name}' does not take a batch: {reason.rstrip(' .')}.",
         "Mend that, set batch.most lower where it is too large, or take [batch] out of the config. "

@@ -1,4 +1,4 @@
-"""What waits: calls for their answers, batches to be collected, and one model's way to its batches."""
+"""Pending calls, open batches, and one model's queue of calls for its next batch."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from auditor.models.provider_request import ProviderReply
 from auditor.storage.batches import ProviderBatch
 
 MAX_CHUNK_BYTES = 100_000_000
-"""Of one batch, which is held in memory; providers take 200 MB and more."""
+"""Size limit of one batch, which is held in memory; providers accept 200 MB or more."""
 
 
 @dataclass(eq=False, slots=True)
 class PendingCall:
-    """A call that waits; it is resolved by what came of it, or by None where it is to go out as usual.
+    """A call that waits for its answer.
 
     Attributes:
-        number: which attempt at the call this is, from 1.
-        reserved_usd: the most that it may cost.
-        refused: how often its batch was not taken, though nothing else of ours was under way.
+        call: the call.
+        attempt_number: number of this attempt at the call, from 1.
+        future: receives the provider's reply, or None if the call is to be sent individually.
+        reserved_usd: the call's cost at most, reserved from the budget.
+        n_rejections: how often its batch was rejected although no other batch of the model was open.
     """
 
     call: Call
@@ -36,25 +38,28 @@ class PendingCall:
     n_rejections: int = 0
 
     def resolve(self, reply: ProviderReply | None) -> None:
-        """Tell whoever waits; who does not wait any more is not told."""
+        """Set the reply, unless the call was cancelled."""
         if not self.future.done():
             self.future.set_result(reply)
 
     def fail(self, error: BaseException) -> None:
-        """Tell whoever waits that nothing will come."""
+        """Set an error, unless the call was cancelled."""
         if not self.future.done():
             self.future.set_exception(error)
 
 
 @dataclass(eq=False, slots=True)
 class OpenBatch:
-    """A batch that is under way.
+    """A batch at a provider.
 
     Attributes:
-        remote: the provider's name for it; None until it is known.
-        left: keys whose answers are not known to be recorded.
-        waiters: calls that wait for it, by key.
-        crowded: it was not taken, and waits until another has ended.
+        stored_batch: the batch's record in the database.
+        remote_id: the provider's id of the batch; None until it is known.
+        open_keys: keys of the calls whose answers are not known to be recorded.
+        reserved_usd_per_call: budget reserved for each call.
+        pending_calls: calls of this run that wait for the batch, by key.
+        collect_task: the task that collects it; None until one is started.
+        is_queue_full: whether the provider rejected it because of other open batches.
     """
 
     stored_batch: ProviderBatch
@@ -68,11 +73,14 @@ class OpenBatch:
 
 @dataclass(eq=False, slots=True)
 class ModelBatchQueue:
-    """One model's way to its batches.
+    """Calls of one model that wait for the next batch, and how to submit it.
 
     Attributes:
-        endpoint: with the prices of a batch.
-        pending: calls that wait to be put into one.
+        section: the model's section of the config.
+        endpoint: the model's endpoint, with the prices of a batch.
+        provider: the provider's batch API.
+        client: HTTP client with the headers of the model's first call.
+        pending_calls: calls that wait for the next batch, by key.
     """
 
     section: ModelSection
@@ -82,13 +90,13 @@ class ModelBatchQueue:
     pending_calls: dict[str, PendingCall] = field(default_factory=dict)
 
     def client_for(self, prepared_request: PreparedRequest) -> BatchClient:
-        """The way for calls that go out with the same headers as this one."""
+        """The HTTP client for a batch of calls with the same address and headers as this request."""
         return BatchClient(prepared_request.url.removesuffix(self.provider.call_path), prepared_request.headers)
 
 
 @dataclass(eq=False, slots=True)
 class BatchChunk:
-    """Calls that go out as one batch, and their lines."""
+    """Calls to be submitted as one batch, and their lines in the batch's file."""
 
     client: BatchClient
     pending_calls: list[PendingCall] = field(default_factory=list)
@@ -102,35 +110,39 @@ async def split_into_chunks(
     max_calls: int,
     reserve_budget: Callable[[PendingCall], bool],
 ) -> AsyncIterator[BatchChunk]:
-    """Calls as parts that a provider takes, of the same address and headers each, as soon as one is full.
+    """Yield chunks of calls with the same address and headers, each as soon as it is full.
 
     Args:
-        most: calls of one part.
-        admits: whether a call may go out; who says no has told its waiter why.
+        queue: the model's queue.
+        pending_calls: calls to be split.
+        max_calls: number of calls of one chunk at most.
+        reserve_budget: whether a call may be sent; it resolves the calls that it refuses.
     """
-    parts: dict[object, BatchChunk] = {}
-    for waiter in pending_calls:
-        if not reserve_budget(waiter):
+    open_chunks: dict[object, BatchChunk] = {}
+    for pending_call in pending_calls:
+        if not reserve_budget(pending_call):
             continue
-        one = await prepare_request(queue.endpoint, waiter.call, queue.section.timeout_s)
-        if isinstance(one, ProviderReply):
-            waiter.resolve(one)
+        prepared_request = await prepare_request(queue.endpoint, pending_call.call, queue.section.timeout_s)
+        if isinstance(prepared_request, ProviderReply):
+            pending_call.resolve(prepared_request)
             continue
-        line = queue.provider.format_call(waiter.call.key, one.body)
-        kind = _chunk_key(one)
-        if (full := parts.get(kind)) and (
-            len(full.formatted_calls) >= max_calls or full.size_bytes + len(line) > MAX_CHUNK_BYTES
+        formatted_call = queue.provider.format_call(pending_call.call.key, prepared_request.body)
+        chunk_key = _chunk_key(prepared_request)
+        if (full_chunk := open_chunks.get(chunk_key)) and (
+            len(full_chunk.formatted_calls) >= max_calls
+            or full_chunk.size_bytes + len(formatted_call) > MAX_CHUNK_BYTES
         ):
-            yield parts.pop(kind)
-        part = parts.setdefault(kind, BatchChunk(queue.client_for(one)))
-        part.pending_calls.append(waiter)
-        part.formatted_calls.append(line)
-        part.size_bytes += len(line) + 1
-    for part in parts.values():
-        yield part
+            yield open_chunks.pop(chunk_key)
+        chunk = open_chunks.setdefault(chunk_key, BatchChunk(queue.client_for(prepared_request)))
+        chunk.pending_calls.append(pending_call)
+        chunk.formatted_calls.append(formatted_call)
+        chunk.size_bytes += len(formatted_call) + 1
+    for chunk in open_chunks.values():
+        yield chunk
 
 
 def _chunk_key(prepared_request: PreparedRequest) -> object:
+    """What all calls of a batch have in common: address and headers, except the length of the body."""
     return prepared_request.url, frozenset(
-        (k, v) for k, v in prepared_request.headers.items() if k.lower() != "content-length"
+        (name, value) for name, value in prepared_request.headers.items() if name.lower() != "content-length"
     )

@@ -1,4 +1,4 @@
-"""Reading a file of results line by line, whatever is in it."""
+"""Read a batch's file of results line by line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from auditor.models.transport import MAX_RESPONSE_BYTES
 
 
 def iter_call_responses(file: IO[bytes], provider: BatchProvider) -> Iterator[BatchCallResponse | None]:
-    """What each line says; None for one that makes no sense. No more than one answer's size is read at once."""
+    """Yield the response in each line; None for an invalid line. At most the size of one response is read at once."""
     while line := file.readline(MAX_RESPONSE_BYTES):
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            parsed_line = json.loads(line)
         except (ValueError, RecursionError):
-            found = None
-        yield provider.parse_line(found) if isinstance(found, dict) else None
+            parsed_line = None
+        yield provider.parse_line(parsed_line) if isinstance(parsed_line, dict) else None

@@ -1,4 +1,4 @@
-"""Sending calls as batches: each is written down before it goes out, and again with the provider's name for it."""
+"""Submit calls as batches: each batch is recorded before it is sent, and again with the provider's id."""
 
 from __future__ import annotations
 
@@ -19,24 +19,27 @@ OVER_BUDGET_ERROR = "the budget is spent"
 
 
 async def submit_calls(manager: BatchManager, queue: ModelBatchQueue, pending_calls: list[PendingCall]) -> None:
-    """Send calls, as far as the budget goes; what is on its way is written down, whoever stops waiting for it.
+    """Submit calls as batches, as far as the budget allows.
+
+    A batch that is being sent is recorded even if the caller is cancelled.
 
     Raises:
-        ModelSetupError: the provider does not take them.
+        ModelSetupError: the provider rejects a batch.
     """
-    most = min(manager.settings.most, queue.provider.max_calls)
-    async for part in split_into_chunks(
-        queue, pending_calls, most, lambda waiter: _reserve_budget(manager, queue, waiter)
+    max_calls = min(manager.settings.most, queue.provider.max_calls)
+    async for chunk in split_into_chunks(
+        queue, pending_calls, max_calls, lambda pending_call: _reserve_budget(manager, queue, pending_call)
     ):
         if manager.stop_event.is_set():
             return
-        task = asyncio.create_task(_submit_chunk(manager, queue, part))
+        task = asyncio.create_task(_submit_chunk(manager, queue, chunk))
         manager.submissions.add(task)
         task.add_done_callback(manager.submissions.discard)
         await asyncio.shield(task)
 
 
 def _reserve_budget(manager: BatchManager, queue: ModelBatchQueue, pending_call: PendingCall) -> bool:
+    """Reserve a call's maximum cost; if the budget does not allow it, resolve the call as over budget."""
     if manager.stop_event.is_set():
         return False
     pending_call.reserved_usd = manager.budget.estimate_max_cost(pending_call.call, queue.endpoint.price)
@@ -49,44 +52,57 @@ def _reserve_budget(manager: BatchManager, queue: ModelBatchQueue, pending_call:
 
 
 async def _submit_chunk(manager: BatchManager, queue: ModelBatchQueue, chunk: BatchChunk) -> None:
-    calls, reserved = [w.call.key for w in chunk.pending_calls], sum(w.reserved_usd for w in chunk.pending_calls)
+    """Record a batch, submit it, and start to collect it."""
+    call_keys, reserved_usd = (
+        [pending_call.call.key for pending_call in chunk.pending_calls],
+        sum(pending_call.reserved_usd for pending_call in chunk.pending_calls),
+    )
     batch = await batches.record_prepared_batch(
         manager.recorder.db,
         manager.recorder.audit_id,
         tag=uuid.uuid4().hex,
         model_name=queue.section.name,
-        call_keys=calls,
-        reserved_usd=reserved,
+        call_keys=call_keys,
+        reserved_usd=reserved_usd,
     )
     failpoint("batch_prepared")
-    remote = await _submit_with_retries(manager, queue, chunk, batch)
+    remote_id = await _submit_with_retries(manager, queue, chunk, batch)
     failpoint("batch_sent")
-    if remote is not None:
-        await batches.record_submitted_batch(manager.recorder.db, batch, remote)
-        manager.notify(f"{len(calls)} calls to '{queue.section.name}' went out as the batch {remote}.")
+    if remote_id is not None:
+        await batches.record_submitted_batch(manager.recorder.db, batch, remote_id)
+        manager.notify(f"{len(call_keys)} calls to '{queue.section.name}' went out as the batch {remote_id}.")
     failpoint("batch_submitted")
-    tray = OpenBatch(batch, remote, set(calls), reserved / len(calls), {w.call.key: w for w in chunk.pending_calls})
-    manager.batches_by_key |= dict.fromkeys(calls, tray)
-    start_collecting(manager, tray, queue, is_new=True)
+    open_batch = OpenBatch(
+        batch,
+        remote_id,
+        set(call_keys),
+        reserved_usd / len(call_keys),
+        {pending_call.call.key: pending_call for pending_call in chunk.pending_calls},
+    )
+    manager.batches_by_key |= dict.fromkeys(call_keys, open_batch)
+    start_collecting(manager, open_batch, queue, is_new=True)
 
 
 async def _submit_with_retries(
     manager: BatchManager, queue: ModelBatchQueue, chunk: BatchChunk, batch: ProviderBatch
 ) -> str | None:
-    """The provider's name for a batch; None where it may have arrived, though nobody heard so, and under which name."""
-    tries = 0
+    """Submit a batch, with retries; returns the provider's id, or None if it may have arrived under an unknown id.
+
+    Raises:
+        ModelSetupError: the provider rejects the batch, or all attempts failed.
+    """
+    n_attempts = 0
     while True:
         try:
-            if tries and (found := await manager.find_submitted(queue, batch)):
-                return found[0] if queue.provider.is_match_certain else None
+            if n_attempts and (remote_ids := await manager.find_submitted(queue, batch)):
+                return remote_ids[0] if queue.provider.is_match_certain else None
             return await queue.provider.submit(chunk.client, chunk.formatted_calls, batch.tag)
         except BatchRequestFailed as error:
-            tries += 1
+            n_attempts += 1
             if not error.is_retryable:
                 await batches.record_ended_batch(manager.recorder.db, batch, "refused")
                 raise rejected_batch_error(queue, str(error)) from None
-            if not manager.may_retry(error, tries):
-                raise rejected_batch_error(
-                    queue, manager.failure_reason(error)
-                ) from None  # whether it arrived is found out by the next run
-            await manager.pause_before_retry(tries, error)
+            if not manager.may_retry(error, n_attempts):
+                # The next run finds out whether the batch arrived.
+                raise rejected_batch_error(queue, manager.failure_reason(error)) from None
+            await manager.pause_before_retry(n_attempts, error)
