@@ -89,6 +89,7 @@ check: dev
 	@$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && echo "ruff: fine"
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports | tail -n 3
+	@$(BIN)/python tests/project/naming.py
 
 unit: dev
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder  # long files first, short ones fill the end
