@@ -14,6 +14,8 @@ from typing import Any
 
 MIN_SECRET_CHARS = 8
 """Shorter secrets are not removed: they occur in ordinary words."""
+MIN_NEEDLE_BYTES = 7
+"""So that every searched form contains an aligned word of four bytes."""
 REPLACEMENT = "[key removed]"
 MAX_NESTED_ESCAPES = 4
 """Levels of escapes that are undone, such as JSON within a JSON string."""
@@ -146,6 +148,14 @@ def encoded_forms(secret: str) -> Iterator[bytes]:
         stable_part = encoded[(8 * n_bytes_before + 5) // 6 : 8 * (n_bytes_before + len(data)) // 6]
         yield stable_part
         yield stable_part.replace(b"+", b"-").replace(b"/", b"_")
+    yield from _unescaped_forms(data)
+
+
+def _unescaped_forms(data: bytes) -> Iterator[bytes]:
+    """A secret that itself looks escaped ("é%41"), with what looks like its escapes undone."""
+    while (unescaped := _unescape_once(data)[0]) != data and len(unescaped) >= MIN_NEEDLE_BYTES:
+        yield unescaped
+        data = unescaped
 
 
 BACKSLASH = ord("\\")
