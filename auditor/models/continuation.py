@@ -1,4 +1,4 @@
-"""Exact log-probabilities by a model's own weights on this machine: the one door to transformers."""
+"""Exact log-probabilities computed from a model's weights on this machine; the only importer of transformers."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from auditor.models.catalog import KNOWN_WEIGHTS
 
 REQUIRED_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _compute_lock = threading.Lock()
-"""Loading, and computing: the threads of one computation already take all cores."""
+"""Held while loading and computing: the threads of one computation already use all cores."""
 
 
 def weights_identity(section: ModelSection) -> str:
-    """What names the weights: their SHA-256 where the program knows it, else the path or name that the config gives."""
+    """Identifier of a model's weights: the SHA-256 of known ones, else the path or name in the config."""
     if section.weights is None:
         return KNOWN_WEIGHTS[section.model.removeprefix(EMBEDDED_PREFIX)].revision
     return section.weights
 
 
 def check_scoring_weights(section: ModelSection) -> None:
-    """Whether the weights can be loaded, as far as a look tells.
+    """Check that the packages are installed and known weights are on this machine, without loading anything.
 
     Raises:
-        ModelSetupError: the model has no weights here, or a package is missing.
+        ModelSetupError: a package is missing, or known weights are not on this machine.
     """
     missing = [name for name in REQUIRED_PACKAGES if not importlib.util.find_spec(name)]
     if missing:
@@ -48,21 +48,24 @@ def check_scoring_weights(section: ModelSection) -> None:
 
 
 def score_continuations(section: ModelSection, call: Call) -> Answer:
-    """The log-probability of each of a call's continuations, as JSON.
+    """Compute the log-probability of each of a call's continuations of its prompt.
+
+    Returns:
+        An answer whose text is a JSON list of log-probabilities in nats, in the order of the continuations.
 
     Raises:
         ModelSetupError: the weights cannot be loaded.
     """
-    started, clock = datetime.now(UTC), time.monotonic()
+    started_at, start_s = datetime.now(UTC), time.monotonic()
     source = section.weights or str(weights.locate_weights(section.model.removeprefix(EMBEDDED_PREFIX)))
     with _compute_lock:
         scorer = load_continuation_scorer(source)
-        found = scorer.continuation_logprobs(call.messages[0].content, call.continuations)
-    attempt = Attempt(1, started, time.monotonic() - clock, Outcome.OK, cost_usd=0.0, estimated=False)
+        logprobs = scorer.continuation_logprobs(call.messages[0].content, call.continuations)
+    attempt = Attempt(1, started_at, time.monotonic() - start_s, Outcome.OK, cost_usd=0.0, estimated=False)
     return Answer(
         call.key,
         Outcome.OK,
-        text=json.dumps(found),
+        text=json.dumps(logprobs),
         served_model=section.model,
         completion_tokens=0,
         cost_usd=0.0,
@@ -71,62 +74,74 @@ def score_continuations(section: ModelSection, call: Call) -> Answer:
 
 
 class ContinuationScorer:
-    """A causal language model in 32-bit floats, on the GPU where there is one."""
+    """Scores continuations by a causal language model with 32-bit weights, on a GPU if there is one."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
 
     def continuation_logprobs(self, prefix: str, continuations: Sequence[str]) -> list[float]:
-        """log P(end | beginning) in nats, summed over the end's tokens.
+        """Compute log P(continuation | prefix) in nats for each continuation, summed over its tokens.
 
-        The beginning is computed once, and all ends after it in one batch. Where an end's first letters melt into the
-        beginning's last token, counting starts at the last token that all texts share, so that differences between
-        ends stay exact.
+        The prefix is computed once, and all continuations after it in one batch. If the first letters of a continuation
+        merge with the last token of the prefix, summing starts after the last token that all sentences share, so that
+        differences between continuations stay exact.
 
         Args:
-            beginning: of the sentence.
-            ends: as they follow it, with the space between.
+            prefix: beginning of the sentence.
+            continuations: possible ends of the sentence, each with the space before it.
         """
         import torch
 
-        texts = [self._encode(prefix + end) for end in continuations]
-        shared = _shared_prefix_length([self._encode(prefix), *texts])
-        tails = [text[shared:] for text in texts]
-        longest = max(map(len, tails))
-        padded = torch.tensor([tail + [0] * (longest - len(tail)) for tail in tails], device=self._model.device)
-        there = torch.tensor([[i < len(tail) for i in range(longest)] for tail in tails], device=self._model.device)
+        token_sequences = [self._encode(prefix + continuation) for continuation in continuations]
+        n_shared = _shared_prefix_length([self._encode(prefix), *token_sequences])
+        tails = [token_ids[n_shared:] for token_ids in token_sequences]
+        max_tail_tokens = max(map(len, tails))
+        padded_tails = torch.tensor(
+            [tail + [0] * (max_tail_tokens - len(tail)) for tail in tails], device=self._model.device
+        )
+        is_token = torch.tensor(
+            [[i < len(tail) for i in range(max_tail_tokens)] for tail in tails], device=self._model.device
+        )
         with torch.inference_mode():
-            start = self._model(torch.tensor([texts[0][:shared]], device=self._model.device), use_cache=True)
-            cache = start.past_key_values
+            prefix_output = self._model(
+                torch.tensor([token_sequences[0][:n_shared]], device=self._model.device), use_cache=True
+            )
+            cache = prefix_output.past_key_values
             cache.batch_repeat_interleave(len(tails))
-            mask = torch.cat([torch.ones(len(tails), shared, device=there.device, dtype=torch.long), there.long()], 1)
-            after = self._model(padded, past_key_values=cache, attention_mask=mask).logits
-            first = start.logits[:, -1:].expand(len(tails), -1, -1)
-            logits = torch.cat([first, after[:, :-1]], 1).double().log_softmax(-1)
-            each = logits.gather(-1, padded[..., None])[..., 0]
-            found: list[float] = torch.where(there, each, 0.0).sum(1).tolist()
-        return found
+            attention_mask = torch.cat(
+                [torch.ones(len(tails), n_shared, device=is_token.device, dtype=torch.long), is_token.long()], 1
+            )
+            tail_logits = self._model(padded_tails, past_key_values=cache, attention_mask=attention_mask).logits
+            first_logits = prefix_output.logits[:, -1:].expand(len(tails), -1, -1)
+            vocabulary_logprobs = torch.cat([first_logits, tail_logits[:, :-1]], 1).double().log_softmax(-1)
+            token_logprobs = vocabulary_logprobs.gather(-1, padded_tails[..., None])[..., 0]
+            logprob_sums: list[float] = torch.where(is_token, token_logprobs, 0.0).sum(1).tolist()
+        return logprob_sums
 
     def _encode(self, text: str) -> list[int]:
-        ids = list(self._tokenizer(text)["input_ids"])
-        return ids[:-1] if ids and ids[-1] == self._tokenizer.eos_token_id else ids
+        """Token ids of a text, without the end-of-sequence token that some tokenizers append."""
+        token_ids = list(self._tokenizer(text)["input_ids"])
+        return token_ids[:-1] if token_ids and token_ids[-1] == self._tokenizer.eos_token_id else token_ids
 
 
 def _shared_prefix_length(token_sequences: Sequence[Sequence[int]]) -> int:
-    """How many first tokens all texts have in common; one at least must stay to be counted of each."""
+    """Number of tokens that all sequences share at their beginning.
+
+    The first sequence is the prefix. Of each other one at least one token is left over, to have a log-probability.
+    """
     limit = min(map(len, token_sequences[1:])) - 1
-    columns = zip(*(text[:limit] for text in token_sequences), strict=False)
-    same = next((i for i, tokens in enumerate(columns) if len(set(tokens)) > 1), None)
-    return min(limit, len(token_sequences[0])) if same is None else same
+    tokens_by_position = zip(*(token_ids[:limit] for token_ids in token_sequences), strict=False)
+    first_difference = next((i for i, tokens in enumerate(tokens_by_position) if len(set(tokens)) > 1), None)
+    return min(limit, len(token_sequences[0])) if first_difference is None else first_difference
 
 
 @functools.lru_cache(maxsize=2)
 def load_continuation_scorer(source: str) -> ContinuationScorer:
-    """The model behind a folder, a `.gguf` file or a name on the Hugging Face hub.
+    """Load a causal language model and its tokenizer from a folder, a `.gguf` file or the Hugging Face hub.
 
     Raises:
-        ModelSetupError: it cannot be loaded.
+        ModelSetupError: the model cannot be loaded.
     """
     bootstrap.prepare_environment()
     import torch
@@ -136,11 +151,11 @@ def load_continuation_scorer(source: str) -> ContinuationScorer:
     library: Any = transformers
     library.utils.logging.disable_progress_bar()
     path = Path(source).expanduser()
-    gguf = {"gguf_file": path.name} if path.suffix == ".gguf" else {}
-    place = str(path.parent if gguf else path) if path.exists() else source
+    gguf_kwargs = {"gguf_file": path.name} if path.suffix == ".gguf" else {}
+    location = str(path.parent if gguf_kwargs else path) if path.exists() else source
     try:
-        tokenizer = library.AutoTokenizer.from_pretrained(place, **gguf)
-        model = library.AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **gguf)
+        tokenizer = library.AutoTokenizer.from_pretrained(location, **gguf_kwargs)
+        model = library.AutoModelForCausalLM.from_pretrained(location, dtype=torch.float32, **gguf_kwargs)
     except (OSError, ValueError, ImportError, KeyError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelSetupError(

@@ -1,4 +1,4 @@
-"""What a gateway's requests go out by: from this process, or from another host."""
+"""Dispatchers: how a gateway's requests are sent, from this process or from others (`multiprocess_dispatch`, Ray)."""
 
 from __future__ import annotations
 
@@ -14,50 +14,54 @@ from auditor.models.provider_request import ProviderReply, send_request
 
 
 class Dispatcher(Protocol):
-    """Whoever sends a request."""
+    """Interface for sending one request to a model."""
 
     async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
-        """Send a call's request.
+        """Send one request for a call and return the provider's reply.
 
         Args:
-            number: which attempt at the call this is, from 1.
-            limit_s: seconds that it may take; None where none can be passed.
+            call: the messages and parameters to send, and the name of the model in the config.
+            attempt_number: number of this attempt at the call, from 1.
+            total_timeout_s: time limit of the whole request, in seconds; None for no limit.
 
         Raises:
-            AuditorError: nothing can be sent, or nothing recorded, now or later.
+            AuditorError: requests cannot be sent, or answers cannot be recorded, and a retry would not help. A failure
+                of the provider does not raise: it is in the reply.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         ...
 
 
 class _ModelEndpoint(NamedTuple):
+    """A model's section in the config, and the endpoint resolved from it."""
+
     section: ModelSection
     endpoint: Endpoint
 
 
 class LocalDispatcher:
-    """Sends from this process. Make one inside the event loop that it is used in, and close it at the end."""
+    """Sends requests from this process. Create it inside the event loop that uses it, and close it at the end."""
 
     def __init__(self, models: Iterable[ModelSection]) -> None:
-        """Resolve keys and start embedded models; no request goes out yet.
+        """Resolve API keys and start embedded models; no request is sent yet.
 
         Raises:
-            ConfigError: a key is not in the environment.
+            ConfigError: an API key is not in the environment.
             ModelSetupError: an embedded model cannot be started.
         """
-        litellm_client.load_litellm()  # its import takes seconds, which are no part of any request
+        litellm_client.load_litellm()  # takes seconds, which the first request's time limit would include otherwise
         litellm_client.open_http_clients()
         self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
         self._compute_lock = asyncio.Lock()
 
     async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
-        """Send, and read what comes back; a continuation is computed here.
+        """Send one request and parse the response; log-probabilities of continuations are computed in this process.
 
         Raises:
-            ModelSetupError: the weights to compute with cannot be loaded.
+            ModelSetupError: the weights for log-probabilities cannot be loaded.
         """
         section, endpoint = self._model_endpoints[call.name]
         if call.measure is LogprobMeasure.CONTINUATION:

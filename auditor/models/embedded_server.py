@@ -1,8 +1,7 @@
-"""Language models that run on this machine, behind the same kind of endpoint as a remote provider's.
+"""Embedded language models: llama.cpp servers on this machine with an OpenAI-compatible endpoint.
 
-The server is llama.cpp's, from the package xllamacpp. It runs in a process of its own, listens on the loopback
-interface under a key drawn anew each time, and ends with this process. One runs per process and model, from the first
-question on.
+The server comes from the package xllamacpp. Each one runs in a separate process, listens on the loopback interface with
+a random API key, and ends with this process. A model's servers start at its first use, and are shared in this process.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from auditor.redaction import register_secrets
 
 EMBEDDED_PREFIX = "embedded/"
 SLOTS = 8
-"""Questions answered at the same time, by all servers of a model together."""
+"""Requests processed at the same time, by all servers of a model together."""
 CONTEXT_TOKENS = 2048
-"""Room of one question with its answer."""
+"""Context size for one request and its answer, in tokens."""
 STOP_TIMEOUT_S = 5.0
 CPU_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 
@@ -36,8 +35,12 @@ class EmbeddedServer:
     """An OpenAI-compatible server for one weights file; a context manager that starts and stops it.
 
     Attributes:
+        weights_path: the model's `.gguf` file.
+        name: the model's name in requests.
+        slots: requests processed at the same time.
+        context_tokens: context size of each slot.
         base_url: address of the API, ending in `/v1`; empty until started.
-        api_key: the only key that the server takes.
+        api_key: the only key that the server accepts.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class EmbeddedServer:
 
     def __enter__(self) -> Self:
         require_xllamacpp()
-        # A session of its own: Ctrl-C is for this process, which lets the answers under way come in.
+        # A session of its own, so that Ctrl-C reaches only this process, which waits for the requests in flight.
         script = str(Path(__file__).with_name("llama_server_process.py"))
         self._process = subprocess.Popen(
             [sys.executable, "-P", script],
@@ -68,14 +71,14 @@ class EmbeddedServer:
             encoding="utf-8",
             start_new_session=True,
         )
-        answer = self._load_model(self._process)
-        if "url" not in answer:
+        startup_message = self._load_model(self._process)
+        if "url" not in startup_message:
             self.__exit__(None, None, None)
             raise ModelSetupError(
-                f"the embedded model {self.name} does not start: {answer['error']}.",
+                f"the embedded model {self.name} does not start: {startup_message['error']}.",
                 f"`auditor doctor` checks its weights, {self.weights_path}.",
             )
-        self.base_url = f"{answer['url']}/v1"
+        self.base_url = f"{startup_message['url']}/v1"
         return self
 
     def __exit__(
@@ -85,45 +88,46 @@ class EmbeddedServer:
         if process is None:
             return
         try:
-            process.communicate(timeout=STOP_TIMEOUT_S)  # Closes its standard input, at which it ends.
+            process.communicate(timeout=STOP_TIMEOUT_S)  # closes its standard input, which makes it exit
         except (subprocess.TimeoutExpired, OSError):
             process.kill()
             process.wait()
 
     def _load_model(self, process: subprocess.Popen[str]) -> dict[str, str]:
-        """Hand over the settings and hear where the server listens, or why it does not."""
+        """Send the settings to the server's process and read its reply: a dict with the key `url`, or `error`."""
         settings = {
             "path": str(self.weights_path),
             "name": self.name,
             "api_key": self.api_key,
             "slots": self.slots,
             "context_tokens": self.context_tokens,
-            "threads": 1,  # Several wait for each other at every step, and starve where other programs run too.
+            # Several threads wait for each other at every step, and are slow when other programs use the cores too.
+            "threads": 1,
         }
         assert process.stdin
         assert process.stdout
         try:
             print(json.dumps(settings), file=process.stdin, flush=True)
-            answer: dict[str, str] = json.loads(process.stdout.readline())
+            startup_message: dict[str, str] = json.loads(process.stdout.readline())
         except (OSError, ValueError):
             return {"error": "its process ended at once"}
-        return answer
+        return startup_message
 
 
 def require_xllamacpp() -> None:
-    """Raise ModelSetupError where embedded models cannot run."""
+    """Raise ModelSetupError if xllamacpp, which runs embedded models, is not installed."""
     if not importlib.util.find_spec("xllamacpp"):
         raise ModelSetupError("embedded models need the package xllamacpp.", "Run `pip install 'auditor[embedded]'`.")
 
 
 def available_cores() -> int:
-    """Cores this process may use: in a container often fewer than the machine's."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Number of CPU cores that this process may use, by its affinity and its cgroup's quota; at least 1."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = CPU_QUOTA_FILE.read_text().split()
-        return max(1, min(allowed, int(quota) // int(period)))
+        return max(1, min(n_cores, int(quota) // int(period)))
     except (OSError, ValueError):
-        return allowed
+        return n_cores
 
 
 # --- one server a process and model -------------------------------------------------------------------------------
@@ -133,16 +137,20 @@ _servers_lock = threading.Lock()
 
 
 def start_server_replicas(model: str) -> tuple[tuple[str, str], ...]:
-    """Base URL and key of each of an embedded model's servers: one for each core, which share its slots."""
+    """Start an embedded model's servers, one per core and at most `SLOTS`, and return the base URL and key of each.
+
+    Raises:
+        ModelSetupError: see `start_server`.
+    """
     return tuple(start_server(model, replica) for replica in range(min(available_cores(), SLOTS)))
 
 
 def start_server(model: str, replica: int = 0) -> tuple[str, str]:
-    """Base URL and key of an embedded model's server, started at the first call and again should it have died.
+    """Return the base URL and key of an embedded model's server, which is started if it is not running.
 
     Args:
         model: `embedded/smollm2-135m`, or the same without the prefix.
-        replica: which of its servers.
+        replica: index of the server among the model's servers, from 0.
 
     Raises:
         ModelSetupError: no such model, its weights are not on this machine, or xllamacpp is not installed.
@@ -155,15 +163,15 @@ def start_server(model: str, replica: int = 0) -> tuple[str, str]:
                 raise ModelSetupError(
                     f"{name} is a sentence encoder, not a language model.", "See `auditor models list`."
                 )
-            slots = -(-SLOTS // min(available_cores(), SLOTS))
-            _servers[name, replica] = EmbeddedServer(path, name, slots=slots).__enter__()
+            slots_per_server = -(-SLOTS // min(available_cores(), SLOTS))
+            _servers[name, replica] = EmbeddedServer(path, name, slots=slots_per_server).__enter__()
         server = _servers[name, replica]
     register_secrets(server.api_key)
     return server.base_url, server.api_key
 
 
 def stop_all_servers() -> None:
-    """Stop every server of this process; runs at exit by itself."""
+    """Stop all servers of this process; registered to run at exit."""
     with _servers_lock:
         while _servers:
             _servers.popitem()[1].__exit__(None, None, None)

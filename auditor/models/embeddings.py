@@ -1,4 +1,4 @@
-"""Sentence embeddings: the one door to sentence-transformers."""
+"""Sentence embeddings; the only importer of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 ENCODER_BATCH_SIZE = 32
 MAX_TEXT_CHARS = 100_000
-"""The longest text that is encoded whole. Time grows with length: a text of a megabyte takes minutes on a processor."""
+"""Longer texts are encoded without their middle: encoding a text of 1 MB takes minutes on a CPU."""
 HUB_CONNECT_TIMEOUT_S = 3.0
 DEFAULT_ORGANISATION = "sentence-transformers"
 
 
 class SentenceEncoder:
-    """A sentence encoder that has been loaded.
+    """A loaded sentence-transformers model.
 
     Attributes:
-        name: as it was asked for.
+        name: the name or folder that was given to `load_encoder`.
     """
 
     def __init__(self, model: Any, name: str) -> None:
@@ -42,133 +42,139 @@ class SentenceEncoder:
 
     @functools.cached_property
     def revision(self) -> str:
-        """SHA-256, in hex, over the names and values of all weights as they were loaded."""
+        """SHA-256 of the names and values of all loaded weights, in hex."""
         import torch
 
         digest = hashlib.sha256()
-        for key, tensor in sorted(self._model.state_dict().items()):
-            digest.update(key.encode())
+        for weight_name, tensor in sorted(self._model.state_dict().items()):
+            digest.update(weight_name.encode())
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of texts.
+        """Encode texts as unit vectors.
 
-        A text that is longer than the encoder reads is split into pieces of about equal length, and its vector is the
-        mean of theirs, scaled to length one. Nothing is cut off, except that a text of more than `MAX_CHARS` characters
-        is encoded without its middle. Equal texts get equal vectors; other texts in the same call can change a vector
-        by about 1e-7.
+        A text that is longer than the encoder's limit is split into pieces of about equal length, and its vector is
+        the mean of theirs, scaled to length 1. Nothing is cut off, except that a text of more than `MAX_TEXT_CHARS`
+        characters is encoded without its middle. Equal texts get equal vectors; other texts in the same call can change
+        a vector by about 1e-7.
 
         Returns:
             Shape (number of texts, dimensions), each row of length 1.
         """
-        unique = list(dict.fromkeys(texts))
-        if not unique:
+        unique_texts = list(dict.fromkeys(texts))
+        if not unique_texts:
             return np.zeros((0, self._model.get_embedding_dimension() or 0), dtype=np.float32)
-        pieces = [self._split_text(truncate_middle(text, MAX_TEXT_CHARS)) for text in unique]
-        vectors = self._encode_pieces(list(itertools.chain.from_iterable(pieces)))
-        starts = np.cumsum([0, *map(len, pieces[:-1])])
-        pooled = np.add.reduceat(vectors, starts, axis=0)
-        pooled /= np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        row = {text: i for i, text in enumerate(unique)}
-        return pooled[[row[text] for text in texts]]
+        pieces_by_text = [self._split_text(truncate_middle(text, MAX_TEXT_CHARS)) for text in unique_texts]
+        piece_vectors = self._encode_pieces(list(itertools.chain.from_iterable(pieces_by_text)))
+        first_piece_rows = np.cumsum([0, *map(len, pieces_by_text[:-1])])
+        text_vectors = np.add.reduceat(piece_vectors, first_piece_rows, axis=0)
+        text_vectors /= np.maximum(np.linalg.norm(text_vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        row_by_text = {text: i for i, text in enumerate(unique_texts)}
+        return text_vectors[[row_by_text[text] for text in texts]]
 
     def encode_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Unit vectors of a text's tokens in the last layer, shape (tokens, dimensions), and which of them are words.
+        """Encode a text token by token in the last layer; a long text is split into pieces, and nothing is cut off.
 
-        The others are marks that the encoder puts around each piece of a text; nothing is cut off.
+        Returns:
+            Unit vectors, shape (tokens, dimensions), and a mask, shape (tokens,): True for tokens of the text, False
+            for the special tokens that the encoder adds to each piece.
         """
-        parts, words = [], []
+        vectors_by_piece, word_masks = [], []
         for piece in self._split_text(text):
-            vectors = self._model.encode([piece], output_value="token_embeddings", show_progress_bar=False)[0]
-            rows = np.asarray(vectors.detach().cpu().float(), dtype=np.float32)
-            marks = self._model.tokenizer.get_special_tokens_mask(
-                self._model.tokenizer(piece, truncation=True, max_length=len(rows))["input_ids"],
+            tensor = self._model.encode([piece], output_value="token_embeddings", show_progress_bar=False)[0]
+            token_vectors = np.asarray(tensor.detach().cpu().float(), dtype=np.float32)
+            special_tokens_mask = self._model.tokenizer.get_special_tokens_mask(
+                self._model.tokenizer(piece, truncation=True, max_length=len(token_vectors))["input_ids"],
                 already_has_special_tokens=True,
             )
-            parts.append(rows)
-            words.append(~np.asarray(marks, dtype=np.bool_)[: len(rows)])
-        rows = np.concatenate(parts)
-        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        return rows, np.concatenate(words)
+            vectors_by_piece.append(token_vectors)
+            word_masks.append(~np.asarray(special_tokens_mask, dtype=np.bool_)[: len(token_vectors)])
+        token_vectors = np.concatenate(vectors_by_piece)
+        token_vectors /= np.maximum(np.linalg.norm(token_vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        return token_vectors, np.concatenate(word_masks)
 
     def _encode_pieces(self, texts: list[str]) -> NDArray[np.float32]:
-        # It sorts by length itself, so that little is padded.
+        """Unit vectors of texts that are within the encoder's limit, shape (texts, dimensions)."""
+        # No sorting here: sentence-transformers sorts by length itself, so that little is padded.
         vectors = self._model.encode(
             texts, batch_size=ENCODER_BATCH_SIZE, show_progress_bar=False, normalize_embeddings=True
         )
         return np.asarray(vectors, dtype=np.float32)
 
     def _split_text(self, text: str) -> list[str]:
-        """The text in as few pieces of about equal length as the encoder can read whole, cut between words."""
-        count = self._piece_count(text)
-        if count < 2 or len(text) < 2:
+        """Split a text between words into few pieces of about equal length, none longer than the encoder's limit."""
+        n_pieces = self._piece_count(text)
+        if n_pieces < 2 or len(text) < 2:
             return [text]
-        cuts = [_word_start(text, len(text) * i // count) for i in range(1, count)]
+        cuts = [_word_start(text, len(text) * i // n_pieces) for i in range(1, n_pieces)]
         bounds = sorted({0, *cuts, len(text)})
         if len(bounds) < 3:
             bounds = [0, len(text) // 2, len(text)]
         return [piece for start, end in itertools.pairwise(bounds) for piece in self._split_text(text[start:end])]
 
     def _piece_count(self, text: str) -> int:
-        """How many times what the encoder reads the text holds, rounded up; 1 for an encoder without a limit."""
-        room = self._max_text_tokens
-        if math.isinf(room) or len(text) <= room:  # A token is at least a character of most tokenizers' input.
+        """Number of tokens in a text over the encoder's limit, rounded up; 1 for an encoder without a limit."""
+        max_tokens = self._max_text_tokens
+        # Tokenizing is skipped for short texts: with most tokenizers a token covers at least one character.
+        if math.isinf(max_tokens) or len(text) <= max_tokens:
             return 1
-        return math.ceil(len(self._model.tokenizer(text, **_UNTRUNCATED)["input_ids"]) / room)
+        return math.ceil(len(self._model.tokenizer(text, **_UNTRUNCATED)["input_ids"]) / max_tokens)
 
     @functools.cached_property
     def _max_text_tokens(self) -> float:
-        """Tokens of a text that the encoder reads, its own marks and prompt aside."""
-        limit, tokenizer = self._model.max_seq_length, self._model.tokenizer
-        if not limit or math.isinf(limit) or not hasattr(tokenizer, "num_special_tokens_to_add"):
+        """Tokens of a text that fit into the encoder besides its special tokens and prompt; infinite if unlimited."""
+        max_seq_tokens, tokenizer = self._model.max_seq_length, self._model.tokenizer
+        if not max_seq_tokens or math.isinf(max_seq_tokens) or not hasattr(tokenizer, "num_special_tokens_to_add"):
             return math.inf
         prompt = self._model.prompts.get(self._model.default_prompt_name or "") or ""
-        taken = tokenizer.num_special_tokens_to_add() + len(tokenizer(prompt, **_UNTRUNCATED)["input_ids"])
-        return max(1.0, float(limit - taken))
+        n_overhead_tokens = tokenizer.num_special_tokens_to_add() + len(tokenizer(prompt, **_UNTRUNCATED)["input_ids"])
+        return max(1.0, float(max_seq_tokens - n_overhead_tokens))
 
 
 _UNTRUNCATED = {"add_special_tokens": False, "truncation": False, "verbose": False}
 
 
 def _word_start(text: str, position: int) -> int:
-    """The beginning of the word at a position, or the position itself where no space is near."""
-    space = text.rfind(" ", max(0, position - 50), position)
-    return space + 1 if space >= 0 else position
+    """Start of the word at a position; the position itself if there is no space in the 50 characters before it."""
+    space_index = text.rfind(" ", max(0, position - 50), position)
+    return space_index + 1 if space_index >= 0 else position
 
 
 # --- loading ----------------------------------------------------------------------------------------------------
 
 
 def check_encoder(model: str) -> None:
-    """Make sure that an encoder can be loaded, without loading it.
+    """Check that an encoder can be loaded, without loading it.
 
     Raises:
-        ModelSetupError: see `load_encoder`.
+        ModelSetupError: sentence-transformers is not installed, or the model is neither on this machine nor can be
+            downloaded.
     """
     _require_sentence_transformers()
     _resolve_model_source(model)
 
 
 def load_encoder(model: str) -> SentenceEncoder:
-    """Load a sentence encoder, from this machine wherever it can be.
+    """Load a sentence encoder, without network access if it is on this machine.
 
     Args:
         model: `all-MiniLM-L6-v2`, a folder that holds a sentence-transformers model, or such a model's name on the
             Hugging Face hub.
 
     Raises:
-        ModelSetupError: sentence-transformers is not installed, or the model is neither here nor to be had.
+        ModelSetupError: sentence-transformers is not installed, or the model is neither on this machine nor can be
+            downloaded.
     """
     _require_sentence_transformers()
-    source, local = _resolve_model_source(model)
+    source, is_local = _resolve_model_source(model)
     bootstrap.prepare_environment()
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        return SentenceEncoder(SentenceTransformer(source, local_files_only=local), model)
+        return SentenceEncoder(SentenceTransformer(source, local_files_only=is_local), model)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelSetupError(f"the encoder '{model}' cannot be loaded: {reason}", _ENCODER_HINT) from None
@@ -186,7 +192,11 @@ def _require_sentence_transformers() -> None:
 
 
 def _resolve_model_source(model: str) -> tuple[str, bool]:
-    """What to load, and whether it is all on this machine."""
+    """The folder or hub name to load a model from, and whether all of it is on this machine.
+
+    Raises:
+        ModelSetupError: there is no such folder, or the model must be downloaded and the hub cannot be reached.
+    """
     if model in KNOWN_WEIGHTS:
         path = weights.locate_weights(model)
         if not path.is_dir():
@@ -204,6 +214,7 @@ def _resolve_model_source(model: str) -> tuple[str, bool]:
 
 
 def _is_in_hub_cache(model: str) -> bool:
+    """Whether the hub's cache on this machine has the model; ModelSetupError if the hub allows no such name."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -215,16 +226,19 @@ def _is_in_hub_cache(model: str) -> bool:
 
 
 def _require_hub_connection(model: str) -> None:
-    """The hub's own client goes on trying for more than a minute; this asks once whether anybody is there."""
+    """Raise ModelSetupError if the hub cannot be reached.
+
+    One short request: the hub's own client would retry for more than a minute.
+    """
     import httpx
     from huggingface_hub import constants
 
-    mend = f"Fetch it where there is a network, or take the default: {_ENCODER_HINT}"
+    how_to_fix = f"Fetch it where there is a network, or take the default: {_ENCODER_HINT}"
     if constants.HF_HUB_OFFLINE:
-        raise ModelSetupError(f"the encoder '{model}' is not on this machine, and HF_HUB_OFFLINE is set.", mend)
+        raise ModelSetupError(f"the encoder '{model}' is not on this machine, and HF_HUB_OFFLINE is set.", how_to_fix)
     try:
         httpx.head(constants.ENDPOINT, timeout=HUB_CONNECT_TIMEOUT_S)
     except httpx.HTTPError as error:
         raise ModelSetupError(
-            f"the encoder '{model}' is not on this machine, and the hub cannot be reached: {error}.", mend
+            f"the encoder '{model}' is not on this machine, and the hub cannot be reached: {error}.", how_to_fix
         ) from None

@@ -1,4 +1,4 @@
-"""What went over the wire, beside what was asked for: litellm renames, drops and fills in without a word."""
+"""Add to an answer what was really sent and received: litellm renames, drops and fills in parameters silently."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from auditor.redaction import redact, redact_bytes
 NON_PARAMETER_FIELDS = frozenset(
     {"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"}
 )
-"""Parts of a request that are no parameters: what the call's own messages and model say."""
+"""Fields of a request's body that are not parameters, since they hold its messages or its model."""
 MAX_VALUE_CHARS = 200
-"""Characters of a parameter that are kept; of a longer one, such as a schema, its hash."""
+"""Longest recorded parameter, in characters of JSON; a longer one, such as a schema, is replaced by its hash."""
 PARAMETER_ALIASES = {
     "maxtokens": ("maxcompletiontokens", "maxoutputtokens", "maxnewtokens", "numpredict"),
     "seed": ("randomseed",),
     "logprobs": ("responselogprobs",),
     "toplogprobs": ("logprobs",),
 }
-"""Other names by which providers know a parameter."""
+"""Providers' other names of a parameter; all names are in lower case without underscores."""
 STRUCTURE_PARAMETERS = frozenset(
     (
         "responseformat",
@@ -37,49 +37,56 @@ STRUCTURE_PARAMETERS = frozenset(
         "format",
     )
 )
-"""Names by which providers know a structure that is asked for; what is inside are names of its own."""
+"""Providers' names of the parameter that holds a requested JSON schema; the names inside it are not parameters."""
 
 
 def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> Answer:
-    """The answer with what the wire says of it."""
-    found: dict[str, str | None] = {}
+    """Add the parameters sent, those that litellm altered, and the model and fingerprint that the provider reports."""
+    details: dict[str, str | None] = {}
     if (body := _parse_json(exchange.request_body)) is not None:
-        parameters = {k: v for k, v in body.items() if k not in NON_PARAMETER_FIELDS}
-        found["sent"] = canonical_json({k: _hash_if_long(v) for k, v in parameters.items()})
-        found["altered"] = list_altered_params(call.params, parameters, is_structured=call.schema is not None)
+        parameters = {name: value for name, value in body.items() if name not in NON_PARAMETER_FIELDS}
+        details["sent"] = canonical_json({name: _hash_if_long(value) for name, value in parameters.items()})
+        details["altered"] = list_altered_params(call.params, parameters, is_structured=call.schema is not None)
     if exchange.json_body is not None:
-        # litellm writes a name of its own where the provider gave none
-        found["served_model"] = _short_text(exchange.json_body.get("model")) or _short_text(
+        # Read from the body: litellm fills in a model name of its own if the provider sent none.
+        details["served_model"] = _short_text(exchange.json_body.get("model")) or _short_text(
             exchange.json_body.get("modelVersion")
         )
-        found["fingerprint"] = _short_text(exchange.json_body.get("system_fingerprint"))
-    return replace(answer, **found)  # type: ignore[arg-type]
+        details["fingerprint"] = _short_text(exchange.json_body.get("system_fingerprint"))
+    return replace(answer, **details)  # type: ignore[arg-type]
 
 
 def list_altered_params(
     requested_params: Mapping[str, Any], sent_params: Mapping[str, Any], *, is_structured: bool = False
 ) -> str:
-    """What did not go out as asked: the names of parameters that were dropped, `name=value` of those that changed.
+    """List parameters that were not sent as requested: `name` if dropped, `name=sent value` if changed.
 
     Args:
-        asked: parameters in OpenAI's names.
-        sent: in the provider's, at any depth.
-        structured: whether a structure was asked for too.
+        requested_params: parameters by OpenAI's names.
+        sent_params: parameters by the provider's names, nested to any depth.
+        is_structured: whether a structured answer was requested too.
+
+    Returns:
+        Sorted and joined by commas; empty if nothing was altered.
     """
-    flat = dict(_iter_flattened(sent_params))
-    told = [] if not is_structured or STRUCTURE_PARAMETERS & flat.keys() else ["response_format"]
+    sent_by_name = dict(_iter_flattened(sent_params))
+    altered = [] if not is_structured or STRUCTURE_PARAMETERS & sent_by_name.keys() else ["response_format"]
     for name, value in requested_params.items():
-        plain = _normalize_name(name)
-        found = [flat[n] for n in (plain, *PARAMETER_ALIASES.get(plain, ())) if n in flat]
-        if not found:
-            told.append(name)
-        elif value not in found:
-            told.append(f"{name}={found[0]}")
-    return ", ".join(sorted(told))
+        normalized_name = _normalize_name(name)
+        sent_values = [
+            sent_by_name[alias]
+            for alias in (normalized_name, *PARAMETER_ALIASES.get(normalized_name, ()))
+            if alias in sent_by_name
+        ]
+        if not sent_values:
+            altered.append(name)
+        elif value not in sent_values:
+            altered.append(f"{name}={sent_values[0]}")
+    return ", ".join(sorted(altered))
 
 
 def redact_response_body(exchange: HttpExchange) -> ResponseBody | None:
-    """The answer as it came, without secrets; None if no answer came."""
+    """The recorded part of the response's body with secrets redacted, its hash and its size; None without a body."""
     if exchange.body_start is None or not exchange.response_size:
         return None
     data = redact_bytes(bytes(exchange.body_start), complete=exchange.is_fully_recorded)
@@ -94,6 +101,7 @@ def _parse_json(data: bytes) -> dict[str, Any] | None:
 
 
 def _iter_flattened(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield normalized names and values of parameters at every depth, except inside a requested JSON schema."""
     for name, value in params.items():
         yield _normalize_name(name), value
         if isinstance(value, dict) and _normalize_name(name) not in STRUCTURE_PARAMETERS:
@@ -101,13 +109,16 @@ def _iter_flattened(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _normalize_name(name: str) -> str:
+    """A parameter's name in lower case without underscores, to compare snake case with camel case."""
     return name.replace("_", "").lower()
 
 
 def _hash_if_long(value: Any) -> Any:
+    """The value, or the beginning of its SHA-256 if its JSON is longer than `MAX_VALUE_CHARS`."""
     text = json.dumps(value, sort_keys=True)
     return value if len(text) <= MAX_VALUE_CHARS else f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _short_text(value: object) -> str | None:
+    """A text with secrets redacted, at most `MAX_VALUE_CHARS` long; None for an empty text or another type."""
     return redact(value)[:MAX_VALUE_CHARS] if isinstance(value, str) and value else None

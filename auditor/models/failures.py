@@ -1,4 +1,4 @@
-"""What a failed request means: its outcome, whether another try can help, and how long the provider asks to wait."""
+"""Classify failed requests: the outcome, whether a retry may help, and how long the provider asks to wait."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from auditor.redaction import redact
 MAX_ERROR_CHARS = 500
 MAX_EXCERPT_CHARS = 60
 MAX_PARSED_ERROR_CHARS = 8_000
-"""Of an error's text; what libraries and whitespace add to the part that is kept is less."""
+"""Characters of an error's text that are read; enough for `MAX_ERROR_CHARS` without prefixes and extra whitespace."""
 MAX_RETRY_AFTER_S = 1e9
-"""About 30 years: a longer wait is read as this one, so that it can be added to a time, and stored."""
+"""About 30 years; longer waits are capped at it, so that they can be added to a date and stored."""
 UNREACHABLE_ERROR_NAMES = (
     "ServerUnreachable",
     "ConnectError",
@@ -31,25 +31,27 @@ UNREACHABLE_ERROR_NAMES = (
     "ConnectionRefusedError",
 )
 TRACEBACK_HEADER = "Traceback (most recent call last)"
-"""What follows it in an error's text is Python's."""
+"""An error's text is cut at this line: a Python traceback follows."""
 TLS_HOST_SUFFIX = re.compile(r" ssl:(?:<[^>]*>|\w+)")
-"""What the HTTP library adds to the name of a host that it cannot reach."""
+"""Suffix that the HTTP library adds to the name of a host that it cannot reach."""
 BLOCKING_STATUSES = (401, 403, 404)
-"""HTTP statuses with which every further request to the model would be answered too."""
+"""HTTP statuses after which every further request to the model would fail in the same way."""
 MODERATION_PATTERN = re.compile(r"moderation|flagged", re.IGNORECASE)
-"""How OpenRouter says, with status 403, that a filter refused one prompt (openrouter.ai/docs/errors)."""
+"""OpenRouter's message, with status 403, that a filter refused one prompt (openrouter.ai/docs/errors)."""
 QUOTA_PATTERN = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
-    """Why a request brought no answer.
+    """Why a request failed.
 
     Attributes:
-        retry: whether the same request may succeed later.
-        blocks: whether every further request to this model must fail too: a bad key, no such model, no quota.
-        http_status: of the server's answer; where no request went out, the one that litellm gives its error.
-        retry_after_s: how long the provider asks to wait; None when it does not say.
+        outcome: how the call ended.
+        is_retryable: whether the same request may succeed later.
+        blocks_model: whether every further request to this model would fail too: a bad key, no such model, no quota.
+        error: message with secrets redacted.
+        http_status: of the server's response; if no request was sent, the one that litellm gives its error.
+        retry_after_s: how long the provider asks to wait; None if it does not say.
     """
 
     outcome: Outcome
@@ -61,43 +63,43 @@ class RequestFailure:
 
 
 def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure:
-    """Turn whatever a request raised into a failure; its text holds no secret.
+    """Classify the exception that a request raised; secrets are redacted from its message.
 
-    What the server answered decides before litellm's exception class does: for the same answer that class differs
-    between providers.
+    The server's response takes precedence over litellm's exception class, which differs between providers for the same
+    response.
 
     Args:
-        error: what was raised.
-        wire: what went out, and what came back.
+        error: the exception.
+        exchange: record of the request and response.
     """
-    lib = load_litellm()
+    litellm = load_litellm()
     status = exchange.status if exchange.n_requests else _error_status(error)
-    if (refused := _find_cause(error, UnacceptableExchange)) is not None:
-        outcome = Outcome.CLIENT_ERROR if isinstance(refused, RedirectRefused) else Outcome.SERVER_ERROR
-        return RequestFailure(outcome, False, False, str(refused), status)
-    text, wait = _describe_error(error, exchange), parse_retry_after(exchange.headers)
-    if isinstance(error, (asyncio.TimeoutError, lib.Timeout)):
+    if (unacceptable := _find_cause(error, UnacceptableExchange)) is not None:
+        outcome = Outcome.CLIENT_ERROR if isinstance(unacceptable, RedirectRefused) else Outcome.SERVER_ERROR
+        return RequestFailure(outcome, False, False, str(unacceptable), status)
+    text, retry_after_s = _describe_error(error, exchange), parse_retry_after(exchange.headers)
+    if isinstance(error, (asyncio.TimeoutError, litellm.Timeout)):
         if status is not None and status < 300:
             text = f"the time limit passed after {_format_bytes(exchange.response_size)} of the answer"
         return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
     if status is not None and (status < 300 or status >= 500):
-        return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, wait)
-    if isinstance(error, lib.ContentPolicyViolationError) or (status == 403 and MODERATION_PATTERN.search(text)):
+        return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
+    if isinstance(error, litellm.ContentPolicyViolationError) or (status == 403 and MODERATION_PATTERN.search(text)):
         return RequestFailure(Outcome.REFUSED, False, False, text, status)
-    if isinstance(error, lib.RateLimitError) or status in (402, 429):
-        quota = status == 402 or bool(QUOTA_PATTERN.search(text))
-        outcome = Outcome.CLIENT_ERROR if quota else Outcome.RATE_LIMITED
-        return RequestFailure(outcome, not quota, quota, text, status, wait)
-    denied = (lib.AuthenticationError, lib.PermissionDeniedError, lib.NotFoundError)
-    if status in BLOCKING_STATUSES or isinstance(error, denied):
+    if isinstance(error, litellm.RateLimitError) or status in (402, 429):
+        is_quota_spent = status == 402 or bool(QUOTA_PATTERN.search(text))
+        outcome = Outcome.CLIENT_ERROR if is_quota_spent else Outcome.RATE_LIMITED
+        return RequestFailure(outcome, not is_quota_spent, is_quota_spent, text, status, retry_after_s)
+    access_errors = (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)
+    if status in BLOCKING_STATUSES or isinstance(error, access_errors):
         return RequestFailure(Outcome.CLIENT_ERROR, False, True, text, status)
-    if isinstance(error, lib.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
+    if isinstance(error, litellm.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
         return RequestFailure(Outcome.CLIENT_ERROR, False, False, text, status)
-    return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, wait)
+    return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
 
 
 def is_unreachable(error: Exception, exchange: HttpExchange) -> bool:
-    """Whether no connection to the server could be made."""
+    """Whether a request failed because no connection to the server could be made."""
     return exchange.unreachable or (
         not exchange.n_requests
         and any(type(cause).__name__ in UNREACHABLE_ERROR_NAMES for cause in _iter_causes(error))
@@ -105,59 +107,63 @@ def is_unreachable(error: Exception, exchange: HttpExchange) -> bool:
 
 
 def _find_cause(error: Exception, error_class: type[BaseException]) -> BaseException | None:
+    """The first exception of a class among an error and its causes; None if there is none."""
     return next((cause for cause in _iter_causes(error) if isinstance(cause, error_class)), None)
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it came of."""
-    seen: set[int] = set()
+    """Yield an exception and its chain of causes and contexts, each once."""
+    seen_ids: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
+    while cause is not None and id(cause) not in seen_ids:
         yield cause
-        seen.add(id(cause))
+        seen_ids.add(id(cause))
         cause = cause.__cause__ or cause.__context__
 
 
 def clear_traceback_frames(error: BaseException) -> None:
-    """Forget what the functions that an error came through held: they would keep each other, and the answer's body."""
+    """Clear the local variables in an error's traceback: they form cycles and keep the response's body in memory."""
     for cause in _iter_causes(error):
         traceback.clear_frames(cause.__traceback__)
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait from `retry-after-ms` or `retry-after` (seconds or an HTTP date); None when absent or unreadable.
+    """Parse the wait in seconds from `retry-after-ms` or `retry-after` (seconds or an HTTP date).
 
-    A time in the past, or a negative number, is 0; a wait of more than `MAX_RETRY_AFTER_S` is read as that.
+    None if both are absent or unreadable. A date in the past or a negative number is 0; a wait of more than
+    `MAX_RETRY_AFTER_S` is capped. Both headers are also read with litellm's prefix `llm_provider-`.
     """
-    lowered = {str(k).lower(): str(v).strip() for k, v in headers.items()}
+    value_by_header = {str(name).lower(): str(text).strip() for name, text in headers.items()}
     seconds: float | None = None
     for prefix in ("", "llm_provider-"):
-        value = lowered.get(f"{prefix}retry-after")
-        if (ms := _parse_number(lowered.get(f"{prefix}retry-after-ms"))) is not None:
-            seconds = ms / 1000
-        elif (seconds := _parse_number(value)) is None:
-            seconds = _seconds_until(value)
+        header_value = value_by_header.get(f"{prefix}retry-after")
+        if (milliseconds := _parse_number(value_by_header.get(f"{prefix}retry-after-ms"))) is not None:
+            seconds = milliseconds / 1000
+        elif (seconds := _parse_number(header_value)) is None:
+            seconds = _seconds_until(header_value)
         if seconds is not None:
             return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
     return None
 
 
 def _parse_number(value: str | None) -> float | None:
+    """Parse a decimal number; None for any other text."""
     return float(value) if value and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else None
 
 
 def _seconds_until(value: str | None) -> float | None:
-    """Seconds from now to an HTTP date; negative when it is past."""
+    """Seconds from now to an HTTP date, negative if it is past; None if it is absent or unreadable."""
     if not value:
         return None
     try:
-        moment = email.utils.parsedate_to_datetime(value)
-        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
-    except (ValueError, OverflowError, TypeError, LookupError):  # a year, a day or a time zone that cannot be
+        date = email.utils.parsedate_to_datetime(value)
+        return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError, TypeError, LookupError):  # an impossible year, day or time zone
         return None
 
 
 def _error_status(error: Exception) -> int | None:
+    """The HTTP status that a litellm error carries; None if it has none."""
     status = getattr(error, "status_code", None)
     try:
         return int(status) if status is not None else None
@@ -166,9 +172,10 @@ def _error_status(error: Exception) -> int | None:
 
 
 def _describe_error(error: Exception, exchange: HttpExchange) -> str:
-    """What went wrong, in words: the server's where it answered, ours where its answer cannot be used.
+    """Describe a failure in one line, at most `MAX_ERROR_CHARS` characters.
 
-    litellm's own words are taken only where there is no answer: it adds Python's to them.
+    Uses the server's message if it sent an error, and a message of ours if its response cannot be used. litellm's
+    message is used only if there is no response: it contains Python details.
     """
     unreadable = _find_cause(error, UnreadableResponse)
     if exchange.status is None:
@@ -183,26 +190,26 @@ def _describe_error(error: Exception, exchange: HttpExchange) -> str:
         text = body or f"the server answered with HTTP status {exchange.status} and nothing else"
     elif any(isinstance(cause, httpx.TransportError) for cause in _iter_causes(error)):
         text = f"the connection broke off after {_format_bytes(exchange.response_size)} of the answer"
-    elif exchange.json_body is not None and (reason := exchange.json_body.get("error")):
-        message = _redacted_excerpt(reason) if isinstance(reason, str) else body
+    elif exchange.json_body is not None and (provider_error := exchange.json_body.get("error")):
+        message = _redacted_excerpt(provider_error) if isinstance(provider_error, str) else body
         text = f"the server answered with HTTP status {exchange.status} and an error: {message}"
     else:
-        what = unreadable or "JSON that is not in this provider's format"
-        text = f"the server answered with {what} ({_describe_body(exchange, body)})"
+        problem = unreadable or "JSON that is not in this provider's format"
+        text = f"the server answered with {problem} ({_describe_body(exchange, body)})"
     return text.split(TRACEBACK_HEADER, 1)[0][:MAX_ERROR_CHARS]
 
 
 def _redacted_excerpt(text: str) -> str:
-    """The beginning of a text that may be megabytes; secrets are removed before it is cut again."""
+    """The beginning of a text that may be megabytes long, with secrets redacted."""
     return redact(text[:MAX_PARSED_ERROR_CHARS], complete=len(text) <= MAX_PARSED_ERROR_CHARS)
 
 
 def _describe_body(exchange: HttpExchange, body: str) -> str:
-    """Type, size and beginning of an answer, for a message."""
-    kind = exchange.headers.get("content-type", "")[:MAX_EXCERPT_CHARS]
-    start = body[:MAX_EXCERPT_CHARS]
-    begins = f"begins '{start}{'…' if start != body else ''}'" if start else ""
-    return _replace_unprintable(", ".join(filter(None, (kind, _format_bytes(exchange.response_size), begins))))
+    """Content type, size and beginning of a response's body, for an error message."""
+    content_type = exchange.headers.get("content-type", "")[:MAX_EXCERPT_CHARS]
+    beginning = body[:MAX_EXCERPT_CHARS]
+    excerpt = f"begins '{beginning}{'…' if beginning != body else ''}'" if beginning else ""
+    return _replace_unprintable(", ".join(filter(None, (content_type, _format_bytes(exchange.response_size), excerpt))))
 
 
 def _format_bytes(n_bytes: int) -> str:
@@ -210,4 +217,4 @@ def _format_bytes(n_bytes: int) -> str:
 
 
 def _replace_unprintable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -1,8 +1,8 @@
-"""What a provider's finish reason means: one table for all of them, compared without regard to case.
+"""Classify providers' finish reasons: one table for all providers, compared without regard to case.
 
 Sources: litellm's own map (`litellm_core_utils/core_helpers.py`) and the API references of OpenAI, Anthropic, Gemini,
 Vertex AI, Bedrock, Cohere, Mistral, Zhipu, DeepSeek, watsonx, Hugging Face TGI, Ollama, vLLM and OpenRouter. litellm
-turns every reason that it does not know into `stop`, so its mapped reason alone proves nothing.
+maps every reason that it does not know to `stop`, so its mapped reason alone is not reliable.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from auditor.domain import Outcome
 
 
 class FinishCategory(IntEnum):
-    """What a finish reason says of an answer; where two reasons disagree, the larger number counts."""
+    """Meaning of a finish reason; if two reasons of one answer disagree, the larger number counts."""
 
     COMPLETE = 0
     TOOL_CALL = 1
-    """The model called a tool; structured answers arrive so."""
+    """The model called a tool, which is one way to request a structured answer."""
     UNKNOWN = 2
-    """Not documented, or documented as saying nothing."""
+    """Not documented, or documented as unspecified."""
     MALFORMED = 3
-    """The model wrote something that its provider could not read."""
+    """The model wrote something that its provider could not parse."""
     TRUNCATED = 4
     """Cut off, by a limit or because the provider paused."""
     REFUSED = 5
@@ -34,7 +34,7 @@ _REASONS_BY_CATEGORY = {
     FinishCategory.COMPLETE: """
         stop stop_sequence end_turn eos eos_token endoftext complete completed finish finished
         </s> <eos> <|eot_id|> <|im_end|> <|end|> <|endoftext|> <|end_of_text|> <end_of_turn>
-        """,  # the tokens by which models of open weights end a turn, as OpenRouter and vLLM hand them on
+        """,  # tokens by which open-weights models end a turn, which OpenRouter and vLLM pass on
     FinishCategory.TOOL_CALL: "tool_calls tool_call tool_use function_call",
     FinishCategory.UNKNOWN: "finish_reason_unspecified unspecified unknown",
     FinishCategory.MALFORMED: """
@@ -56,16 +56,16 @@ _REASONS_BY_CATEGORY = {
         """,
 }
 CATEGORY_BY_REASON = {
-    reason: meaning for meaning, reasons in _REASONS_BY_CATEGORY.items() for reason in reasons.split()
+    reason: category for category, reasons in _REASONS_BY_CATEGORY.items() for reason in reasons.split()
 }
-"""By the reason in lower case."""
+"""Keys are reasons in lower case."""
 OUTCOME_BY_CATEGORY = {
     FinishCategory.MALFORMED: Outcome.UNPARSED,
     FinishCategory.TRUNCATED: Outcome.TRUNCATED,
     FinishCategory.REFUSED: Outcome.REFUSED,
     FinishCategory.FAILED: Outcome.SERVER_ERROR,
 }
-"""Of the meanings that decide how a call ended, whatever its text; the others leave it to the text."""
+"""Outcomes for the categories that decide how a call ended; for the others its text decides."""
 OPENTELEMETRY_NAMES = {
     FinishCategory.COMPLETE: "stop",
     FinishCategory.TOOL_CALL: "tool_call",
@@ -73,11 +73,11 @@ OPENTELEMETRY_NAMES = {
     FinishCategory.REFUSED: "content_filter",
     FinishCategory.FAILED: "error",
 }
-"""The finish reasons of OpenTelemetry's conventions for generative AI."""
+"""Finish reasons in OpenTelemetry's semantic conventions for generative AI."""
 
 
 def classify_finish_reason(reason: str | None) -> FinishCategory:
-    """What one finish reason means. A missing reason means `COMPLETE`: several providers never send one."""
+    """Category of one finish reason. A missing reason is `COMPLETE`, since several providers never send one."""
     return (
         CATEGORY_BY_REASON.get(reason.strip().lower(), FinishCategory.UNKNOWN)
         if reason and reason.strip()
@@ -86,15 +86,15 @@ def classify_finish_reason(reason: str | None) -> FinishCategory:
 
 
 def worst_category(*reasons: str | None) -> FinishCategory:
-    """The meaning of several reasons of one answer, such as the provider's own and litellm's: the worse one counts."""
+    """Worst category of several finish reasons of one answer, such as the provider's own and litellm's."""
     return max(map(classify_finish_reason, reasons))
 
 
 def finish_reason_outcome(reason: str | None) -> Outcome | None:
-    """How a call with this finish reason ended; None where its text decides."""
+    """Outcome of a call with this finish reason; None if its text decides."""
     return OUTCOME_BY_CATEGORY.get(classify_finish_reason(reason))
 
 
 def opentelemetry_finish_reason(reason: str | None) -> str | None:
-    """The reason in OpenTelemetry's words; as the provider wrote it where there is no such word."""
+    """OpenTelemetry's name for a finish reason; the provider's own if there is none."""
     return OPENTELEMETRY_NAMES.get(classify_finish_reason(reason), reason) if reason else None

@@ -1,7 +1,6 @@
-"""The gateway: every call to a language model goes out here, and comes back as an answer, whatever happened.
+"""The gateway to language models: sends every call with concurrency limits, retries, time limits and a budget.
 
-It owns concurrency, retries, time limits, prices and the budget. It never raises for what a provider does: a failure is
-a value with an outcome.
+A failure of a provider is returned as an answer with an outcome; only a model that cannot be used at all raises.
 """
 
 from __future__ import annotations
@@ -35,7 +34,19 @@ NotifyCallback = Callable[[str], None]
 
 @dataclass(slots=True)
 class _ModelConnection:
-    """One model's connection: its settings, price, limiter, and what blocks it."""
+    """State of one model during a run.
+
+    Attributes:
+        section: the model's section in the config.
+        price: per token; None if unknown.
+        limiter: of its account, which other models may share.
+        slots: of the model itself.
+        rate_limiter: the model's limits per minute.
+        first_request_lock: held by the first call, which shows whether the model can be used.
+        suspension: set while the provider asks for too long a wait.
+        is_confirmed: whether the first call showed that the model can be used.
+        blocking_failure: a failure that every further request would repeat; None if there was none.
+    """
 
     section: ModelSection
     price: TokenPrice | None
@@ -48,7 +59,7 @@ class _ModelConnection:
     blocking_failure: RequestFailure | None = None
 
     def blocked_answer(self, call: Call) -> Answer | None:
-        """What comes of a call for which no request may go out; None where one may."""
+        """The answer to a call if no request may be sent for it; None if one may."""
         if self.blocking_failure is not None:
             return failed_answer(call, self.blocking_failure)
         reason = self.suspension.reason
@@ -56,7 +67,7 @@ class _ModelConnection:
 
 
 class Gateway:
-    """Asks models. Make one a run, inside the event loop that it is used in, and close it at the end."""
+    """Sends calls to models. Create one per run, inside the event loop that uses it, and close it at the end."""
 
     def __init__(
         self,
@@ -66,25 +77,25 @@ class Gateway:
         spent_usd: float = 0.0,
         seed: int = 0,
         stop_event: threading.Event | None = None,
-        on_limit_change: LimitChangeCallback = lambda account, before, after, why: None,
+        on_limit_change: LimitChangeCallback = lambda account, before, after, reason: None,
         dispatcher: Dispatcher | None = None,
         notify: NotifyCallback = lambda text: None,
     ) -> None:
-        """Resolve keys and start embedded models; no request goes out yet.
+        """Resolve API keys and start embedded models; no request is sent yet.
 
         Args:
-            models: all models that may be asked, with names of their own.
+            models: all models that may be called, with unique names.
             limits: budget, attempts and deadline.
             spent_usd: what this audit has cost before.
-            seed: of the retries' jitter.
-            stop: once set, nothing goes out any more.
-            on_limit: is told when the number of requests that an account may have in flight changes: account, from, to,
-                why.
-            sender: sends the requests; this process if not given.
-            noted: is called with a sentence when requests wait for long because a provider asks for it.
+            seed: of the jitter of retries.
+            stop_event: once set, no request is sent any more.
+            on_limit_change: called when the number of requests that an account may have in flight changes, with the
+                account, the old limit, the new limit and the reason.
+            dispatcher: sends the requests; a `LocalDispatcher` by default.
+            notify: called with a sentence when requests wait for long because a provider asks for it.
 
         Raises:
-            ConfigError: a key is not in the environment, or there is a budget that an unknown price would pass by.
+            ConfigError: an API key is not in the environment, or there is a budget and a model's price is unknown.
             ModelSetupError: an embedded model cannot be started.
         """
         self._limits = limits
@@ -98,35 +109,49 @@ class Gateway:
         limiters = _build_limiters(models, limits, on_limit_change, notify, self._stop_event.is_set)
         for model in models:
             slots = asyncio.Semaphore(model.max_concurrency)
-            rate, contact = RateLimiter(model.rpm, model.tpm, self._stop_event.is_set), asyncio.Lock()
+            rate_limiter, first_request_lock = (
+                RateLimiter(model.rpm, model.tpm, self._stop_event.is_set),
+                asyncio.Lock(),
+            )
             self._connections[model.name] = _ModelConnection(
-                model, token_price(model), limiters[model.rate_limit_key], slots, rate, contact, ModelSuspension(limits)
+                model,
+                token_price(model),
+                limiters[model.rate_limit_key],
+                slots,
+                rate_limiter,
+                first_request_lock,
+                ModelSuspension(limits),
             )
 
     async def complete(self, call: Call) -> Answer:
-        """Ask, and ask again where that can help, within the limits.
+        """Send a call to its model, with retries within the limits, and return the answer.
 
         Raises:
-            Interrupted: nothing is to go out any more, and nothing has for this call.
-            AuditorError: no request can be sent; its `answer` has the attempts that went out before.
-            ModelSetupError: the first request of this run to the model shows that it cannot be used at all (no server,
-                a refused key, no such model), so that nothing is spent on an audit that cannot be whole.
+            RunInterrupted: the run was stopped before a request was sent for this call.
+            AuditorError: no request can be sent; its `answer` has the attempts that were sent before.
+            ModelSetupError: this run's first call to the model shows that it cannot be used at all (no server, a
+                refused key, no such model). Raised so that nothing is spent on an audit that cannot be completed.
         """
-        line = self._connections[call.name]
+        connection = self._connections[call.name]
         if call.measure is LogprobMeasure.CONTINUATION:
             return (await self._dispatcher.send(call, 1, None)).answer
-        if not line.is_confirmed:
-            async with line.first_request_lock:
-                if not line.is_confirmed:  # the first; all others wait for what it finds, and then go out together
-                    return await self._send_first_call(line, call)
-        return await self._send_with_retries(line, call)
+        if not connection.is_confirmed:
+            async with connection.first_request_lock:
+                # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
+                if not connection.is_confirmed:
+                    return await self._send_first_call(connection, call)
+        return await self._send_with_retries(connection, call)
 
     async def close(self) -> None:
-        """Close what sends."""
+        """Close the dispatcher."""
         await self._dispatcher.close()
 
     async def _send_first_call(self, connection: _ModelConnection, call: Call) -> Answer:
-        """Whether the model can be used at all."""
+        """Send the first call to a model, which shows whether the model can be used at all.
+
+        Raises:
+            ModelSetupError: it cannot be used.
+        """
         answer = await self._send_with_retries(connection, call)
         if connection.blocking_failure is not None:
             raise _unusable_model_error(connection, connection.blocking_failure).with_answer(
@@ -136,27 +161,35 @@ class Gateway:
         return answer
 
     async def _send_with_retries(self, connection: _ModelConnection, call: Call) -> Answer:
+        """Send a call until it succeeds, may not be retried, or a limit is reached; the answer has all attempts.
+
+        Raises:
+            RunInterrupted: the run was stopped before a request was sent for this call.
+            AuditorError: no request can be sent.
+        """
         deadline: float | None = None
         attempts: list[Attempt] = []
         costs: list[float | None] = []
         answer = Answer(call.key, Outcome.TIMEOUT)
         while len(attempts) < self._limits.max_attempts:
-            if (refused := connection.blocked_answer(call)) is not None:
-                return replace(refused, attempts=tuple(attempts), cost_usd=total_cost(costs))
-            estimate = self.budget.estimate_max_cost(call, connection.price)
-            if not self.budget.allows(estimate):
+            if (blocked_answer := connection.blocked_answer(call)) is not None:
+                return replace(blocked_answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
+            estimated_usd = self.budget.estimate_max_cost(call, connection.price)
+            if not self.budget.allows(estimated_usd):
                 return _over_budget_answer(call, attempts, costs)
             async with self._request_slot(connection, call):
-                in_time = deadline is None or time.monotonic() < deadline
-                goes = in_time and connection.blocked_answer(call) is None and not self._stop_event.is_set()
-                if goes and not self.budget.reserve(estimate):
+                is_before_deadline = deadline is None or time.monotonic() < deadline
+                may_send = (
+                    is_before_deadline and connection.blocked_answer(call) is None and not self._stop_event.is_set()
+                )
+                if may_send and not self.budget.reserve(estimated_usd):
                     return _over_budget_answer(call, attempts, costs)
-                if goes:
-                    # Waiting for a first slot is our own doing, and no part of the call's time.
+                if may_send:
+                    # The deadline starts with the first request: waiting for a first slot does not count.
                     deadline = deadline or time.monotonic() + self._limits.deadline_s
                     answer, failure = await self._send_attempt(connection, call, attempts, deadline)
-                    self.budget.settle_reservation(estimate, answer.cost_usd)
-            if not goes:  # much may have happened while it waited; what was paid for before is kept
+                    self.budget.settle_reservation(estimated_usd, answer.cost_usd)
+            if not may_send:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
                 if connection.blocked_answer(call) is not None:
                     continue
                 if attempts:
@@ -175,19 +208,19 @@ class Gateway:
     async def _wait_before_retry(
         self, connection: _ModelConnection, failure: RequestFailure | None, n_attempts: int, deadline: float
     ) -> str | None:
-        """Wait before another try; where there is none, the reason, which may be empty."""
+        """Wait before the next attempt and return None; return a reason, which may be empty, if there is none."""
         if failure is None or not failure.is_retryable:
             return ""
-        wait_s, asked_s = retry_delay(failure, n_attempts, self._rng), failure.retry_after_s or 0.0
+        wait_s, retry_after_s = retry_delay(failure, n_attempts, self._rng), failure.retry_after_s or 0.0
         reason = no_retry_reason(failure, wait_s, n_attempts, deadline, self._limits)
         if reason is None:
-            connection.limiter.announce_wait(asked_s, asked_s)
+            connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
         return "" if reason is None and self._stop_event.is_set() else reason
 
     @asynccontextmanager
     async def _request_slot(self, connection: _ModelConnection, call: Call) -> AsyncIterator[None]:
-        """Wait until a request may go out, or none may any more."""
+        """Wait until the rate and concurrency limits allow a request, or until the run is stopped."""
         await connection.rate_limiter.acquire(estimate_max_tokens(call))
         async with connection.slots, connection.limiter.slot():
             yield
@@ -195,12 +228,20 @@ class Gateway:
     async def _send_attempt(
         self, connection: _ModelConnection, call: Call, earlier_attempts: Sequence[Attempt], deadline: float
     ) -> tuple[Answer, RequestFailure | None]:
-        limit, number = (
+        """Send one request; block the model if the failure shows that every further request would fail too.
+
+        Returns:
+            The answer with this one attempt, and the failure; None for a success.
+
+        Raises:
+            AuditorError: no request can be sent; its `answer` has the earlier attempts.
+        """
+        total_timeout_s, attempt_number = (
             max(0.01, min(connection.section.timeout_s, deadline - time.monotonic())),
             len(earlier_attempts) + 1,
         )
         try:
-            reply = await self._dispatcher.send(call, number, limit)
+            reply = await self._dispatcher.send(call, attempt_number, total_timeout_s)
         except AuditorError as error:
             if not earlier_attempts:
                 raise
@@ -210,27 +251,28 @@ class Gateway:
         failure = reply.failure
         if failure and (
             failure.blocks_model
-            or (reply.unreachable and not connection.is_confirmed and number >= MAX_UNREACHABLE_ATTEMPTS)
+            or (reply.unreachable and not connection.is_confirmed and attempt_number >= MAX_UNREACHABLE_ATTEMPTS)
         ):
             connection.blocking_failure = failure
         return _charge_unknown_attempts(call, connection.price, reply.answer), failure
 
 
 def _charge_unknown_attempts(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
-    """The answer with a charge for requests of which nobody heard again, because the process that sent them died."""
+    """Charge an estimate for attempts whose cost is unknown, because the process that sent them died."""
     if not any(attempt.estimated is None for attempt in answer.attempts):
         return answer
     charge = charge_estimate(call, price)
     attempts = [
-        replace(a, cost_usd=charge.usd, estimated=charge.estimated) if a.estimated is None else a
-        for a in answer.attempts
+        replace(attempt, cost_usd=charge.usd, estimated=charge.estimated) if attempt.estimated is None else attempt
+        for attempt in answer.attempts
     ]
-    return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([a.cost_usd for a in attempts]))
+    return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([attempt.cost_usd for attempt in attempts]))
 
 
 def _over_budget_answer(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
-    why = "the budget is spent"
-    return Answer(call.key, Outcome.OVER_BUDGET, error=why, attempts=tuple(attempts), cost_usd=total_cost(costs))
+    """The answer to a call for which the budget allows no further request, with the attempts made so far."""
+    error = "the budget is spent"
+    return Answer(call.key, Outcome.OVER_BUDGET, error=error, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
 
 def _build_limiters(
@@ -240,41 +282,52 @@ def _build_limiters(
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
 ) -> dict[tuple[str, str | None, str | None], ConcurrencyLimiter]:
-    """One for each account. What waits at a server of few slots would run into its time limit, so they bound it too."""
-    found = {}
-    for account in {m.rate_limit_key for m in models}:
-        mine = [m for m in models if m.rate_limit_key == account]
-        most = sum(m.concurrency for m in mine if m.concurrency) or max(m.max_concurrency for m in mine)
-        slots = embedded_slots(mine[0].model)
-        at_most, start = (most, DEFAULT_INITIAL_CONCURRENCY) if slots is None else (min(most, slots), slots)
-        found[account] = ConcurrencyLimiter(
-            at_most,
-            initial_limit=start,
-            on_change=functools.partial(on_limit_change, _describe_account(mine[0])),
+    """Create one concurrency limiter per account.
+
+    An embedded model's limit is at most the slots of its servers: requests that wait in a server would time out.
+    """
+    limiter_by_account = {}
+    for account in {model.rate_limit_key for model in models}:
+        account_models = [model for model in models if model.rate_limit_key == account]
+        configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
+            model.max_concurrency for model in account_models
+        )
+        slots = embedded_slots(account_models[0].model)
+        max_limit, initial_limit = (
+            (configured_limit, DEFAULT_INITIAL_CONCURRENCY) if slots is None else (min(configured_limit, slots), slots)
+        )
+        limiter_by_account[account] = ConcurrencyLimiter(
+            max_limit,
+            initial_limit=initial_limit,
+            on_change=functools.partial(on_limit_change, _describe_account(account_models[0])),
             is_stopped=is_stopped,
             max_wait_s=limits.max_retry_wait_s,
-            on_wait=functools.partial(_notify_pause, notify, _describe_account(mine[0])),
+            on_wait=functools.partial(_notify_pause, notify, _describe_account(account_models[0])),
         )
-    return found
+    return limiter_by_account
 
 
 def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
+    """Notify the user that requests to an account wait."""
     notify(pause_notice(account, wait_s, retry_after_s))
 
 
 def _describe_account(section: ModelSection) -> str:
-    """An account in words, without its key."""
-    provider, key, server = section.rate_limit_key
+    """Describe an account for a message: provider, host and the name of the key's environment variable."""
+    provider, key_reference, base_url = section.rate_limit_key
     words = [
         provider,
-        f"at {urlsplit(server).hostname}" if server else "",
-        f"by {key.removeprefix(ENV_PREFIX)}" if key else "",
+        f"at {urlsplit(base_url).hostname}" if base_url else "",
+        f"by {key_reference.removeprefix(ENV_PREFIX)}" if key_reference else "",
     ]
     return " ".join(filter(None, words))
 
 
 def _update_limits(connection: _ModelConnection, failure: RequestFailure | None, *, is_first_attempt: bool) -> None:
-    """What a request says of its model and its account; one that went well only after others failed says no more."""
+    """Update a model's suspension and its account's concurrency limit after a request; `failure` is None for a success.
+
+    A success raises the limit only at a call's first attempt.
+    """
     connection.suspension.record_response(failure)
     if failure is None:
         if is_first_attempt:
@@ -286,16 +339,17 @@ def _update_limits(connection: _ModelConnection, failure: RequestFailure | None,
 
 
 def _unusable_model_error(connection: _ModelConnection, failure: RequestFailure) -> ModelSetupError:
-    where = f"model '{connection.section.name}' ({connection.section.model}"
-    where += f" at {connection.section.api_base})" if connection.section.api_base else ")"
-    mends = {
+    """The error for a model that cannot be used, with a fix that depends on the HTTP status."""
+    model_text = f"model '{connection.section.name}' ({connection.section.model}"
+    model_text += f" at {connection.section.api_base})" if connection.section.api_base else ")"
+    fix_by_status = {
         402: "Top up the account, or use another key.",
         429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
         401: f"Check the key that {connection.section.api_key or 'the provider'} names.",
         403: "Check that the key may use this model.",
         404: "Check the model's name and the server's address.",
     }
-    mend = mends.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
+    fix = fix_by_status.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
     return ModelSetupError(
-        f"{where} cannot be used: {failure.error.rstrip(' .')}.", f"{mend} Nothing recorded is lost."
+        f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
     )

@@ -1,7 +1,7 @@
-"""A process that helps to send requests: it takes them from its standard input, and writes what came of them.
+"""Helper process that sends requests: reads them from standard input, and writes the replies to standard output.
 
-A request costs litellm some milliseconds of processor time, so that one process sends a few hundred a second at most.
-What goes to and fro is JSON by these types: data that cannot name code to run.
+A request takes litellm some milliseconds of CPU time, so one process sends a few hundred per second at most. Messages
+are JSON of the types below, each after its length in bytes: unlike pickle, JSON cannot execute code.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, TypeAdapter
-from pydantic.dataclasses import dataclass as checked
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from auditor import bootstrap
 from auditor.config import ModelSection
 from auditor.domain import Call
+from auditor.models.dispatch import LocalDispatcher
 from auditor.models.provider_request import ProviderReply
 from auditor.redaction import register_secrets
 
@@ -29,10 +30,11 @@ LENGTH_PREFIX_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class HelperConfig:
-    """What a helper is told when it begins, over a pipe that only its parent can write to.
+    """First message to a helper process, sent over a pipe that only its parent can write to.
 
     Attributes:
-        secrets: all that the parent removes from answers, for a server may echo any of them.
+        models: all models that the helper may be asked to call.
+        secrets: all secrets that the parent redacts in answers, since a server may echo any of them.
     """
 
     models: tuple[ModelSection, ...]
@@ -41,12 +43,13 @@ class HelperConfig:
 
 @dataclass(frozen=True, slots=True)
 class HelperRequest:
-    """One request to be sent.
+    """One request for the helper to send.
 
     Attributes:
-        id: names it between the two processes.
-        number: which attempt at the call this is, from 1.
-        limit_s: seconds that it may take.
+        id: matches the reply to the request.
+        call: the call to send.
+        attempt_number: number of this attempt at the call, from 1.
+        total_timeout_s: time limit of the whole request, in seconds; None for no limit.
     """
 
     id: int
@@ -55,12 +58,14 @@ class HelperRequest:
     total_timeout_s: float | None
 
 
-@checked(frozen=True, slots=True, config=LOSSLESS_JSON)
+@pydantic_dataclass(frozen=True, slots=True, config=LOSSLESS_JSON)
 class HelperReply:
-    """What came of one.
+    """A helper's answer to one request.
 
     Attributes:
-        fault: what in this process failed, and where, in place of a reply.
+        id: of the request.
+        reply: the provider's reply; None if the helper itself failed.
+        error: class and place of the helper's own failure; None if there is a reply.
     """
 
     id: int
@@ -74,12 +79,12 @@ REPLY_ADAPTER = TypeAdapter(HelperReply)
 
 
 def frame_message(payload: bytes) -> bytes:
-    """Data with its length before it."""
+    """Prefix a message with its length in bytes, as 4 bytes in big-endian order."""
     return len(payload).to_bytes(LENGTH_PREFIX_BYTES, "big") + payload
 
 
 async def read_message(reader: asyncio.StreamReader) -> bytes | None:
-    """The next data of a stream; None at its end."""
+    """Read the next length-prefixed message of a stream; None at its end."""
     try:
         length = await reader.readexactly(LENGTH_PREFIX_BYTES)
         return await reader.readexactly(int.from_bytes(length, "big"))
@@ -88,39 +93,43 @@ async def read_message(reader: asyncio.StreamReader) -> bytes | None:
 
 
 async def serve_requests(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send what comes until no more can come; what is under way then is given up, as nobody waits for it."""
-    from auditor.models.dispatch import LocalDispatcher
+    """Send requests as they arrive and write their replies, in any order, until the reader ends.
 
-    orders = await read_message(reader)
-    if orders is None:
+    The first message must be a `HelperConfig`; an empty message confirms it. Requests in flight at the end are
+    cancelled, since nothing reads their replies.
+    """
+
+    config_json = await read_message(reader)
+    if config_json is None:
         return
-    config = CONFIG_ADAPTER.validate_json(orders)
+    config = CONFIG_ADAPTER.validate_json(config_json)
     register_secrets(*config.secrets)
-    sender = LocalDispatcher(config.models)
+    dispatcher = LocalDispatcher(config.models)
     writer.write(frame_message(b""))  # ready
 
-    async def send(parcel: HelperRequest) -> None:
+    async def send_and_reply(request: HelperRequest) -> None:
         try:
-            reply = await sender.send(parcel.call, parcel.attempt_number, parcel.total_timeout_s)
-            data = REPLY_ADAPTER.dump_json(HelperReply(parcel.id, reply))
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, here nobody would
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            told = f"{type(error).__name__} at {at.name}, line {at.lineno}"
-            data = REPLY_ADAPTER.dump_json(HelperReply(parcel.id, None, told))
-        writer.write(frame_message(data))
+            reply = await dispatcher.send(request.call, request.attempt_number, request.total_timeout_s)
+            reply_json = REPLY_ADAPTER.dump_json(HelperReply(request.id, reply))
+        except Exception as error:  # noqa: BLE001 - reported to the parent process, which waits for the reply
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            error_text = f"{type(error).__name__} at {frame.name}, line {frame.lineno}"
+            reply_json = REPLY_ADAPTER.dump_json(HelperReply(request.id, None, error_text))
+        writer.write(frame_message(reply_json))
 
-    under_way: set[asyncio.Task[None]] = set()
-    while (data := await read_message(reader)) is not None:
-        task = asyncio.create_task(send(REQUEST_ADAPTER.validate_json(data)))
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
-    for task in under_way:
+    pending_tasks: set[asyncio.Task[None]] = set()
+    while (request_json := await read_message(reader)) is not None:
+        task = asyncio.create_task(send_and_reply(REQUEST_ADAPTER.validate_json(request_json)))
+        pending_tasks.add(task)
+        task.add_done_callback(pending_tasks.discard)
+    for task in pending_tasks:
         task.cancel()
-    await asyncio.gather(*under_way, return_exceptions=True)
-    await sender.close()
+    await asyncio.gather(*pending_tasks, return_exceptions=True)
+    await dispatcher.close()
 
 
 async def _serve_pipes(input_fd: int, output_fd: int) -> None:
+    """Run `serve_requests` on two pipes, given by their file descriptors, until either is closed."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(input_fd, "rb", 0))
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(output_fd, "wb", 0))
@@ -129,15 +138,15 @@ async def _serve_pipes(input_fd: int, output_fd: int) -> None:
 
 
 def main() -> None:
-    """Help until whoever asked for it is gone; it alone hears signals, and lets what is under way come in."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    outward = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+    """Send requests until the parent closes standard input; signals are ignored, since the parent handles them."""
+    for signal_name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, signal_name):
+            signal.signal(getattr(signal, signal_name), signal.SIG_IGN)
+    output_fd = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keeps what a library prints out of the replies
     bootstrap.prepare_environment()
     with bootstrap.infrequent_garbage_collection():
-        asyncio.run(_serve_pipes(sys.stdin.fileno(), outward))
+        asyncio.run(_serve_pipes(sys.stdin.fileno(), output_fd))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The HTTP client that litellm is given: of httpx's, what a request with a key to one server needs.
+"""HTTP client for litellm: httpx's client without cookies, authentication, proxies and redirects.
 
-A client as it comes merges cookies, log-ins, proxies and redirects into each request and looks for them in each answer:
-two fifths of the CPU time of sending. None of them may play a part here.
+httpx merges these into each request and looks for them in each response, which takes two fifths of the CPU time of
+sending. None of them may affect a request here.
 """
 
 from __future__ import annotations
@@ -17,35 +17,38 @@ import httpx
 from auditor.models.transport import CURRENT_EXCHANGE, GuardedTransport, parse_json_object
 
 HTTP_CACHE_SIZE = 256
-"""Addresses, and sets of headers, that need not be read again."""
+"""Number of parsed URLs and of merged sets of headers that are cached."""
 parse_url = functools.lru_cache(maxsize=HTTP_CACHE_SIZE)(httpx.URL)
 HeaderItems = tuple[tuple[str, str], ...]
 
 
 @functools.lru_cache(maxsize=HTTP_CACHE_SIZE)
 def _merge_headers(default_headers: HeaderItems, request_headers: HeaderItems) -> httpx.Headers:
-    """A request's headers, with a client's for what it does not say; each request copies them."""
-    found = httpx.Headers(list(default_headers))
-    found.update(httpx.Headers(list(request_headers)))
-    return found
+    """Merge a client's default headers with a request's, which take precedence.
+
+    The result is cached and shared: `httpx.Request` copies it.
+    """
+    merged_headers = httpx.Headers(list(default_headers))
+    merged_headers.update(httpx.Headers(list(request_headers)))
+    return merged_headers
 
 
 DEFAULT_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
-"""litellm's own time limit where a request says none."""
+"""litellm's default time limits, for requests that set none."""
 
 
 class MinimalHttpClient(httpx.AsyncClient):
-    """Sends what was built through one transport; what is unusual goes httpx's own way."""
+    """HTTP client that sends all requests through one transport; unusual requests are left to httpx's client."""
 
     def __init__(
         self, transport: httpx.AsyncBaseTransport, headers: dict[str, str] | None = None, timeout: Any = None
     ) -> None:
-        """A client for one event loop; close it with the run.
+        """Create a client for one event loop; close it at the end of the run.
 
         Args:
-            transport: what sends.
-            headers: of every request.
-            timeout: of a request that says none.
+            transport: sends all requests.
+            headers: default headers of every request.
+            timeout: of requests that set none.
         """
         super().__init__(transport=transport, headers=headers, follow_redirects=False, timeout=timeout, trust_env=False)
         self._single_transport = transport
@@ -61,9 +64,11 @@ class MinimalHttpClient(httpx.AsyncClient):
         timeout: Any = None,
         **options: Any,
     ) -> httpx.Request:
-        """As httpx does."""
-        usual = isinstance(headers, dict) and isinstance(content, (str, bytes)) and isinstance(timeout, (int, float))
-        if not usual or any(value is not None for value in options.values()):
+        """Build a request as httpx does, but faster if it has only headers, a body and a timeout in seconds."""
+        is_simple = (
+            isinstance(headers, dict) and isinstance(content, (str, bytes)) and isinstance(timeout, (int, float))
+        )
+        if not is_simple or any(value is not None for value in options.values()):
             options |= {"content": content, "headers": headers, "timeout": timeout}
             return super().build_request(method, url, **options)
         return httpx.Request(
@@ -75,11 +80,11 @@ class MinimalHttpClient(httpx.AsyncClient):
         )
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
-        """Send, and read all of the answer, unless it is to be streamed.
+        """Send a request and read the whole response, unless it is to be streamed.
 
         Raises:
-            httpx.RequestError: it could not be sent, or not answered.
-            Unreadable: it succeeded, but what came is no JSON object; only where the request is noted.
+            httpx.RequestError: the request failed, or there was no response.
+            UnreadableResponse: a successful response is not a JSON object; only if the exchange is recorded.
         """
         if request.url.userinfo or "timeout" not in request.extensions:
             return await super().send(request, stream=stream, **options)
@@ -93,30 +98,33 @@ class MinimalHttpClient(httpx.AsyncClient):
 
 
 async def _read_response(response: httpx.Response, request: httpx.Request) -> httpx.Response:
-    """All of an answer that is not compressed. One that says that all went well must be a JSON object.
+    """Read a whole, uncompressed response; parse a successful one as JSON into the exchange's record.
 
-    litellm's handlers differ in what they make of any other body: some retry, some report a bad request or a server
-    that cannot be reached. So it is decided here, for all of them.
+    litellm's handlers differ in how they treat a body that is not JSON: some retry, some report a bad request or an
+    unreachable server. So it is rejected here, for all of them.
+
+    Raises:
+        UnreadableResponse: a successful response is not a JSON object.
     """
     assert isinstance(response.stream, httpx.AsyncByteStream)
     try:
-        data = b"".join([chunk async for chunk in response.stream])
+        body = b"".join([chunk async for chunk in response.stream])
     finally:
         await response.aclose()
-    if response.is_success and (wire := CURRENT_EXCHANGE.get()) is not None:
-        data = data.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
-        wire.json_body = parse_json_object(data)
-    whole = httpx.Response(response.status_code, headers=response.headers, content=data, request=request)
-    if whole.headers.get("content-type") == "application/json":
-        whole.encoding = "utf-8"  # which JSON is: httpx would look for it in each answer
-    return whole
+    if response.is_success and (exchange := CURRENT_EXCHANGE.get()) is not None:
+        body = body.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
+        exchange.json_body = parse_json_object(body)
+    full_response = httpx.Response(response.status_code, headers=response.headers, content=body, request=request)
+    if full_response.headers.get("content-type") == "application/json":
+        full_response.encoding = "utf-8"  # JSON is always UTF-8; httpx would detect the encoding of each response
+    return full_response
 
 
 def install_minimal_client(handler: type[Any]) -> None:
-    """Have litellm's handlers use such clients, and keep no time of each request, from now on.
+    """Make a litellm handler class create `MinimalHttpClient`s and stop timing its requests, from now on.
 
     Args:
-        handler: litellm's asynchronous HTTP handler, whose transports are guarded.
+        handler: litellm's asynchronous HTTP handler class, whose transports are guarded already.
     """
     if getattr(handler, "light", False):
         return
@@ -125,9 +133,9 @@ def install_minimal_client(handler: type[Any]) -> None:
     def create_client(
         _: Any, timeout: Any = None, event_hooks: Any = None, ssl_verify: Any = None, shared_session: Any = None
     ) -> MinimalHttpClient:
-        found = get_ssl_configuration(ssl_verify)
-        context = found if isinstance(found, ssl.SSLContext) else None
-        verify = found if isinstance(found, bool) else None
+        ssl_setting = get_ssl_configuration(ssl_verify)
+        context = ssl_setting if isinstance(ssl_setting, ssl.SSLContext) else None
+        verify = ssl_setting if isinstance(ssl_setting, bool) else None
         transport: GuardedTransport = handler.create_async_transport(
             ssl_context=context, ssl_verify=verify, shared_session=shared_session
         )

@@ -1,7 +1,7 @@
-"""How hard a provider's account may be asked: a limit that finds itself, and gates that a 429 or a set rate closes.
+"""Concurrency and rate limits of a provider's account: an adaptive limit on parallel requests, and backoff after 429.
 
-Additive increase, multiplicative decrease (Chiu and Jain, Computer Networks and ISDN Systems 17, 1989), with the slow
-start of TCP: the limit doubles each clean round until the provider first says that it is too much.
+The limit follows additive increase, multiplicative decrease (Chiu and Jain, Computer Networks and ISDN Systems 17,
+1989), with the slow start of TCP: it doubles after each round of successes until the provider first answers 429.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from aiolimiter import AsyncLimiter
 INITIAL_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 60.0
 DEFAULT_INITIAL_CONCURRENCY, MAX_CONCURRENCY = 20, 100
-"""Requests in flight for one account: at first, and ever."""
+"""Requests in flight for one account: the initial limit and the highest."""
 DECREASE_FACTOR, INCREASE_FACTOR = 0.8, 1.05
 COOLDOWN_S = 15.0
-"""After a cut the limit is left alone for this long, or for as long as the provider asks to wait."""
+"""After a decrease the limit stays unchanged for this long, or for as long as the provider asks to wait."""
 MIN_ROUND_SIZE = 4
 MIN_ANNOUNCED_WAIT_S = 5.0
 """A longer wait that a provider asks for is announced."""
 STOP_POLL_INTERVAL_S = 0.5
-"""How often a wait looks whether the run is to stop."""
+"""How often a wait checks whether the run is to stop."""
 MIN_UTILIZATION = 0.8
-"""Share of the limit that must have been in flight for a clean round to prove anything."""
+"""Share of the limit that must have been in flight for a round of successes to raise the limit."""
 
 
 class ConcurrencyLimiter:
-    """Slots of one account, shared by all who ask it.
+    """Adaptive limit on the requests in flight for one account, shared by all models of the account.
 
     Attributes:
-        limit: requests that may be in flight now; whole numbers of it count.
+        limit: requests that may be in flight now, rounded down.
     """
 
     def __init__(
@@ -45,21 +45,21 @@ class ConcurrencyLimiter:
         *,
         initial_limit: int = DEFAULT_INITIAL_CONCURRENCY,
         clock: Callable[[], float] = time.monotonic,
-        on_change: Callable[[int, int, str], None] = lambda before, after, why: None,
+        on_change: Callable[[int, int, str], None] = lambda before, after, reason: None,
         is_stopped: Callable[[], bool] = lambda: False,
         max_wait_s: float = math.inf,
-        on_wait: Callable[[float, float], None] = lambda wait_s, asked_s: None,
+        on_wait: Callable[[float, float], None] = lambda wait_s, retry_after_s: None,
     ) -> None:
-        """A limiter.
+        """Create a limiter with no request in flight.
 
         Args:
-            most: what the limit never exceeds.
-            start: what it begins with.
-            clock: seconds, never going back.
-            changed: is told of each change: from, to, why.
-            stopped: whether nothing is to go out any more: a closed gate keeps nobody then.
-            max_wait_s: the gate closes for no longer, whatever the provider asks.
-            waits: called once for each long wait, with its length and with what the provider asked, both in seconds.
+            max_limit: highest value of the limit.
+            initial_limit: its value at the beginning.
+            clock: monotonic time in seconds.
+            on_change: called after each change of the limit with the old limit, the new limit and the reason.
+            is_stopped: whether the run is to stop; waiting requests are then let through at once.
+            max_wait_s: longest time that requests are held back, whatever the provider asks.
+            on_wait: called once for each long wait with its length and the wait the provider asked for, in seconds.
         """
         self.limit = float(min(initial_limit, max_limit))
         self._max_limit = max_limit
@@ -74,36 +74,38 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot, once there is one and the gate is open."""
+        """Wait until the limit and the provider's `retry-after` allow another request; hold its slot until exit."""
         if self._waiting_turns or self._in_flight >= int(self.limit):
             await self._wait_for_slot()
         else:
             self._in_flight += 1
         try:
-            while not self._is_stopped() and (wait := self._closed_until - self._clock()) > 0:
-                self.announce_wait(wait, self._retry_after_s)
-                await asyncio.sleep(min(wait, STOP_POLL_INTERVAL_S))  # another 429 may move the gate
+            while not self._is_stopped() and (wait_s := self._closed_until - self._clock()) > 0:
+                self.announce_wait(wait_s, self._retry_after_s)
+                await asyncio.sleep(min(wait_s, STOP_POLL_INTERVAL_S))  # another 429 may prolong the wait
             self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
             yield
         finally:
             self._release_slot()
 
     async def _wait_for_slot(self) -> None:
-        """Wait in line until a slot is handed over."""
+        """Wait in a queue, first in, first out, until a slot is free."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting_turns.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it was handed over, to one who has gone
+            if turn.done() and not turn.cancelled():  # a slot was granted just before this task was cancelled
                 self._release_slot()
             raise
 
     def _release_slot(self) -> None:
+        """Free a slot, and grant it to the next waiting request."""
         self._in_flight -= 1
         self._admit_waiting()
 
     def _admit_waiting(self) -> None:
+        """Grant free slots to waiting requests, first in, first out."""
         while self._waiting_turns and self._in_flight < int(self.limit):
             turn = self._waiting_turns.popleft()
             if not turn.done():
@@ -111,19 +113,23 @@ class ConcurrencyLimiter:
                 turn.set_result(None)
 
     def record_success(self) -> None:
-        """A request went well at its first try; a whole round of them lets the limit grow."""
+        """Record a request that succeeded at its first attempt; after a round of `limit` successes the limit grows."""
         if self._clock() < self._cooldown_until:
             return
         self._clean_responses += 1
         if self._clean_responses < max(self.limit, MIN_ROUND_SIZE):
             return
         if self._peak_in_flight >= MIN_UTILIZATION * int(self.limit):
-            why = "a clean round at first" if self._in_slow_start else "a clean round"
-            self._set_limit(min(self._max_limit, self.limit * (2 if self._in_slow_start else INCREASE_FACTOR)), why)
+            reason = "a clean round at first" if self._in_slow_start else "a clean round"
+            self._set_limit(min(self._max_limit, self.limit * (2 if self._in_slow_start else INCREASE_FACTOR)), reason)
         self._clean_responses, self._peak_in_flight = 0, self._in_flight
 
     def record_throttling(self, retry_after_s: float | None) -> None:
-        """The provider said that it is too much: nobody goes out before it allows, and the limit is cut, once."""
+        """Record an answer with status 429: hold requests back, and decrease the limit once per cooldown.
+
+        Args:
+            retry_after_s: how long the provider asks to wait; None if it does not say.
+        """
         now, self._retry_after_s = self._clock(), retry_after_s or 0.0
         retry_after_s = min(self._retry_after_s, self._max_wait_s)
         self._clean_responses, self._in_slow_start = 0, False
@@ -133,25 +139,26 @@ class ConcurrencyLimiter:
             self._cooldown_until = now + max(COOLDOWN_S, retry_after_s)
 
     def announce_wait(self, wait_s: float, retry_after_s: float) -> None:
-        """Report that somebody waits because the provider asked for it, if that takes long and is not known yet."""
-        until = self._clock() + wait_s
-        if wait_s > MIN_ANNOUNCED_WAIT_S and until > self._announced_until + MIN_ANNOUNCED_WAIT_S:
-            self._announced_until = until
+        """Call `on_wait` for a wait that is longer than `MIN_ANNOUNCED_WAIT_S` and has not been announced yet."""
+        wait_end = self._clock() + wait_s
+        if wait_s > MIN_ANNOUNCED_WAIT_S and wait_end > self._announced_until + MIN_ANNOUNCED_WAIT_S:
+            self._announced_until = wait_end
             self._on_wait(wait_s, retry_after_s)
 
     def _set_limit(self, limit: float, reason: str) -> None:
-        before, self.limit = int(self.limit), float(limit)
+        """Change the limit; `on_change` is called if its whole number changes."""
+        previous_limit, self.limit = int(self.limit), float(limit)
         self._admit_waiting()
-        if before != int(limit):
-            self._on_change(before, int(limit), reason)
+        if previous_limit != int(limit):
+            self._on_change(previous_limit, int(limit), reason)
 
     def record_server_error(self) -> None:
-        """A server error or a time-out: no reason to ask less, and none to ask more."""
+        """Record a server error or a timeout: it starts a new round and leaves the limit unchanged."""
         self._clean_responses = 0
 
 
 class RateLimiter:
-    """Requests and tokens a minute at most, where the config sets them."""
+    """Limits on requests per minute (`rpm`) and tokens per minute (`tpm`); None for no limit."""
 
     def __init__(self, rpm: int | None, tpm: int | None, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self._is_stopped = is_stopped
@@ -159,33 +166,34 @@ class RateLimiter:
         self._token_limiter = AsyncLimiter(tpm, 60) if tpm else None
 
     async def acquire(self, tokens: float) -> None:
-        """Wait until one more request of about so many tokens may go out, or nothing is to go out any more."""
+        """Wait until a request of about this many tokens is within both limits, or until the run is stopped."""
         if self._request_limiter:
             await self._wait_unless_stopped(self._request_limiter.acquire())
         if self._token_limiter:
             await self._wait_unless_stopped(self._token_limiter.acquire(min(tokens, self._token_limiter.max_rate)))
 
-    async def _wait_unless_stopped(self, turn: Coroutine[object, object, None]) -> None:
-        waiting = asyncio.ensure_future(turn)
+    async def _wait_unless_stopped(self, acquisition: Coroutine[object, object, None]) -> None:
+        """Await a coroutine, or cancel it when the run is stopped."""
+        task = asyncio.ensure_future(acquisition)
         try:
-            while not waiting.done() and not self._is_stopped():
-                await asyncio.wait({waiting}, timeout=STOP_POLL_INTERVAL_S)
+            while not task.done() and not self._is_stopped():
+                await asyncio.wait({task}, timeout=STOP_POLL_INTERVAL_S)
         finally:
-            waiting.cancel()
+            task.cancel()
 
 
 def backoff_delay(attempt: int, rng: random.Random) -> float:
-    """Seconds before the next try: full jitter under a doubling cap, so that retries do not come in waves.
+    """Seconds to wait before the next attempt: exponential backoff with full jitter, so that retries do not coincide.
 
     Args:
-        attempt: requests made so far, from 1.
+        attempt: number of attempts so far, from 1.
         rng: source of the jitter.
     """
     return rng.uniform(0, min(MAX_BACKOFF_S, INITIAL_BACKOFF_S * 2 ** (attempt - 1)))
 
 
 async def sleep_unless_stopped(seconds: float, is_stopped: Callable[[], bool]) -> None:
-    """Wait so long, or until nothing is to go out any more."""
-    until = time.monotonic() + seconds
-    while not is_stopped() and (left := until - time.monotonic()) > 0:  # noqa: ASYNC110
-        await asyncio.sleep(min(left, STOP_POLL_INTERVAL_S))
+    """Sleep for a time in seconds, or until the run is stopped."""
+    deadline = time.monotonic() + seconds
+    while not is_stopped() and (remaining_s := deadline - time.monotonic()) > 0:  # noqa: ASYNC110
+        await asyncio.sleep(min(remaining_s, STOP_POLL_INTERVAL_S))

@@ -1,4 +1,4 @@
-"""The one door to litellm: opened on first use, with its look-ups, telemetry and retries off."""
+"""The only importer of litellm: imported on first use, with its network look-ups, telemetry and retries turned off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from auditor import bootstrap
 from auditor.models import request_cache
 
-# A schema keyword that a provider's strict mode refuses; the others get the bound, since small models need it.
+# JSON Schema keywords that a provider's strict mode refuses. Others are sent them, since small models need the bounds.
 UNSUPPORTED_SCHEMA_KEYWORDS = {
     "openai": {"maxLength", "minLength"},
     "azure": {"maxLength", "minLength"},
@@ -24,20 +24,23 @@ UNSUPPORTED_SCHEMA_KEYWORDS = {
 
 ROUTING_PARAMS = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
 CREDENTIAL_PARAM_PREFIXES = ("aws_", "vertex_", "azure_", "s3_", "use_")
-"""Beginnings of names by which litellm takes accounts, tokens and servers."""
+"""Prefixes of parameters by which litellm is given accounts, tokens and servers."""
 ALLOWED_ROUTING_PARAMS = frozenset({"api_version", "aws_region_name"})
-"""What begins so, or is litellm's own, and may be said: it leads to no other owner's server, and litellm checks it."""
+"""Parameters that a config may set although they match the rules above or are litellm's own.
+
+litellm checks their values, and they cannot lead to a server of another owner.
+"""
 
 MAX_ERROR_TEXT_CHARS = 65_536
-"""Of an error's text that litellm looks into."""
+"""Characters of an error's text that litellm is given to search."""
 
 SKIP_MCP_TOOLS = {"_skip_mcp_handler": True}
-"""Where tools are sent, litellm looks for tools of its proxy among them, for which it wants a package of its own."""
+"""Stops litellm from looking for its proxy's tools among those of a request, which needs another package."""
 
 
 @functools.cache
 def load_litellm() -> ModuleType:
-    """The litellm module, imported with its network look-ups off and its retries and chatter silenced."""
+    """Import litellm with its network look-ups, telemetry and log output turned off, and return the module."""
     bootstrap.prepare_environment()
     import litellm as module
 
@@ -46,15 +49,15 @@ def load_litellm() -> ModuleType:
     module.telemetry = False
     module.drop_params = False
     _disable_litellm_redaction()
-    gc.freeze()  # 300,000 objects that stay: to look through them for garbage takes a tenth of a second each time
+    gc.freeze()  # excludes 300,000 permanent objects from garbage collection, which they slow by 0.1 s each time
     return module
 
 
 def _disable_litellm_redaction() -> None:
-    """Turn litellm's search for secrets off where it was imported before `bootstrap.prepare` could set its variable.
+    """Turn off litellm's search for secrets, in case litellm was imported before `bootstrap.prepare_environment`.
 
     Its time grows with the cube of the text's length: 16 kB of `-----BEGIN PRIVATE KEY-----` block the event loop for
-    14 s. Texts are redacted by `auditor.redaction`.
+    14 s. Texts are redacted by `auditor.redaction` instead.
     """
     from litellm import _logging
     from litellm.litellm_core_utils import exception_mapping_utils
@@ -65,12 +68,12 @@ def _disable_litellm_redaction() -> None:
 
 @functools.cache
 def supported_params(model: str) -> frozenset[str]:
-    """Parameters that the model's provider takes, in OpenAI's names; empty when litellm does not know the provider."""
+    """Parameters that the model's provider accepts, by OpenAI's names; empty if litellm does not know the provider."""
     return frozenset(load_litellm().get_supported_openai_params(model=model) or ())
 
 
 def is_routing_param(param_name: str) -> bool:
-    """Whether a parameter is none of the model's, but says where litellm asks, as whom, or how often."""
+    """Whether a parameter is not for the model, but sets litellm's server, credentials or retries."""
     load_litellm()
     from litellm.types.utils import is_litellm_owned_kwarg
 
@@ -84,14 +87,14 @@ def is_routing_param(param_name: str) -> bool:
 
 
 class TokenPrice(NamedTuple):
-    """US dollars per token: of the prompt, of the answer, and of what the provider had kept of earlier prompts."""
+    """Price in US dollars per token: of the prompt, of the completion, and of prompt tokens in the provider's cache."""
 
     prompt_usd: float
     completion_usd: float
     cached_usd: float
 
     def request_cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int) -> float:
-        """Of one answer, `cached` of whose prompt's tokens had been kept."""
+        """Cost of one request in US dollars; `cached_tokens` are a part of `prompt_tokens`."""
         return (
             (prompt_tokens - cached_tokens) * self.prompt_usd
             + cached_tokens * self.cached_usd
@@ -99,50 +102,57 @@ class TokenPrice(NamedTuple):
         )
 
     def scaled_by(self, factor: float) -> TokenPrice:
-        """That many times the price."""
+        """The price times a factor, such as 0.5 for a batch."""
         return TokenPrice(self.prompt_usd * factor, self.completion_usd * factor, self.cached_usd * factor)
 
 
 @functools.cache
 def listed_token_price(model: str) -> TokenPrice | None:
-    """From litellm's own list; None when it has none. Kept tokens cost as others do where it tells no price of them."""
+    """Price of a model's tokens in litellm's list; None if it is not listed.
+
+    Cached tokens cost as much as other prompt tokens if the list has no price for them.
+    """
     entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1])
     if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
-    fresh, kept = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
-    return TokenPrice(float(fresh), float(entry["output_cost_per_token"]), float(fresh if kept is None else kept))
+    prompt_price, cached_price = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
+    return TokenPrice(
+        float(prompt_price),
+        float(entry["output_cost_per_token"]),
+        float(prompt_price if cached_price is None else cached_price),
+    )
 
 
 @functools.cache
 def listed_max_output(model: str) -> int | None:
-    """The most tokens that one answer of a model may have, from litellm's own list; None when it does not say."""
+    """Maximum number of tokens in one answer of a model, from litellm's list; None if it is not listed."""
     entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1]) or {}
-    most = entry.get("max_output_tokens") or entry.get("max_tokens")
-    return most if isinstance(most, int) and most > 0 else None
+    max_tokens = entry.get("max_output_tokens") or entry.get("max_tokens")
+    return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else None
 
 
 def drop_schema_keywords(schema: Any, keywords: set[str]) -> Any:
-    """A JSON schema without some of its keywords, at every depth."""
+    """Copy a JSON schema without the given keywords, at every depth."""
     if isinstance(schema, dict):
         return {k: drop_schema_keywords(v, keywords) for k, v in schema.items() if k not in keywords}
     return [drop_schema_keywords(v, keywords) for v in schema] if isinstance(schema, list) else schema
 
 
 def open_http_clients() -> None:
-    """Give litellm the HTTP clients of this run: guarded ones, whatever provider they are for."""
-    from auditor.models.http_client import MinimalHttpClient, install_minimal_client
-    from auditor.models.transport import disable_sync_requests, install_guarded_transport
+    """Make litellm use HTTP clients with a `GuardedTransport` for every provider, and open the one of this run."""
+    from auditor.models.http_client import MinimalHttpClient, install_minimal_client  # loads httpx (0.1 s)
+    from auditor.models.transport import disable_sync_requests, install_guarded_transport  # loads httpx (0.1 s)
 
-    module = load_litellm()
+    litellm = load_litellm()
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
 
     install_guarded_transport(AsyncHTTPHandler)
     disable_sync_requests(HTTPHandler)
     install_minimal_client(AsyncHTTPHandler)
-    module.in_memory_llm_clients_cache.flush_cache()  # what was made before is not guarded
+    litellm.in_memory_llm_clients_cache.flush_cache()  # clients created before have no guarded transport
     request_cache.clear_request_cache()
     transport: Any = AsyncHTTPHandler.create_async_transport()
-    vars(module)["aclient_session"] = MinimalHttpClient(transport)
+    vars(litellm)["aclient_session"] = MinimalHttpClient(transport)
 
 
 DIRECT_BUILD_PROVIDERS = frozenset(
@@ -159,69 +169,80 @@ DIRECT_BUILD_PROVIDERS = frozenset(
         "hosted_vllm",
     )
 )
-"""Providers whose requests litellm builds without waiting for a file, a token or a server, where it is given a key."""
+"""Providers whose requests litellm builds without waiting for a file, a token or a server, if it is given a key."""
 
 
 async def complete_chat(**request: Any) -> Any:
-    """One chat completion by litellm, without what it does around one that nobody needs here.
+    """Send one chat completion by litellm, without its logging, price look-ups and callbacks.
 
-    Its public function makes a log record of each call, looks a price up several times over and hands both to
-    callbacks: half of its CPU time. It builds each request in another thread, too, in case that has to wait for
-    something: a third of what is left. What is beneath stays: each provider's translation and the mapping of errors.
+    litellm's public function creates a log record of each call, looks up a price several times and passes both to
+    callbacks: half of its CPU time. It also builds each request in another thread, in case building has to wait: a
+    third of the rest. The translation for each provider and the mapping of errors stay litellm's.
+
+    Args:
+        request: litellm's keyword arguments, `model` and `messages` among them.
+
+    Raises:
+        Exception: an exception of litellm's, for any failure of the provider.
     """
-    ask, build, log = _undecorated_litellm()
+    create_completion, build_request, create_log = _undecorated_litellm()
     if request["model"].split("/", 1)[0] not in DIRECT_BUILD_PROVIDERS or not request.get("api_key"):
-        return await ask(**request, litellm_logging_obj=log(request))
+        return await create_completion(**request, litellm_logging_obj=create_log(request))
     try:
-        under_way = request_cache.send_cached_request(load_litellm(), build, log, request)
-        return await (under_way or build(**request, acompletion=True, litellm_logging_obj=log(request)))
+        pending_response = request_cache.send_cached_request(load_litellm(), build_request, create_log, request)
+        return await (
+            pending_response or build_request(**request, acompletion=True, litellm_logging_obj=create_log(request))
+        )
     except Exception as error:
         raise _map_provider_error(error, request) from error
 
 
 def _map_provider_error(error: Exception, request: dict[str, Any]) -> Exception:
-    """A provider's error as litellm's own, which tell of its status and headers by the same names."""
+    """Map a provider's error to litellm's exception classes, which name status and headers alike for all providers."""
     from litellm.litellm_core_utils import exception_mapping_utils as errors
 
     _truncate_error_text(error)
     model, provider = request["model"], load_litellm().get_llm_provider(request["model"])[1]
     map_error: Callable[..., Exception] = errors.exception_type
     try:
-        found = map_error(model=model, custom_llm_provider=provider, original_exception=error)
-    except Exception as mapped:  # noqa: BLE001 - it raises most of them, and returns some
-        return mapped
-    return found
+        mapped_error = map_error(model=model, custom_llm_provider=provider, original_exception=error)
+    except Exception as raised_error:  # noqa: BLE001 - litellm raises most of the mapped errors and returns some
+        return raised_error
+    return mapped_error
 
 
 def _truncate_error_text(error: Exception) -> None:
-    """Keep the beginning of an error's text, which litellm searches as a whole some fifty times."""
+    """Shorten an error's text to `MAX_ERROR_TEXT_CHARS`: litellm searches all of it some fifty times."""
     error.args = tuple(arg[:MAX_ERROR_TEXT_CHARS] if isinstance(arg, str) else arg for arg in error.args)
     message = getattr(error, "message", None)
     if isinstance(message, str) and len(message) > MAX_ERROR_TEXT_CHARS:
-        with suppress(AttributeError):  # a property of some classes
+        with suppress(AttributeError):  # in some classes it is a read-only property
             error.message = message[:MAX_ERROR_TEXT_CHARS]  # type: ignore[attr-defined]
 
 
 @functools.cache
 def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[str, Any]], Any]]:
-    """litellm's completion, and what builds its request, without their decorators; and the log that they write to."""
+    """litellm's `acompletion` and `completion` without their decorators, and a factory of a log object that they need.
+
+    `completion` called with `acompletion=True` builds a request and returns the coroutine that sends it.
+    """
     from litellm.litellm_core_utils.litellm_logging import Logging
 
-    class Forgetful(Logging):
-        """A log that keeps neither prompts nor keys."""
+    class SilentLogging(Logging):
+        """A log object that records neither prompts nor keys."""
 
         def pre_call(self, *_: Any, **__: Any) -> None:
-            """Nothing."""
+            """Do nothing."""
 
         def post_call(self, *_: Any, **__: Any) -> None:
-            """Nothing."""
+            """Do nothing."""
 
         def should_run_prompt_management_hooks(self, *_: Any, **__: Any) -> bool:
-            """No: prompts are ours, and to look for others costs each call the reading of all its parameters."""
+            """Return False: no managed prompts are used, and the look-up reads all parameters of each call."""
             return False
 
-    def log(request: dict[str, Any]) -> Any:
-        return Forgetful(
+    def create_log(request: dict[str, Any]) -> Any:
+        return SilentLogging(
             model=request["model"],
             messages=request["messages"],
             stream=False,
@@ -233,16 +254,16 @@ def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Call
             kwargs={},
         )
 
-    return inspect.unwrap(load_litellm().acompletion), inspect.unwrap(load_litellm().completion), log
+    return inspect.unwrap(load_litellm().acompletion), inspect.unwrap(load_litellm().completion), create_log
 
 
 def get_http_client() -> Any:
-    """The guarded HTTP client of this run, for what litellm has no translation of."""
+    """The HTTP client of this run, for requests that litellm does not support."""
     return vars(load_litellm())["aclient_session"]
 
 
 async def close_http_clients() -> None:
-    """Close litellm's HTTP clients of this event loop, and forget them: it would hand out closed ones."""
+    """Close litellm's HTTP clients of this event loop and clear its caches, so that no closed client is reused."""
     session = vars(load_litellm())["aclient_session"]
     if session is not None:
         await session.aclose()

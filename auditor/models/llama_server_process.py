@@ -1,10 +1,10 @@
-"""The process behind an embedded model: runs as a script of its own and imports nothing of this package.
+"""Server process of an embedded model: run as a script; imports nothing from this package.
 
-A process apart, since the native server can neither be stopped nor outlived while it answers: stopping it then waits
-for ever, and leaving it to the exit of its process can end in a crash of the whole program.
+The native server needs a process of its own: stopping it while it answers hangs forever, and exiting its process while
+it answers can crash the program.
 
-It reads one line of JSON from standard input, the settings; writes one line of JSON to standard output, `{"url": ...}`
-or `{"error": ...}`; and ends when standard input closes, as it does when its parent ends, however that comes about.
+The process reads the settings from standard input, as one line of JSON. It writes one line of JSON to standard output,
+`{"url": ...}` or `{"error": ...}`, and ends when standard input closes, which also happens when its parent dies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from typing import Any
 
 
 def start_llama_server(settings: dict[str, Any]) -> Any:
-    """Load the model and listen; see `EmbeddedServer` for the settings."""
+    """Load the model and start to listen; returns the server.
+
+    Args:
+        settings: `path` of the weights, `name`, `api_key`, `slots`, `context_tokens` per slot and `threads`.
+    """
     import xllamacpp as library
 
     params = library.CommonParams()
@@ -27,8 +31,8 @@ def start_llama_server(settings: dict[str, Any]) -> Any:
     params.verbosity = 0
     params.n_parallel, params.n_ctx = settings["slots"], settings["slots"] * settings["context_tokens"]
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
-    # An answer depends on its own question and seed only, not on what else is asked at the time or was asked before:
-    # with these, log-probabilities are bitwise the same alone and in company.
+    # With these settings an answer depends only on its request and seed, not on parallel or earlier requests: its
+    # log-probabilities are bitwise equal to those of a request sent alone.
     params.flash_attn_type = library.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_prompt = params.cache_idle_slots = False
     params.cache_ram_mib = params.n_ctx_checkpoints = 0
@@ -36,18 +40,18 @@ def start_llama_server(settings: dict[str, Any]) -> Any:
 
 
 def main() -> None:
-    """Start, say where, and stay until the parent lets go."""
-    reply = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    """Start the server, report its address to the parent, and exit when the parent closes standard input."""
+    pipe_to_parent = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, 1)
+    os.dup2(null_device, 2)
     try:
         server = start_llama_server(json.loads(sys.stdin.readline()))
-        answer = {"url": server.listening_address}
+        startup_message = {"url": server.listening_address}
     except (ImportError, RuntimeError, ValueError, OSError) as error:
-        answer = {"error": str(error).strip(" .") or type(error).__name__}
-    print(json.dumps(answer), file=reply, flush=True)
-    if "url" in answer:
+        startup_message = {"error": str(error).strip(" .") or type(error).__name__}
+    print(json.dumps(startup_message), file=pipe_to_parent, flush=True)
+    if "url" in startup_message:
         sys.stdin.read()
     os._exit(0)
 

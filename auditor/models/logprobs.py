@@ -1,8 +1,8 @@
-"""Log-probabilities of a sentence's ends: what a provider can be asked for, and reading what it sent.
+"""Log-probabilities of a sentence's continuations: which measures a provider supports, and parsing its responses.
 
-An answer's text is JSON, so that the ledger keeps what was measured: for `choice` pairs of token and log-probability,
-the likeliest first; for all other ways a list of the ends' log-probabilities in nats. What a server did not
-measure is `not_measurable`: many answer as if the request had been another one.
+An answer's text is JSON, so that the ledger stores the measurement: for `choice`, pairs of token and log-probability,
+the likeliest first; for all other measures, a list of the continuations' log-probabilities in nats. If a server ignored
+the parameters for the measure, as many do, the outcome is `not_measurable`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from auditor.models.finish_reasons import FinishCategory
 from auditor.models.responses import NO_CHOICE_ERROR, ResponseBody, build_answer, finish_category
 
 N_TOP_LOGPROBS = 20
-"""Next tokens asked for; the most that OpenAI's protocol gives."""
+"""Number of candidates for the next token to request; the maximum of OpenAI's protocol."""
 ECHO_MEASURES = (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
-"""The two wire formats of one measurement; a server that lacks the first may have the second."""
+"""Two request formats of the same measure; a server that lacks the first may support the second."""
 COMPLETIONS_SERVER_PROVIDERS = (
     "openai",
     "hosted_vllm",
@@ -33,18 +33,23 @@ COMPLETIONS_SERVER_PROVIDERS = (
     "llamafile",
     "lm_studio",
 )
-"""Providers that are servers of the user's own, which may have the completions endpoint beside the chat's."""
+"""Providers for the user's own servers, which may have a completions endpoint besides the chat endpoint."""
 _NO_ENDPOINT_STATUSES = (400, 404, 405, 422, 501)
 UNSUPPORTED_STATUSES = {
     LogprobMeasure.ECHO: _NO_ENDPOINT_STATUSES,
     LogprobMeasure.PROMPT: _NO_ENDPOINT_STATUSES,
     LogprobMeasure.CHOICE: (400, 422),
 }
-"""HTTP statuses by which a server says that it cannot measure this; the same request would fail again."""
+"""HTTP statuses which mean that a server does not support the measure; a retry would not help."""
 
 
 def supported_measures(section: ModelSection, method: str) -> tuple[LogprobMeasure, ...]:
-    """How a model's log-probabilities can be measured, as far as can be told without asking; the best first."""
+    """List the measures of log-probability that a model may support, the best first; no request is sent.
+
+    Args:
+        section: the model's section in the config.
+        method: the config's `probes.logprob.method`: a measure's name, or `auto`.
+    """
     if section.model.startswith(REPLAY_PREFIX):
         return ()
     if method == LogprobMeasure.ECHO:
@@ -54,21 +59,20 @@ def supported_measures(section: ModelSection, method: str) -> tuple[LogprobMeasu
     if section.weights or section.model.startswith(EMBEDDED_PREFIX):
         return (LogprobMeasure.CONTINUATION,)
     provider = section.model.split("/", 1)[0]
-    found: list[LogprobMeasure] = []
+    measures: list[LogprobMeasure] = []
     if provider == COMPLETIONS_PROVIDER or (provider in COMPLETIONS_SERVER_PROVIDERS and section.api_base):
-        found += ECHO_MEASURES
+        measures += ECHO_MEASURES
     if "top_logprobs" in litellm_client.supported_params(section.model):
-        found.append(LogprobMeasure.CHOICE)
-    return tuple(found)
+        measures.append(LogprobMeasure.CHOICE)
+    return tuple(measures)
 
 
 def measure_params(measure: LogprobMeasure) -> dict[str, Any]:
-    """What is sent beside the text. At temperature 1 the probabilities are the model's own."""
+    """Request parameters of a measure. At temperature 1 the probabilities are those of the model."""
     if measure is LogprobMeasure.ECHO:
         return {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 1.0}
-    if (
-        measure is LogprobMeasure.PROMPT
-    ):  # 0: of the prompt's own tokens alone, so that no likelier one can be taken for them
+    if measure is LogprobMeasure.PROMPT:
+        # 0: only the prompt's tokens are returned, so that no likelier token can be mistaken for one of them.
         return {"prompt_logprobs": 0, "max_tokens": 1, "temperature": 1.0}
     if measure is LogprobMeasure.CHOICE:
         return {"logprobs": True, "top_logprobs": N_TOP_LOGPROBS, "max_tokens": 1, "temperature": 1.0}
@@ -76,81 +80,103 @@ def measure_params(measure: LogprobMeasure) -> dict[str, Any]:
 
 
 def parse_echo_logprobs(call: Call, response: Any, body: ResponseBody = None) -> Answer:
-    """Log-probability of each end, summed over its tokens, from either format.
+    """Parse the log-probability of each continuation, summed over its tokens, from either format of `ECHO_MEASURES`.
 
-    A server that knows no echo sends the log-probability of the token it added instead, which must not be taken.
+    A server without support for echo returns the log-probability of the token that it generated instead; the answer is
+    then `not_measurable`.
     """
-    if failed := _failed_answer(call, response, body):
-        return failed
-    read = _echo_logprob if call.measure is LogprobMeasure.ECHO else _prompt_logprob
+    if failed_answer := _failed_answer(call, response, body):
+        return failed_answer
+    read_logprob = _echo_logprob if call.measure is LogprobMeasure.ECHO else _prompt_logprob
     if not all(isinstance(getattr(choice, "text", None), str) for choice in response.choices):
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
-    choices = sorted(response.choices, key=lambda c: c.index)
-    beginning = call.messages[0].content
-    found = [read(choice, beginning, beginning + end) for choice, end in zip(choices, call.continuations, strict=False)]
-    if len(found) != len(call.continuations) or None in found:
+    choices = sorted(response.choices, key=lambda choice: choice.index)
+    prefix = call.messages[0].content
+    logprobs = [
+        read_logprob(choice, prefix, prefix + continuation)
+        for choice, continuation in zip(choices, call.continuations, strict=False)
+    ]
+    if len(logprobs) != len(call.continuations) or None in logprobs:
         return build_answer(
             call, response, body, Outcome.NOT_MEASURABLE, error="the server gives no log-probabilities of the prompt"
         )
-    return build_answer(call, response, body, Outcome.OK, text=json.dumps(found))
+    return build_answer(call, response, body, Outcome.OK, text=json.dumps(logprobs))
 
 
 def _failed_answer(call: Call, response: Any, body: ResponseBody) -> Answer | None:
-    """An answer that was refused, or that the provider failed at; None where it can be read. All stop at a limit."""
+    """The answer if the measurement was refused or failed; None if the response can be parsed.
+
+    A truncated response is no failure: every measurement generates at most one token.
+    """
     if not getattr(response, "choices", None):
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
-    meaning = finish_category(response, body)
-    if meaning is FinishCategory.REFUSED:
+    category = finish_category(response, body)
+    if category is FinishCategory.REFUSED:
         return build_answer(call, response, body, Outcome.REFUSED)
-    if meaning is FinishCategory.FAILED:
+    if category is FinishCategory.FAILED:
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error="the provider failed at the measurement")
     return None
 
 
 def _echo_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
+    """Log-probability of a sentence's continuation after its prefix in an `echo` response; None if it is missing."""
     logprobs = getattr(choice, "logprobs", None)
-    values, tokens = getattr(logprobs, "token_logprobs", None), getattr(logprobs, "tokens", None)
-    if not values or not tokens or len(values) != len(tokens):
+    token_logprobs, tokens = getattr(logprobs, "token_logprobs", None), getattr(logprobs, "tokens", None)
+    if not token_logprobs or not tokens or len(token_logprobs) != len(tokens):
         return None
-    # Counted out of the tokens: servers differ in whether a text's offsets begin before or after the first mark.
-    start = "".join(tokens).find(sentence)
-    borders = [0, *itertools.accumulate(map(len, tokens))]
-    first, last = start + len(prefix), start + len(sentence)
-    if start < 0 or first not in borders or last not in borders:
-        return None  # not the prompt, or a token lies across the border
-    return _sum_logprobs(values[borders.index(first) : borders.index(last)])
+    # Positions are computed from the tokens: servers differ in whether `text_offset` counts the first special token.
+    sentence_start = "".join(tokens).find(sentence)
+    token_boundaries = [0, *itertools.accumulate(map(len, tokens))]
+    continuation_start, continuation_end = sentence_start + len(prefix), sentence_start + len(sentence)
+    if sentence_start < 0 or continuation_start not in token_boundaries or continuation_end not in token_boundaries:
+        return None  # the prompt is not echoed, or a token spans the end of the prefix or of the sentence
+    return _sum_logprobs(
+        token_logprobs[token_boundaries.index(continuation_start) : token_boundaries.index(continuation_end)]
+    )
 
 
 def _prompt_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
-    """vLLM's field: null for the first token, then one object a token, of which the prompt's own token comes first."""
-    field = getattr(choice, "prompt_logprobs", None)
-    if not isinstance(field, list) or len(field) < 2 or not all(field[1:]):
+    """Log-probability of a sentence's continuation after its prefix in vLLM's `prompt_logprobs`; None if missing.
+
+    The field is a list: null for the first token, then one object per token, in which the prompt's token comes first.
+    """
+    entries = getattr(choice, "prompt_logprobs", None)
+    if not isinstance(entries, list) or len(entries) < 2 or not all(entries[1:]):
         return None
-    own = [next(iter(entry.values())) for entry in field[1:]]
-    tokens = [str(token.get("decoded_token") or "") for token in own]
-    # The first token has no text here: it is the sentence's, or a mark before it. What follows must end the sentence.
+    prompt_tokens = [next(iter(entry.values())) for entry in entries[1:]]
+    tokens = [str(token.get("decoded_token") or "") for token in prompt_tokens]
+    # The first token's text is missing: it is the sentence's first token, or a special token before the sentence. So
+    # the text of the other tokens is the end of the sentence, or contains the sentence at its end.
     text = "".join(tokens)
-    borders = [0, *itertools.accumulate(map(len, tokens))]
-    first = len(text) - (len(sentence) - len(prefix))
-    if not (text.endswith(sentence) or sentence.endswith(text)) or first not in borders[: len(tokens)]:
+    token_boundaries = [0, *itertools.accumulate(map(len, tokens))]
+    continuation_start = len(text) - (len(sentence) - len(prefix))
+    if (
+        not (text.endswith(sentence) or sentence.endswith(text))
+        or continuation_start not in token_boundaries[: len(tokens)]
+    ):
         return None
-    return _sum_logprobs([token.get("logprob") for token in own[borders.index(first) :]])
+    return _sum_logprobs(
+        [token.get("logprob") for token in prompt_tokens[token_boundaries.index(continuation_start) :]]
+    )
 
 
 def _sum_logprobs(logprobs: Sequence[float | None]) -> float | None:
-    numbers = [float(v) for v in logprobs if v is not None]
-    total = math.fsum(numbers)
-    return total if numbers and len(numbers) == len(logprobs) and math.isfinite(total) else None
+    """Sum of log-probabilities; None if there are none, one is missing, or the sum is not finite."""
+    present_logprobs = [float(logprob) for logprob in logprobs if logprob is not None]
+    total = math.fsum(present_logprobs)
+    return total if present_logprobs and len(present_logprobs) == len(logprobs) and math.isfinite(total) else None
 
 
 def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) -> Answer:
-    """The likeliest next tokens, as they came; which of them are A and B is read later."""
-    if failed := _failed_answer(call, response, body):
-        return failed
+    """Parse the likeliest next tokens with their log-probabilities; which of them mean A and B is decided later."""
+    if failed_answer := _failed_answer(call, response, body):
+        return failed_answer
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
-    top = getattr(content[0], "top_logprobs", None) if content else None
-    if not top:
-        why = "the provider gives no log-probabilities of the next token"
-        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=why)
-    pairs = [[t.token, float(t.logprob)] for t in top if math.isfinite(t.logprob)]
-    return build_answer(call, response, body, Outcome.OK, text=json.dumps(pairs, ensure_ascii=False))
+    top_logprobs = getattr(content[0], "top_logprobs", None) if content else None
+    if not top_logprobs:
+        error = "the provider gives no log-probabilities of the next token"
+        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
+    token_logprob_pairs = [
+        [candidate.token, float(candidate.logprob)] for candidate in top_logprobs if math.isfinite(candidate.logprob)
+    ]
+    return build_answer(call, response, body, Outcome.OK, text=json.dumps(token_logprob_pairs, ensure_ascii=False))

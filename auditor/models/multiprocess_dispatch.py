@@ -1,4 +1,4 @@
-"""Requests spread over processes: this one, and where it can do no more, helpers beside it."""
+"""Send requests from several processes: from this one, and from helper processes once this one is busy."""
 
 from __future__ import annotations
 
@@ -30,38 +30,39 @@ from auditor.models.provider_request import ProviderReply, failed_answer
 from auditor.redaction import known_secrets
 
 LOAD_CHECK_INTERVAL_S, BUSY_CPU_SHARE = 10.0, 0.6
-"""Helpers begin when the event loop has computed for this share of so many seconds, for then it is what calls wait for:
-a helper takes some seconds of processor time to begin, and beside slow answers one process is enough."""
+"""Helpers start when the event loop has used the CPU for this share of this many seconds: calls then wait for it.
+
+If calls wait for slow answers, one process is enough, and starting a helper takes some seconds of CPU time."""
 MAX_HELPERS = 4
-"""Helpers at most: by then this process, which records all answers, has its own core's worth to do."""
+"""With more helpers, this process, which records all answers, would be the bottleneck."""
 HELPER_GRACE_PERIOD_S = 30.0
-"""A helper that is later than a request's time limit by so much will not answer any more."""
+"""A helper that is later than a request's time limit by this much is taken to hang."""
 
 log = logging.getLogger(__name__)
 
 
 def max_helpers(cores: int | None) -> int:
-    """How many helpers a machine of so many cores may have; nobody can help on one."""
+    """Number of helpers that a machine with this many cores may have; 0 if the number is unknown or 1."""
     return 0 if cores is None else min(cores - 1, MAX_HELPERS)
 
 
 class HelperProcess:
-    """One process beside this one.
+    """A helper process that sends requests (`auditor.models.helper_process`).
 
     Attributes:
-        ready: whether requests can be given to it.
-        waiting: those that have been, by their numbers.
+        is_ready: whether it accepts requests.
+        pending: futures of the replies it still owes, by the request's id; None as a result means that it died.
     """
 
     def __init__(self) -> None:
-        """Start nothing yet: `help` does."""
+        """Create the handle; `run` starts the process."""
         self.is_ready = False
         self.pending: dict[int, asyncio.Future[ProviderReply | None]] = {}
         self._request_ids = itertools.count(1)
         self._process: asyncio.subprocess.Process | None = None
 
     async def run(self, models: Sequence[ModelSection]) -> None:
-        """Start the process, and take what it returns until it ends; who still waits then is told that it is lost."""
+        """Start the process and receive its replies until it ends; pending requests then get None as their reply."""
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-P", "-m", "auditor.models.helper_process",
@@ -72,7 +73,7 @@ class HelperProcess:
             finally:
                 self._abandon_pending()
                 with suppress(ProcessLookupError):
-                    process.kill()  # nobody waits for what it has
+                    process.kill()  # its replies are no longer needed
                 await process.communicate()
         except Exception as error:  # noqa: BLE001 - a run goes on without helpers
             log.warning("a process that helped to send requests is given up: %s", type(error).__name__)
@@ -80,100 +81,110 @@ class HelperProcess:
             log.warning("a process that helped to send requests ended; they go out without it")
 
     async def _receive_replies(self, process: asyncio.subprocess.Process, models: Sequence[ModelSection]) -> None:
+        """Configure the process, then pass each reply to the request that waits for it, until the process ends."""
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
         process.stdin.write(frame_message(CONFIG_ADAPTER.dump_json(HelperConfig(tuple(models), known_secrets()))))
         self.is_ready = await read_message(process.stdout) is not None
-        while (data := await read_message(process.stdout)) is not None:
-            returned = REPLY_ADAPTER.validate_json(data)
-            if (future := self.pending.get(returned.id)) is None or future.done():
+        while (reply_json := await read_message(process.stdout)) is not None:
+            helper_reply = REPLY_ADAPTER.validate_json(reply_json)
+            if (future := self.pending.get(helper_reply.id)) is None or future.done():
                 continue
-            if returned.error is None:
-                future.set_result(returned.reply)
+            if helper_reply.error is None:
+                future.set_result(helper_reply.reply)
             else:
-                told = f"a process that helps to send requests failed with {returned.error}."
-                future.set_exception(AuditorError(told, "Give the same command again: nothing recorded is lost."))
+                message = f"a process that helps to send requests failed with {helper_reply.error}."
+                future.set_exception(AuditorError(message, "Give the same command again: nothing recorded is lost."))
 
     def _abandon_pending(self) -> None:
+        """Resolve all pending requests to None: their replies are lost."""
         self.is_ready = False
         for future in self.pending.values():
             if not future.done():
                 future.set_result(None)
 
     async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply | None:
-        """What came of a request; None where that will never be known.
+        """Send a request by the process and return the reply; None if the process died or hangs.
 
         Raises:
-            AuditorError: the process failed at it by a fault of its own.
+            AuditorError: the process itself failed, not the provider.
         """
         assert self._process is not None
         assert self._process.stdin is not None
-        parcel = HelperRequest(next(self._request_ids), call, attempt_number, total_timeout_s)
+        request = HelperRequest(next(self._request_ids), call, attempt_number, total_timeout_s)
         future: asyncio.Future[ProviderReply | None] = asyncio.get_running_loop().create_future()
-        self.pending[parcel.id] = future
+        self.pending[request.id] = future
         try:
-            self._process.stdin.write(frame_message(REQUEST_ADAPTER.dump_json(parcel)))
+            self._process.stdin.write(frame_message(REQUEST_ADAPTER.dump_json(request)))
             async with asyncio.timeout(None if total_timeout_s is None else total_timeout_s + HELPER_GRACE_PERIOD_S):
                 return await future
         except TimeoutError:
             self.is_ready = False
             with suppress(ProcessLookupError):
-                self._process.kill()  # it hangs; its death tells all others that wait for it
+                self._process.kill()  # it hangs; `run` then ends all other requests that wait for it
             return None
         finally:
-            del self.pending[parcel.id]
+            del self.pending[request.id]
 
 
 class MultiprocessDispatcher:
-    """Sends from this process and from helpers, which begin where it can do no more.
+    """Sends requests from this process and from helper processes, which start when this process is busy.
 
-    What must be computed or asked on this machine itself stays in this process.
+    Embedded models and log-probabilities of continuations stay in this process.
     """
 
     def __init__(self, models: Iterable[ModelSection], n_helpers: int) -> None:
-        """Resolve keys and start embedded models, as `Sending`; no helper begins yet.
+        """Resolve API keys and start embedded models, as `LocalDispatcher` does; no helper is started yet.
 
         Args:
-            models: all that may be asked.
-            helpers: processes beside this one.
+            models: all models that may be called.
+            n_helpers: maximum number of helper processes.
 
         Raises:
-            ConfigError: a key is not in the environment.
+            ConfigError: an API key is not in the environment.
             ModelSetupError: an embedded model cannot be started.
         """
         models = list(models)
         self._local_dispatcher = LocalDispatcher(models)
-        self._remote_models = {m.name: m for m in models if not m.model.startswith(EMBEDDED_PREFIX)}
+        self._remote_models = {model.name: model for model in models if not model.model.startswith(EMBEDDED_PREFIX)}
         self._helpers = [HelperProcess() for _ in range(n_helpers)]
         self._helper_tasks: list[asyncio.Task[None]] = []
         self._last_load_check = time.monotonic(), time.thread_time()
 
     async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
-        """Send from whoever has least to do.
+        """Send one request from the helper with the fewest pending requests, or from this process if none is ready.
 
         Raises:
-            ModelSetupError: the weights to compute with cannot be loaded.
-            AuditorError: a helper failed at it by a fault of its own.
+            ModelSetupError: the weights for log-probabilities cannot be loaded.
+            AuditorError: a helper itself failed, not the provider.
         """
         if self._is_busy() and not self._helper_tasks:
-            self._helper_tasks = [asyncio.create_task(h.run(list(self._remote_models.values()))) for h in self._helpers]
-        ready = [helper for helper in self._helpers if helper.is_ready]
-        if not ready or call.name not in self._remote_models or call.measure is LogprobMeasure.CONTINUATION:
+            self._helper_tasks = [
+                asyncio.create_task(helper.run(list(self._remote_models.values()))) for helper in self._helpers
+            ]
+        ready_helpers = [helper for helper in self._helpers if helper.is_ready]
+        if not ready_helpers or call.name not in self._remote_models or call.measure is LogprobMeasure.CONTINUATION:
             return await self._local_dispatcher.send(call, attempt_number, total_timeout_s)
-        began = datetime.now(UTC)
-        reply = await min(ready, key=lambda helper: len(helper.pending)).send(call, attempt_number, total_timeout_s)
-        return _helper_died_reply(call, attempt_number, began) if reply is None else reply
+        started_at = datetime.now(UTC)
+        reply = await min(ready_helpers, key=lambda helper: len(helper.pending)).send(
+            call, attempt_number, total_timeout_s
+        )
+        return _helper_died_reply(call, attempt_number, started_at) if reply is None else reply
 
     def _is_busy(self) -> bool:
-        (before, spent), now = self._last_load_check, time.monotonic()
-        if now - before < LOAD_CHECK_INTERVAL_S:
+        """Whether this thread used the CPU for `BUSY_CPU_SHARE` of the time since the last check.
+
+        False until `LOAD_CHECK_INTERVAL_S` have passed since then.
+        """
+        (last_check_s, last_cpu_s), now_s = self._last_load_check, time.monotonic()
+        if now_s - last_check_s < LOAD_CHECK_INTERVAL_S:
             return False
-        self._last_load_check = now, time.thread_time()
-        return self._last_load_check[1] - spent >= BUSY_CPU_SHARE * (now - before)
+        self._last_load_check = now_s, time.thread_time()
+        return self._last_load_check[1] - last_cpu_s >= BUSY_CPU_SHARE * (now_s - last_check_s)
 
     async def close(self) -> None:
-        """Let the helpers end, and close connections."""
+        """Stop the helpers and close all connections."""
         for task in self._helper_tasks:
             task.cancel()
         await asyncio.gather(*self._helper_tasks, return_exceptions=True)
@@ -181,11 +192,11 @@ class MultiprocessDispatcher:
 
 
 def _helper_died_reply(call: Call, attempt_number: int, started_at: datetime) -> ProviderReply:
-    """A request whose helper died: it may have been paid for, and is asked again."""
+    """Reply for a request whose helper died: a retryable failure with unknown cost, since it may have been charged."""
     error = "the process that sent it died"
-    took = (datetime.now(UTC) - started_at).total_seconds()
+    latency_s = (datetime.now(UTC) - started_at).total_seconds()
     failure = RequestFailure(Outcome.SERVER_ERROR, is_retryable=True, blocks_model=False, error=error)
     attempt = Attempt(
-        number=attempt_number, started_at=started_at, latency_s=took, outcome=failure.outcome, error=error
+        number=attempt_number, started_at=started_at, latency_s=latency_s, outcome=failure.outcome, error=error
     )
     return ProviderReply(replace(failed_answer(call, failure), attempts=(attempt,)), failure)

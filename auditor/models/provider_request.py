@@ -1,4 +1,4 @@
-"""One request for a call, and what came of it: whatever a provider does becomes a value here."""
+"""Send one request to a provider and turn the response, or any failure, into a `ProviderReply`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from auditor.models.transport import CURRENT_EXCHANGE, SERVER_STUB, HttpExchange
 
 @dataclass(frozen=True, slots=True)
 class ProviderReply:
-    """What came of a request: an answer with its one attempt, and why it is none.
+    """Outcome of one request.
 
     Attributes:
-        unreachable: no connection to the server could be made.
+        answer: the answer with its one attempt; of a failed request, with the error and no text.
+        failure: why the request failed; None if it succeeded.
+        unreachable: whether no connection to the server could be made.
     """
 
     answer: Answer
@@ -39,37 +41,41 @@ class ProviderReply:
 async def send_request(
     endpoint: Endpoint, call: Call, *, attempt_number: int, timeout_s: float, total_timeout_s: float | None = None
 ) -> ProviderReply:
-    """Send one request, and read its answer as what was asked for.
+    """Send one request for a call and parse the response; a failure of the provider is returned, not raised.
 
     Args:
-        number: which attempt at the call this is, from 1.
-        timeout_s: of each read, as litellm is told.
-        limit_s: of the whole request; None where none can be passed.
+        endpoint: where the request is sent.
+        call: the call to send.
+        attempt_number: number of this attempt at the call, from 1.
+        timeout_s: time limit of each read from the connection, passed to litellm.
+        total_timeout_s: time limit of the whole request; None for no limit.
     """
-    started, clock = datetime.now(UTC), time.monotonic()
+    started_at, start_s = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
-    wire = HttpExchange(total_timeout_s=total_timeout_s)
-    CURRENT_EXCHANGE.set(wire)
+    exchange = HttpExchange(total_timeout_s=total_timeout_s)
+    CURRENT_EXCHANGE.set(exchange)
     try:
-        # litellm's timeout is one of each read, which a server that drips outlasts; and it keeps a client for each
-        # value, so it must always be the same.
+        # litellm's timeout holds for each read, so a server that sends byte by byte never exceeds it. litellm also
+        # caches one client per timeout value, so that value must stay the same.
         async with asyncio.timeout(total_timeout_s):
-            response = await _send_and_repair(endpoint, call, timeout_s, wire)
-        answer = _response_parser(call)(call, response, wire.json_body)
-        usage, cached = litellm_token_usage(response)
+            response = await _send_and_repair(endpoint, call, timeout_s, exchange)
+        answer = _response_parser(call)(call, response, exchange.json_body)
+        usage, cached_tokens = litellm_token_usage(response)
         if answer.outcome is Outcome.SERVER_ERROR:
-            failure = RequestFailure(Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", wire.status)
-    except Exception as error:  # noqa: BLE001 - the one place where a provider's failure becomes a value
-        failure = _mark_unsupported_measure(call, classify_failure(error, wire))
-        answer, unreachable = failed_answer(call, failure), is_unreachable(error, wire)
-        usage, cached = None, None
+            failure = RequestFailure(
+                Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", exchange.status
+            )
+    except Exception as error:  # noqa: BLE001 - every failure of a provider is returned as a value
+        failure = _mark_unsupported_measure(call, classify_failure(error, exchange))
+        answer, unreachable = failed_answer(call, failure), is_unreachable(error, exchange)
+        usage, cached_tokens = None, None
         clear_traceback_frames(error)
-    if wire.n_requests:
-        answer = add_exchange_details(answer, call, wire)
-    charge = _request_charge(endpoint, call, answer, wire, usage, cached)
-    attempt = Attempt(attempt_number, started, time.monotonic() - clock, answer.outcome)
+    if exchange.n_requests:
+        answer = add_exchange_details(answer, call, exchange)
+    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens)
+    attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
-        ProviderReply(_with_attempt(answer, attempt, wire, failure, charge, cached), failure, unreachable)
+        ProviderReply(_with_attempt(answer, attempt, exchange, failure, charge, cached_tokens), failure, unreachable)
     )
 
 
@@ -81,7 +87,7 @@ def _with_attempt(
     charge: RequestCharge,
     cached_tokens: int | None,
 ) -> Answer:
-    """The answer with its one attempt, and in both what the request cost; the attempt also has what the wire says."""
+    """Add the attempt to the answer, and the request's cost to both; the attempt also gets the HTTP status and body."""
     attempt = replace(
         attempt,
         http_status=exchange.status,
@@ -104,46 +110,52 @@ def _with_attempt(
 
 
 async def _send_and_repair(endpoint: Endpoint, call: Call, timeout_s: float, exchange: HttpExchange) -> Any:
-    """litellm's response; where it cannot read an answer, its reading of that answer made readable."""
+    """Send by litellm; if it cannot parse a successful answer, repair the answer's body and let it parse that.
+
+    Raises:
+        Exception: the request failed, or the repaired body cannot be parsed either.
+    """
     try:
         return await _call_litellm(endpoint, call, timeout_s)
     except Exception as error:
-        if exchange.json_body is None or (readable := fill_missing_fields(exchange.json_body)) is None:
+        if exchange.json_body is None or (repaired_body := fill_missing_fields(exchange.json_body)) is None:
             raise
-        return await _reread_body(endpoint, call, timeout_s, readable, error)
+        return await _reread_body(endpoint, call, timeout_s, repaired_body, error)
 
 
 def _response_parser(call: Call) -> Callable[[Call, Any, ResponseBody], Answer]:
+    """The function that parses the response to a call: of a text, or of its log-probability measure."""
     if call.measure is None:
         return parse_response
     return parse_echo_logprobs if call.measure.needs_completions_endpoint else parse_choice_logprobs
 
 
 async def _call_litellm(endpoint: Endpoint, call: Call, timeout_s: float) -> Any:
-    asked = endpoint.request_kwargs(call, timeout_s)
+    """Send one request by litellm to the chat or completions endpoint and return its response object."""
+    request_kwargs = endpoint.request_kwargs(call, timeout_s)
     if call.measure is not None and call.measure.needs_completions_endpoint:
-        return await litellm_client.load_litellm().atext_completion(**asked)
-    return await litellm_client.complete_chat(**asked)
+        return await litellm_client.load_litellm().atext_completion(**request_kwargs)
+    return await litellm_client.complete_chat(**request_kwargs)
 
 
 async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, body: bytes, error: Exception) -> Any:
-    """litellm's reading of an answer that was paid for: no request goes out.
+    """Let litellm parse a repaired body of an answer that was paid for; no request is sent.
 
     Raises:
-        Exception: the first error, where more than that is wrong with the answer.
+        Exception: `error`, if litellm cannot parse the repaired body either.
     """
 
-    def play(asked: httpx.Request, _: bytes) -> httpx.Response:
+    def replay_body(request: httpx.Request, _: bytes) -> httpx.Response:
         return httpx.Response(200, headers={"content-type": "application/json"}, content=body)
 
-    token, recording = SERVER_STUB.set(play), CURRENT_EXCHANGE.set(HttpExchange())
+    stub_token, exchange_token = SERVER_STUB.set(replay_body), CURRENT_EXCHANGE.set(HttpExchange())
     try:
         return await _call_litellm(endpoint, call, timeout_s)
-    except Exception:  # noqa: BLE001 - whatever it is, the first error says more
+    except Exception:  # noqa: BLE001 - the first error, about the body as it was sent, is more informative
         raise error from None
     finally:
-        SERVER_STUB.reset(token)
-        CURRENT_EXCHANGE.reset(recording)
+        SERVER_STUB.reset(stub_token)
+        CURRENT_EXCHANGE.reset(exchange_token)
 
 
 def _request_charge(
@@ -154,24 +166,31 @@ def _request_charge(
     usage: TokenUsage | None,
     cached_tokens: int | None,
 ) -> RequestCharge:
-    """What a request cost. A provider charges for what it answered, and perhaps for what never arrived."""
+    """Compute the cost of a request.
+
+    Nothing if it was not sent or failed with an HTTP error; an estimate if it was sent and no answer came, since the
+    provider may charge for it; else by the provider's token counts.
+    """
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:
         return NO_CHARGE
     if exchange.status is None:
         return charge_estimate(call, endpoint.price)
-    sent = parse_usage(exchange.json_body)
-    if usage is None or (sent is not None and not has_integer_counts(sent)):
-        usage = sent
+    reported_usage = parse_usage(exchange.json_body)
+    if usage is None or (reported_usage is not None and not has_integer_counts(reported_usage)):
+        usage = reported_usage
     return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=answer.text is not None)
 
 
 def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFailure:
-    """The same failure, unless it says that the server has no such measurement: then words can still be asked for."""
+    """Change a failure's outcome to `not_measurable` if its HTTP status means that the server lacks this measure.
+
+    The model is not blocked then: calls without the measure may succeed.
+    """
     if call.measure is None or failure.http_status not in UNSUPPORTED_STATUSES[call.measure]:
         return failure
     return replace(failure, outcome=Outcome.NOT_MEASURABLE, is_retryable=False, blocks_model=False)
 
 
 def failed_answer(call: Call, failure: RequestFailure) -> Answer:
-    """A call that brought no answer."""
+    """Create the answer of a failed call: the failure's outcome and error, without a text."""
     return Answer(call.key, failure.outcome, error=failure.error)

@@ -1,8 +1,8 @@
-"""Requests of one shape: what litellm makes of all but their words and their seed is the same, and is made once.
+"""Cache of litellm's prepared requests: requests that differ only in their messages and seed are prepared once.
 
-Its public function spends two thirds of its CPU time on finding out, from a hundred parameters, which provider is asked
-where and by what names it knows them. What it then hands to its HTTP handler is kept here, and handed over again with
-other words; the provider's own translation of them, of the answer and of errors stays litellm's, for each request.
+litellm's `completion` spends two thirds of its CPU time on deriving the provider, the server and the provider's
+parameter names from a hundred parameters. The arguments that it then passes to its HTTP handler are cached here, and
+passed again with other messages. litellm still translates the messages, the response and the errors of each request.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 SEED_MARKER = 7_046_029_254_386_353
-"""A seed that nobody gives: it shows under which name, and where, a provider takes one."""
+"""A seed that no audit uses: it marks where the prepared arguments hold the seed, and under which name."""
 MAX_CACHED_REQUESTS = 512
-"""Shapes that are kept: a run has a few for each model."""
+"""A run needs a few for each model; the cache is cleared when it is full."""
 
 
 class CachedRequest(NamedTuple):
-    """What litellm hands to its handler for requests of one shape, with `MARK` for their seed."""
+    """The arguments that litellm passes to its HTTP handler, with `SEED_MARKER` as the seed.
+
+    Attributes:
+        send: the handler's method.
+        kwargs: its keyword arguments.
+    """
 
     send: Callable[..., Awaitable[Any]]
     kwargs: dict[str, Any]
@@ -32,97 +37,107 @@ _CAPTURED: ContextVar[list[dict[str, Any]] | None] = ContextVar("tried", default
 
 
 def clear_request_cache() -> None:
-    """Forget all shapes: the clients that they would be sent by are closed."""
+    """Clear the cache, whose requests refer to HTTP clients that are closed or replaced."""
     _cached_requests.clear()
 
 
 def send_cached_request(
     litellm: ModuleType, build: Callable[..., Any], create_log: Callable[[dict[str, Any]], Any], request: dict[str, Any]
 ) -> Awaitable[Any] | None:
-    """The request under way by what is known of its shape; None where litellm must do all of it itself.
+    """Send a request with cached arguments, which are captured at its first use; None if it cannot be cached.
 
     Args:
         litellm: the module.
-        build: its function that makes a request of keywords and returns what sends it.
-        log: makes the log record that it wants, which keeps nothing: one will do for all of a shape.
-        request: keywords for it.
+        build: litellm's function that builds a request from keyword arguments and returns a coroutine that sends it.
+        create_log: creates the log object that litellm requires; it records nothing, so cached requests share one.
+        request: keyword arguments of `build`.
+
+    Returns:
+        The coroutine that sends the request.
     """
-    words, seed = request["messages"], request.get("seed")
-    rest = {name: value for name, value in request.items() if name not in ("messages", "seed")}
+    messages, seed = request["messages"], request.get("seed")
+    other_params = {name: value for name, value in request.items() if name not in ("messages", "seed")}
     try:
-        key = json.dumps([[m["role"] for m in words], seed is None, rest], sort_keys=True)
+        key = json.dumps([[message["role"] for message in messages], seed is None, other_params], sort_keys=True)
     except TypeError:
         return None
     if key not in _cached_requests:
         if len(_cached_requests) >= MAX_CACHED_REQUESTS:
             _cached_requests.clear()
-        asked = request if seed is None else request | {"seed": SEED_MARKER}
-        _cached_requests[key] = _capture_request(litellm, build, asked | {"litellm_logging_obj": create_log(asked)})
-    shape = _cached_requests[key]
-    if shape is None:
+        marked_request = request if seed is None else request | {"seed": SEED_MARKER}
+        _cached_requests[key] = _capture_request(
+            litellm, build, marked_request | {"litellm_logging_obj": create_log(marked_request)}
+        )
+    cached_request = _cached_requests[key]
+    if cached_request is None:
         return None
-    own = {
-        "messages": words,
+    request_kwargs = {
+        "messages": messages,
         "model_response": litellm.ModelResponse(),
-        "optional_params": _copy_with_seed(shape.kwargs["optional_params"], seed),
-        "litellm_params": dict(shape.kwargs["litellm_params"]),
-        "headers": dict(shape.kwargs["headers"] or {}),
+        "optional_params": _copy_with_seed(cached_request.kwargs["optional_params"], seed),
+        "litellm_params": dict(cached_request.kwargs["litellm_params"]),
+        "headers": dict(cached_request.kwargs["headers"] or {}),
     }
-    return shape.send(**shape.kwargs | own)
+    return cached_request.send(**cached_request.kwargs | request_kwargs)
 
 
 def _capture_request(litellm: ModuleType, build: Callable[..., Any], request: dict[str, Any]) -> CachedRequest | None:
-    """What the handler would get for a request, which does not go out; None where it is another handler's."""
+    """Capture the keyword arguments that litellm passes to its HTTP handler, without sending the request.
+
+    None if litellm uses another handler for it, if it fails, or if the seed cannot be replaced in the arguments.
+    """
     handler = _capturing_handler(litellm)
-    kept: list[dict[str, Any]] = []
-    token = _CAPTURED.set(kept)
+    captured: list[dict[str, Any]] = []
+    token = _CAPTURED.set(captured)
     try:
         build(**request, acompletion=True).close()
-    except Exception:  # noqa: BLE001 - it is raised again, and told, when the request is made in earnest
+    except Exception:  # noqa: BLE001 - the uncached request raises it again, and it is reported then
         return None
     finally:
         _CAPTURED.reset(token)
-    if len(kept) != 1 or ("seed" in request and not _is_seed_replaceable(kept[0])):
+    if len(captured) != 1 or ("seed" in request and not _is_seed_replaceable(captured[0])):
         return None
-    return CachedRequest(handler.completion, kept[0])
+    return CachedRequest(handler.completion, captured[0])
 
 
 def _is_seed_replaceable(captured_kwargs: dict[str, Any]) -> bool:
-    """Whether the seed of a trial is where another can be put in its place, and nowhere else."""
-    options, mark = captured_kwargs["optional_params"], str(SEED_MARKER)
-    in_place = repr(options).count(mark)
-    return in_place == repr(captured_kwargs).count(mark) > 0 and mark not in repr(_copy_with_seed(options, 0))
+    """Whether the marker of the seed occurs in the optional parameters only, and only as a value of its own."""
+    optional_params, marker = captured_kwargs["optional_params"], str(SEED_MARKER)
+    n_replaceable = repr(optional_params).count(marker)
+    return n_replaceable == repr(captured_kwargs).count(marker) > 0 and marker not in repr(
+        _copy_with_seed(optional_params, 0)
+    )
 
 
 @functools.cache
 def _capturing_handler(litellm: ModuleType) -> Any:
-    """litellm's HTTP handler, which keeps what it is handed while a shape is tried."""
+    """Replace litellm's HTTP handler by one that can capture its arguments instead of sending; return the new one."""
     from litellm.llms.custom_httpx.llm_http_handler import BaseLLMHTTPHandler
 
-    class Keeping(BaseLLMHTTPHandler):
-        """A handler that sends nothing while a shape is tried."""
+    class CapturingHandler(BaseLLMHTTPHandler):
+        """A handler that records its arguments and sends nothing while `_CAPTURED` is set."""
 
-        def completion(self, **given: Any) -> Any:  # type: ignore[override]
-            """Keep, or send."""
-            kept = _CAPTURED.get()
-            if kept is None:
-                return super().completion(**given)
-            kept.append(given)
+        def completion(self, **kwargs: Any) -> Any:  # type: ignore[override]
+            """Send a request, or record its arguments while `_CAPTURED` is set."""
+            captured = _CAPTURED.get()
+            if captured is None:
+                return super().completion(**kwargs)
+            captured.append(kwargs)
             return _skip_sending()
 
-    handler = Keeping()
+    handler = CapturingHandler()
     vars(litellm.main)["base_llm_http_handler"] = handler
     return handler
 
 
 async def _skip_sending() -> None:
-    """What is awaited for a request that does not go out."""
+    """Do nothing; stands for the coroutine of a request that is not sent."""
 
 
 def _copy_with_seed(template: Any, seed: int | None) -> Any:
-    """A copy that its owner may change, with the seed in its place."""
+    """Copy nested dicts and lists with the seed in place of `SEED_MARKER`."""
     if isinstance(template, dict):
-        return {name: _copy_with_seed(inner, seed) for name, inner in template.items()}
+        return {name: _copy_with_seed(child, seed) for name, child in template.items()}
     if isinstance(template, list):
-        return [_copy_with_seed(inner, seed) for inner in template]
+        return [_copy_with_seed(child, seed) for child in template]
     return seed if template == SEED_MARKER else template

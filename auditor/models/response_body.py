@@ -1,7 +1,7 @@
-"""The body of an answer as the provider sent it: its finish reason and its token counts, in each documented form.
+"""Read the finish reason, token counts and text from a response's body, in every provider's documented format.
 
-litellm loses both: it maps an unknown reason to `stop` before anybody can read it (Anthropic, Bedrock, Cohere), fills
-in zeros for token counts that are missing, and raises where it cannot read them.
+litellm loses the first two: it maps an unknown finish reason to `stop` (Anthropic, Bedrock, Cohere), fills in zeros for
+missing token counts, and raises if it cannot read them.
 """
 
 from __future__ import annotations
@@ -21,41 +21,45 @@ FINISH_REASON_FIELDS = (
     "done_reason",
     "completionReason",
 )
-"""Names of the finish reason. vLLM has `stop_reason` beside `finish_reason`, for the matched stop sequence."""
+"""Names of the finish reason, by precedence. vLLM also has `stop_reason`, for the stop sequence that matched."""
 ANSWER_LIST_FIELDS = ("choices", "candidates", "results", "outputs", "generations")
-"""Names of the list whose first element is the answer."""
+"""Names of the list whose first element is the answer, by provider."""
 WRAPPER_FIELDS = ("details", "chatResponse", "output")
-"""Names of objects around either, at Hugging Face, OCI and DashScope."""
+"""Names of objects that hold the finish reason or the list of answers at Hugging Face, OCI and DashScope."""
 REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
     "content": {"usage": {"input_tokens": 0, "output_tokens": 0}, "stop_reason": None},
     "output": {"usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}, "stopReason": None},
     "choices": {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, "service_tier": "auto"},
 }
-"""What litellm cannot read an answer without, though it has a text, by a field that only this form of answer has."""
+"""Fields without which litellm cannot read a response, and their defaults, by the field that marks the format."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Token counts as a provider sent them, whatever they are; None where they are missing."""
+    """Token counts of the prompt and the completion as a provider sent them, of any type; None if missing."""
 
     prompt: object
     completion: object
 
 
 def native_finish_reason(body: Mapping[str, Any] | None) -> str | None:
-    """The finish reason as the provider wrote it; None where the body has none."""
+    """The finish reason as the provider wrote it, at most `MAX_FINISH_REASON_CHARS` characters; None if absent."""
     if body is None:
         return None
-    for part in _finish_reason_objects(body):
-        for name in FINISH_REASON_FIELDS:
-            if isinstance(reason := part.get(name), (str, int)) and not isinstance(reason, bool) and str(reason):
+    for json_object in _finish_reason_objects(body):
+        for field in FINISH_REASON_FIELDS:
+            if (
+                isinstance(reason := json_object.get(field), (str, int))
+                and not isinstance(reason, bool)
+                and str(reason)
+            ):
                 return str(reason)[:MAX_FINISH_REASON_CHARS]
     return None
 
 
 def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
-    """The token counts in a body, cached prompt tokens and hidden reasoning included; None where it has no counts."""
+    """Token counts in a body; cached prompt tokens and hidden reasoning are included. None if it has no counts."""
     if body is None:
         return None
     if "usageMetadata" in body:
@@ -69,21 +73,21 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     if "prompt_tokens" in usage or "completion_tokens" in usage:
         return TokenUsage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
     if "inputTokens" in usage:
-        cached = (usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens"))
-        return TokenUsage(_sum_counts(usage["inputTokens"], *cached), usage.get("outputTokens"))
-    cached = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
-    return TokenUsage(_sum_counts(usage.get("input_tokens"), *cached), usage.get("output_tokens"))
+        cached_counts = (usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens"))
+        return TokenUsage(_sum_counts(usage["inputTokens"], *cached_counts), usage.get("outputTokens"))
+    cached_counts = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
+    return TokenUsage(_sum_counts(usage.get("input_tokens"), *cached_counts), usage.get("output_tokens"))
 
 
 def has_integer_counts(usage: TokenUsage) -> bool:
-    """Whether both counts are whole numbers, as litellm can read them."""
+    """Whether both counts are integers, which litellm requires."""
     return type(usage.prompt) is int and type(usage.completion) is int
 
 
 def join_text_parts(body: Mapping[str, Any] | None) -> str | None:
-    """A text that comes as a list of parts in OpenAI's form, as Mistral's may; None where there is no such list.
+    """Join a text that was sent as a list of parts in OpenAI's format, as Mistral may; None if there is no such list.
 
-    litellm takes the last part for the whole, or none of them.
+    litellm takes only the last part, or none.
     """
     match body:
         case {"choices": [{"message": {"content": [*parts]}}, *_]}:
@@ -93,36 +97,44 @@ def join_text_parts(body: Mapping[str, Any] | None) -> str | None:
 
 
 def fill_missing_fields(body: Mapping[str, Any]) -> bytes | None:
-    """The same body with what litellm cannot do without; None where it has all of that, or its form is not known."""
+    """Complete a body with the fields that litellm requires, as JSON; None if none is missing or the format is unknown.
+
+    A text that was sent as a list of parts is joined into one.
+    """
     if (text := join_text_parts(body)) is not None:
-        first, *others = body["choices"]
-        body = {**body, "choices": [{**first, "message": {**first["message"], "content": text}}, *others]}
+        first_choice, *other_choices = body["choices"]
+        body = {
+            **body,
+            "choices": [{**first_choice, "message": {**first_choice["message"], "content": text}}, *other_choices],
+        }
         return fill_missing_fields(body) or json.dumps(body).encode()
-    form = next((field for field in REQUIRED_FIELDS if field in body), None)
-    if form is None:
+    format_field = next((field for field in REQUIRED_FIELDS if field in body), None)
+    if format_field is None:
         return None
     usage = parse_usage(body)
     is_usable = usage is not None and has_integer_counts(usage)
-    missing = {
-        k: v for k, v in REQUIRED_FIELDS[form].items() if k not in body or (k.startswith("usage") and not is_usable)
+    missing_fields = {
+        field: default
+        for field, default in REQUIRED_FIELDS[format_field].items()
+        if field not in body or (field.startswith("usage") and not is_usable)
     }
-    return json.dumps({**body, **missing}).encode() if missing else None
+    return json.dumps({**body, **missing_fields}).encode() if missing_fields else None
 
 
 def _finish_reason_objects(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Where a finish reason may stand: in the answer first, then around it."""
-    places = [body, *(body[name] for name in WRAPPER_FIELDS if isinstance(body.get(name), Mapping))]
+    """JSON objects of a body that may have a finish reason: the answer first, then the objects that contain it."""
+    enclosing_objects = [body, *(body[name] for name in WRAPPER_FIELDS if isinstance(body.get(name), Mapping))]
     answers = [
         answer
-        for part in places
-        for name in ANSWER_LIST_FIELDS
-        if isinstance(part.get(name), list) and part[name] and isinstance(answer := part[name][0], Mapping)
+        for parent in enclosing_objects
+        for field in ANSWER_LIST_FIELDS
+        if isinstance(parent.get(field), list) and parent[field] and isinstance(answer := parent[field][0], Mapping)
     ]
-    return [*answers, *places]
+    return [*answers, *enclosing_objects]
 
 
 def _parse_gemini_usage(usage: object) -> TokenUsage:
-    """Gemini's and Vertex AI's counts, in which hidden reasoning stands apart, and what is zero is left out."""
+    """Token counts of Gemini and Vertex AI, which count hidden reasoning separately and leave out zeros."""
     if not isinstance(usage, Mapping):
         return TokenUsage(usage, None)
     return TokenUsage(
@@ -132,15 +144,19 @@ def _parse_gemini_usage(usage: object) -> TokenUsage:
 
 
 def _parse_ollama_usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    known = "prompt_eval_count" in body or "eval_count" in body
-    return TokenUsage(body.get("prompt_eval_count"), body.get("eval_count")) if known else None
+    """Token counts in Ollama's format; None if the body has none."""
+    has_counts = "prompt_eval_count" in body or "eval_count" in body
+    return TokenUsage(body.get("prompt_eval_count"), body.get("eval_count")) if has_counts else None
 
 
 def _sum_counts(first: object, *others: object) -> object:
-    """The sum where all that is there is a whole number; else what is none, so that nobody takes it for a count."""
+    """Add counts, of which all but the first may be None; if one is not an integer, return that one unchanged.
+
+    So callers see what was sent, and do not take a partial sum for a count.
+    """
     total = 0
-    for value in (first, *(other for other in others if other is not None)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            return value
-        total += value
+    for count in (first, *(value for value in others if value is not None)):
+        if not isinstance(count, int) or isinstance(count, bool):
+            return count
+        total += count
     return total

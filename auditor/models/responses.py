@@ -1,4 +1,8 @@
-"""Reading what a provider sent back, past what litellm makes of it: unknown stays unknown, cut off is not complete."""
+"""Parse a provider's response into an `Answer`: its text, outcome, finish reason and token counts.
+
+litellm's reading is corrected where it guesses: a missing finish reason or token count stays missing, and a text that
+was cut off is `truncated`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from auditor.text_safety import map_strings
 T = TypeVar("T")
 ResponseBody = Mapping[str, Any] | None
 FORMATTED_PURPOSES = frozenset({Purpose.DIRECT})
-"""Purposes whose free text has a form, such as a score line, without which their reader takes no answer out of it."""
+"""Purposes whose free text must have a form, such as a score line: its parser rejects a text that was cut off."""
 NO_CHOICE_ERROR = "the provider sent an answer without any choice"
 NO_TEXT_ERROR = (
     "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
@@ -24,12 +28,12 @@ NO_TEXT_ERROR = (
 
 
 def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answer:
-    """What a completed request brought: words, a refusal, a cut-off text, or nothing.
+    """Parse a chat completion into an answer: a complete text, a refusal, a truncated text or a failure.
 
     Args:
-        call: what was asked.
+        call: the call that was sent.
         response: litellm's response object.
-        body: the answer as the provider sent it; None where it is not known in full.
+        body: the JSON object that the provider sent; None if it is not known in full.
     """
     choices = getattr(response, "choices", None) or []
     if not choices:
@@ -38,48 +42,52 @@ def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answ
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
     message = choices[0].message
     text = join_text_parts(body) or (message.content if isinstance(message.content, str) else None)
-    called = _tool_call_arguments(call, message)
-    if called is not None and not (text and text.strip()):
+    tool_arguments = _tool_call_arguments(call, message)
+    if tool_arguments is not None and not (text and text.strip()):
         if call.schema is None:
-            why = "the model called a tool that it was not given, and said nothing"
-            return build_answer(call, response, body, Outcome.UNPARSED, error=why)
-        text = called
+            tool_error = "the model called a tool that it was not given, and said nothing"
+            return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
+        text = tool_arguments
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
     outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
-        text = None  # whatever was written before the provider failed counts for nothing
+        text = None  # a part of an answer, written before the provider failed, is not used
     return build_answer(call, response, body, outcome, text=text or refusal, error=error)
 
 
 def _classify_outcome(call: Call, response: Any, body: ResponseBody, text: str | None) -> tuple[Outcome, str | None]:
-    """How a call with this text ended, and why where it failed."""
-    reason, meaning = finish_reason(response.choices[0], body), finish_category(response, body)
+    """Outcome of a call whose response has this text, and the error message of a failure."""
+    reason, category = finish_reason(response.choices[0], body), finish_category(response, body)
     is_empty = not (text and text.strip())
-    if is_empty and meaning is not FinishCategory.FAILED and meaning is not FinishCategory.REFUSED:
-        if meaning is FinishCategory.TRUNCATED or _is_all_reasoning(call, response, response.choices[0].message):
+    if is_empty and category is not FinishCategory.FAILED and category is not FinishCategory.REFUSED:
+        if category is FinishCategory.TRUNCATED or _is_all_reasoning(call, response, response.choices[0].message):
             return Outcome.TRUNCATED, NO_TEXT_ERROR
-        if meaning is not FinishCategory.MALFORMED:
+        if category is not FinishCategory.MALFORMED:
             return Outcome.SERVER_ERROR, "the provider sent an empty text"
-    if meaning in OUTCOME_BY_CATEGORY:
+    if category in OUTCOME_BY_CATEGORY:
         errors = {
             FinishCategory.FAILED: f"the provider failed while the model answered (finish reason {reason!r})",
             FinishCategory.MALFORMED: f"the provider could not read what the model wrote (finish reason {reason!r})",
         }
-        return OUTCOME_BY_CATEGORY[meaning], errors.get(meaning)
+        return OUTCOME_BY_CATEGORY[category], errors.get(category)
     if native_finish_reason(body) is None and body is not None and _is_at_token_limit(call, response):
         return Outcome.TRUNCATED, None
-    if meaning is FinishCategory.UNKNOWN and not _is_complete_text(call, text or ""):
+    if category is FinishCategory.UNKNOWN and not _is_complete_text(call, text or ""):
         return Outcome.UNPARSED, f"the finish reason {reason!r} is not documented, and the answer may be cut off"
     return Outcome.OK, None
 
 
 def _is_complete_text(call: Call, text: str) -> bool:
-    """Whether a text shows by itself that nothing of it is missing, or its reader requires that it does."""
+    """Whether a text with an undocumented finish reason can be taken as complete.
+
+    A structured answer is complete if it parses. A free text is if its purpose requires a form: its parser rejects a
+    text that was cut off.
+    """
     return call.purpose in FORMATTED_PURPOSES if call.schema is None else is_complete_structure(call.schema, text)
 
 
 def _is_at_token_limit(call: Call, response: Any) -> bool:
-    """Whether the answer has as many tokens as it may have; a count that is not believed says nothing."""
+    """Whether the answer has at least `max_tokens` tokens; False if the count is missing or implausible."""
     limit, counts = (
         call.params.get("max_tokens"),
         plausible_token_counts(call, litellm_token_usage(response)[0], has_text=False),
@@ -88,19 +96,32 @@ def _is_at_token_limit(call: Call, response: Any) -> bool:
 
 
 def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
-    """Whether an answer without a text was paid for in full: to ask again with the same limit would bring no more."""
+    """Whether a response without text used up its tokens for reasoning: a retry with the same limit would not help."""
     usage = getattr(response, "usage", None)
-    completion = getattr(usage, "completion_tokens", None)
-    reasoning = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None)
-    counted = isinstance(completion, int) and isinstance(reasoning, int) and 0 < completion <= reasoning
-    return counted or _is_at_token_limit(call, response) or bool(getattr(message, "reasoning_content", None))
+    completion_tokens = getattr(usage, "completion_tokens", None)
+    reasoning_tokens = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None)
+    has_only_reasoning_tokens = (
+        isinstance(completion_tokens, int)
+        and isinstance(reasoning_tokens, int)
+        and 0 < completion_tokens <= reasoning_tokens
+    )
+    return (
+        has_only_reasoning_tokens
+        or _is_at_token_limit(call, response)
+        or bool(getattr(message, "reasoning_content", None))
+    )
 
 
 def _tool_call_arguments(call: Call, message: Any) -> str | None:
-    """Arguments of the tool that a model called, as it wrote them: the one asked for, else the first."""
-    found = [getattr(c, "function", None) for c in getattr(message, "tool_calls", None) or []]
-    named = [f for f in found if f is not None and f.name == call.schema] or [f for f in found if f is not None]
-    return str(named[0].arguments or "") if named else None
+    """Arguments of the tool that the model called, as JSON text: of the required tool, else of the first one called.
+
+    None if the model called no tool.
+    """
+    functions = [getattr(tool_call, "function", None) for tool_call in getattr(message, "tool_calls", None) or []]
+    candidates = [function for function in functions if function is not None and function.name == call.schema] or [
+        function for function in functions if function is not None
+    ]
+    return str(candidates[0].arguments or "") if candidates else None
 
 
 def build_answer(
@@ -111,7 +132,7 @@ def build_answer(
     text: str | None = None,
     error: str | None = None,
 ) -> Answer:
-    """An answer with what the response says of itself: who served it and why it ended; what it cost is added later."""
+    """Create an answer with the finish reason and the model name of the response; the cost is added later."""
     choices = getattr(response, "choices", None) or []
     return Answer(
         key=call.key,
@@ -124,47 +145,49 @@ def build_answer(
 
 
 def finish_reason(choice: Any, body: ResponseBody) -> str | None:
-    """The finish reason as the provider wrote it, else litellm's word for it; None where the provider sent none."""
-    specific = getattr(choice, "provider_specific_fields", None) or {}
-    mapped = str(choice.finish_reason) if choice.finish_reason else None
-    reason = native_finish_reason(body) or specific.get("native_finish_reason") or mapped
+    """The finish reason as the provider wrote it, else litellm's name for it; None if the provider sent none."""
+    provider_fields = getattr(choice, "provider_specific_fields", None) or {}
+    litellm_reason = str(choice.finish_reason) if choice.finish_reason else None
+    reason = native_finish_reason(body) or provider_fields.get("native_finish_reason") or litellm_reason
     if body is not None and native_finish_reason(body) is None and reason == "stop":
-        return None  # litellm fills it in
+        return None  # litellm fills in `stop` for a missing reason
     return None if reason is None else str(reason)[:MAX_FINISH_REASON_CHARS]
 
 
 def finish_category(response: Any, body: ResponseBody) -> FinishCategory:
-    """What the finish reasons of a response mean: the provider's own or litellm's, whichever is worse."""
+    """Category of a response's finish reason: the worse one of the provider's own and litellm's."""
     choice = response.choices[0]
     return worst_category(finish_reason(choice, body), str(choice.finish_reason) if choice.finish_reason else None)
 
 
 def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
-    """Token counts as litellm read them, and how many of the prompt's tokens the provider had cached.
+    """Token counts as litellm read them, and the number of prompt tokens that came from the provider's cache.
 
-    It writes zeros where the provider said nothing, and puts into one place what providers name `cached_tokens`,
-    `cache_read_input_tokens` or `prompt_cache_hit_tokens`.
+    Each is None if unknown. litellm writes zeros for counts that are missing, and puts into one place what providers
+    name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`.
     """
     usage = getattr(response, "usage", None)
-    if not (prompt := getattr(usage, "prompt_tokens", None)):
+    if not (prompt_tokens := getattr(usage, "prompt_tokens", None)):
         return None, None
-    cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-    known = isinstance(cached, int) and isinstance(prompt, int) and 0 <= cached <= prompt
-    return TokenUsage(prompt, getattr(usage, "completion_tokens", None)), cached if known else None
+    cached_tokens = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
+    is_plausible = (
+        isinstance(cached_tokens, int) and isinstance(prompt_tokens, int) and 0 <= cached_tokens <= prompt_tokens
+    )
+    return TokenUsage(prompt_tokens, getattr(usage, "completion_tokens", None)), cached_tokens if is_plausible else None
 
 
 def escape_for_storage(text: str) -> str:
-    """Text that any database takes: lone surrogates and NUL become visible escapes."""
+    """Replace lone surrogates and NUL by visible escapes, so that any database accepts the text."""
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 def sanitize(text: str) -> str:
-    """A provider's text as it may be stored and shown: without secrets, in characters that any database takes."""
+    """Make a provider's text safe to store and show: secrets are redacted, characters that databases refuse escaped."""
     return escape_for_storage(redact(text))
 
 
 def sanitize_strings(value: T) -> T:
-    """A copy of a dataclass, or of decoded JSON, with every string sanitized: whatever a provider sent passes here."""
+    """Copy a dataclass or decoded JSON with every string sanitized; applied to everything that a provider sends."""
     return map_strings(value, sanitize)

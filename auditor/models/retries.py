@@ -1,4 +1,4 @@
-"""When a failed request is tried again, and how long that takes: a provider's wishes within the audit's limits."""
+"""Decide whether and when to retry a failed request, by the provider's `retry-after` and the audit's limits."""
 
 from __future__ import annotations
 
@@ -18,56 +18,58 @@ T = TypeVar("T", Answer, Attempt)
 
 
 def retry_delay(failure: RequestFailure, n_attempts: int, rng: random.Random) -> float:
-    """Seconds before another try.
+    """Seconds to wait before another attempt.
+
+    After a 429 the backoff is added to the wait that the provider asks for; else the longer of both is taken.
 
     Args:
-        failure: of the last one.
-        attempt: requests made so far, from 1.
-        rng: source of the jitter.
+        failure: of the last attempt.
+        n_attempts: number of attempts so far.
+        rng: source of the backoff's jitter.
     """
-    wait_s, asked_s = backoff_delay(n_attempts, rng), failure.retry_after_s or 0.0
-    return wait_s + asked_s if failure.outcome is Outcome.RATE_LIMITED else max(wait_s, asked_s)
+    backoff_s, retry_after_s = backoff_delay(n_attempts, rng), failure.retry_after_s or 0.0
+    return backoff_s + retry_after_s if failure.outcome is Outcome.RATE_LIMITED else max(backoff_s, retry_after_s)
 
 
 def no_retry_reason(
     failure: RequestFailure, wait_s: float, n_attempts: int, deadline: float, limits: Limits
 ) -> str | None:
-    """Why there is no other try, in words that may be empty; None where there is one.
+    """Why a failed request is not retried: a message, empty if the error says enough; None if it is retried.
 
     Args:
-        failure: of the last try.
-        wait_s: before another.
-        attempts: requests made so far.
+        failure: of the last attempt.
+        wait_s: wait before the next attempt.
+        n_attempts: number of attempts so far.
         deadline: end of the call's time, by `time.monotonic`.
         limits: of the audit.
     """
-    asked_s = failure.retry_after_s or 0.0
-    if asked_s > limits.max_retry_wait_s:
-        return long_wait_message(asked_s, limits)
+    retry_after_s = failure.retry_after_s or 0.0
+    if retry_after_s > limits.max_retry_wait_s:
+        return long_wait_message(retry_after_s, limits)
     if n_attempts >= limits.max_attempts:
         return ""
     if time.monotonic() + wait_s < deadline:
         return None
-    left = f"limits.deadline_s = {limits.deadline_s:g} s leaves no time for it"
-    return f"the provider asks to wait {format_duration(asked_s)}, and {left}" if asked_s else ""
+    deadline_limit = f"limits.deadline_s = {limits.deadline_s:g} s leaves no time for it"
+    return f"the provider asks to wait {format_duration(retry_after_s)}, and {deadline_limit}" if retry_after_s else ""
 
 
 def append_error_reason(failed_request: T, reason: str) -> T:
-    """An answer or an attempt whose error also says why there is no other try."""
+    """Copy an answer or an attempt with the reason for not retrying added to its error."""
     return replace(failed_request, error="; ".join(filter(None, (failed_request.error, reason))))
 
 
 def long_wait_message(retry_after_s: float, limits: Limits) -> str:
-    """That a provider asks for a longer wait than is allowed."""
-    most = f"limits.max_retry_wait_s = {limits.max_retry_wait_s:g} s"
-    return f"the provider asks to wait {format_duration(retry_after_s)}, longer than {most}"
+    """Message that a provider asks for a longer wait than the config allows."""
+    wait_limit = f"limits.max_retry_wait_s = {limits.max_retry_wait_s:g} s"
+    return f"the provider asks to wait {format_duration(retry_after_s)}, longer than {wait_limit}"
 
 
 class ModelSuspension:
-    """Whether a model's provider insists on a longer wait than is allowed, so that asking it is of no use.
+    """Suspends requests to a model whose provider repeatedly asks for a longer wait than the config allows.
 
-    A single answer may ask for too much by mistake. Only where another one does so after the longest wait that is
-    allowed, with no success between them, is the model not asked again before the time that it named.
+    A single response may ask for it by mistake. Only if another one does so at least `limits.max_retry_wait_s` later,
+    with no success between them, are requests suspended until the time that the provider named.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,41 +78,41 @@ class ModelSuspension:
         self._suspended_until = 0.0
 
     def record_response(self, failure: RequestFailure | None) -> None:
-        """Take into account how a request ended; None where it went well."""
-        now, most_s = self._clock(), self._limits.max_retry_wait_s
+        """Record how a request ended: its failure, or None for a success, which lifts a suspension."""
+        now, max_wait_s = self._clock(), self._limits.max_retry_wait_s
         if failure is None:
             self._first_long_wait_at, self._suspended_until = None, 0.0
-        elif failure.outcome is Outcome.RATE_LIMITED and (failure.retry_after_s or 0.0) > most_s:
+        elif failure.outcome is Outcome.RATE_LIMITED and (failure.retry_after_s or 0.0) > max_wait_s:
             self._first_long_wait_at = now if self._first_long_wait_at is None else self._first_long_wait_at
-            if now - self._first_long_wait_at >= most_s > 0:
+            if now - self._first_long_wait_at >= max_wait_s > 0:
                 self._suspended_until = now + (failure.retry_after_s or 0.0)
 
     @property
     def reason(self) -> str | None:
-        """Why no request may go out now; None where one may."""
-        left = self._suspended_until - self._clock()
-        return f"no request went out: {long_wait_message(left, self._limits)}" if left > 0 else None
+        """Why requests are suspended now; None if they are not."""
+        remaining_s = self._suspended_until - self._clock()
+        return f"no request went out: {long_wait_message(remaining_s, self._limits)}" if remaining_s > 0 else None
 
 
 def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
-    """Which account is waited for, and until when, in local time.
+    """Message that requests to an account wait, and until when, in local time.
 
     Args:
-        account: in words.
-        wait_s: how long it is waited for.
-        asked_s: how long it asks to wait.
+        account: description of the account.
+        wait_s: how long requests wait.
+        retry_after_s: how long the provider asks to wait.
     """
-    at = datetime.now().astimezone() + timedelta(seconds=wait_s)
-    until = f"{at:%H:%M:%S}" if wait_s < 43_200 else f"{at:%Y-%m-%d %H:%M}"
-    allowed = (
+    resumes_at = datetime.now().astimezone() + timedelta(seconds=wait_s)
+    end_time = f"{resumes_at:%H:%M:%S}" if wait_s < 43_200 else f"{resumes_at:%Y-%m-%d %H:%M}"
+    cap_note = (
         f", of which limits.max_retry_wait_s allows {format_duration(wait_s)}" if retry_after_s > wait_s + 1 else ""
     )
-    return f"Waiting until {until}: {account} asks for a pause of {format_duration(retry_after_s)}{allowed}."
+    return f"Waiting until {end_time}: {account} asks for a pause of {format_duration(retry_after_s)}{cap_note}."
 
 
 def format_duration(seconds: float) -> str:
-    """A length of time in words: `45 s`, `20 min`, `24 h`, `365 days`."""
-    for unit, size, most in (("s", 1, 180), ("min", 60, 7200), ("h", 3600, 172_800)):
-        if seconds < most:
-            return f"{seconds / size:.3g} {unit}"
+    """Format a duration for a message: `45 s`, `20 min`, `24 h`, `365 days`."""
+    for unit, unit_s, upper_bound_s in (("s", 1, 180), ("min", 60, 7200), ("h", 3600, 172_800)):
+        if seconds < upper_bound_s:
+            return f"{seconds / unit_s:.3g} {unit}"
     return f"{seconds / 86_400:,.0f} days"

@@ -1,7 +1,7 @@
-"""Structured answers: their shapes, and reading them out of what a model wrote; the one door to instructor.
+"""Structured answers: their schemas, and parsing them from a model's text; the only importer of instructor.
 
-Only instructor's schema building and JSON extraction are used: its retry loop would multiply with ours and hide what
-each attempt cost, so a request is plain litellm and an answer is read here, from the recorded text.
+Only instructor's schema building and JSON extraction are used. Its retries would multiply with ours and hide the cost
+of each attempt, so requests are sent by litellm, and answers are parsed here, from the recorded text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 S = TypeVar("S", bound=BaseModel)
 
 CHARS_PER_WORD = 8
-"""More than any language of the prompts needs on average."""
+"""Upper bound for converting a limit on words to characters; no language of the prompts needs as many on average."""
 
 
 class Structure(BaseModel):
@@ -27,7 +27,7 @@ class Structure(BaseModel):
 
 
 def _require_all_properties(schema: dict[str, Any]) -> None:
-    """Strict modes of providers want every key required, and none with a default."""
+    """Mark every property of a JSON schema as required and remove defaults, as providers' strict modes demand."""
     schema["required"] = list(schema["properties"])
     for field in schema["properties"].values():
         field.pop("default", None)
@@ -38,7 +38,10 @@ def _text_field(description: str) -> Any:
 
 
 def _normalize_percent(value: object) -> object:
-    """80, 80.0 and 0.8 are the same; 1 is one in a hundred, and 1.0 is all."""
+    """Convert a float confidence to whole percent: 80.0 and 0.8 become 80, 1.0 becomes 100.
+
+    Integers are percent already, so 1 stays 1. Other values are returned unchanged, for validation to reject.
+    """
     if not isinstance(value, float) or not 0 <= value <= 100:
         return value
     return round(100 * value) if value <= 1 else round(value)
@@ -80,12 +83,15 @@ class ScoredAnswer(Structure):
 
 
 def choice_schema_name(n_options: int) -> str:
-    """Name of the structure of an answer that is one of so many options, by letter."""
+    """Name of the schema for an answer that is the letter of one of `n_options` options."""
     return f"ChosenOf{n_options}"
 
 
 def _create_choice_schema(n_options: int) -> type[Structure]:
-    """The letter stands in the schema alone, where a grammar holds models to it: other words for it are read, too."""
+    """Create the schema for an answer that is one option's letter.
+
+    The letters are listed only in the JSON schema, where a grammar can enforce them; validation accepts any text.
+    """
     letter = Annotated[
         str, Field(json_schema_extra={"enum": list(OPTION_LETTERS[:n_options])}, description="The letter.")
     ]
@@ -225,35 +231,39 @@ SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in ALL_SCHEMAS
 
 @functools.cache
 def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any]:
-    """The `response_format` that asks for a structure, as instructor's JSON-schema mode builds it.
+    """Build the `response_format` that requests a structured answer, by instructor's JSON-schema mode.
 
-    The bound on the texts stands in the schema alone, where a grammar holds small models to it: a longer text that
-    comes all the same is read.
+    The limit on the length of texts is only in the JSON schema, where a grammar can enforce it for small models; longer
+    texts are still accepted.
+
+    Args:
+        structure: the pydantic model of the answer.
+        max_words: limit on each text without an enumeration.
     """
     from instructor.mode import Mode
     from instructor.processing.response import handle_response_model
 
     _, kwargs = handle_response_model(structure, mode=Mode.JSON_SCHEMA, messages=[])
-    asked: dict[str, Any] = kwargs["response_format"]
-    asked["json_schema"]["strict"] = True
-    for field in asked["json_schema"]["schema"]["properties"].values():
+    requested_format: dict[str, Any] = kwargs["response_format"]
+    requested_format["json_schema"]["strict"] = True
+    for field in requested_format["json_schema"]["schema"]["properties"].values():
         if field["type"] == "string" and "enum" not in field:
             field["maxLength"] = CHARS_PER_WORD * max_words
-    return asked
+    return requested_format
 
 
 def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
-    """The same schema as a tool that must be called, for a provider that takes tools and no response format."""
-    told = requested_format["json_schema"]
-    function = {"name": told["name"], "parameters": told["schema"]}
-    choice = {"type": "function", "function": {"name": told["name"]}}
-    return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
+    """Turn a response format into a tool that must be called, for providers that support only tools."""
+    json_schema = requested_format["json_schema"]
+    function = {"name": json_schema["name"], "parameters": json_schema["schema"]}
+    tool_choice = {"type": "function", "function": {"name": json_schema["name"]}}
+    return {"tools": [{"type": "function", "function": function}], "tool_choice": tool_choice}
 
 
 def enumerate_bounded_numbers(schema: Any) -> Any:
-    """A JSON schema in which a bounded number is one of the 21 tenths from -1 to 1.
+    """Copy a JSON schema with every bounded number restricted to the 21 tenths from -1 to 1.
 
-    For llama.cpp, whose grammar passes over the bounds of a number.
+    For llama.cpp, whose grammar ignores the bounds of a number.
     """
     if isinstance(schema, dict):
         if schema.get("type") == "number" and "minimum" in schema:
@@ -263,26 +273,26 @@ def enumerate_bounded_numbers(schema: Any) -> Any:
 
 
 def parse_structured_answer(structure: type[S], text: str) -> S | str:
-    """Read a structure out of an answer: the whole text as JSON, or the last JSON object in it.
+    """Parse a structured answer: the whole text as JSON, or the last JSON object in it.
 
     Returns:
-        The structure, or in one line why the text holds none.
+        The validated structure, or a one-line error message if the text has none.
     """
     from instructor.v2.core.json import extract_json_from_codeblock
 
     try:
         return structure.model_validate_json(text)
-    except ValidationError as first:
+    except ValidationError as error:
         try:
             return structure.model_validate_json(extract_json_from_codeblock(text))
         except (ValidationError, ValueError):
-            problem = first.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(p) for p in problem["loc"])
-            return f"{where}: {problem['msg']}" if where else str(problem["msg"])
+            problem = error.errors(include_url=False, include_input=False)[0]
+            field_path = ".".join(str(key) for key in problem["loc"])
+            return f"{field_path}: {problem['msg']}" if field_path else str(problem["msg"])
 
 
 def is_complete_structure(schema_name: str, text: str) -> bool:
-    """Whether a whole text, and not only a part of it, is the structure of this name."""
+    """Whether the whole text, and not only a part of it, is valid JSON for the schema of this name."""
     try:
         SCHEMA_BY_NAME[schema_name].model_validate_json(text)
     except ValidationError:

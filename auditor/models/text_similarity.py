@@ -1,7 +1,7 @@
-"""Other measures of how alike two texts are: BLEU, ROUGE-L and BERTScore; the door to the packages behind them.
+"""Similarity of two texts by BLEU, ROUGE-L and BERTScore; the only importer of sacrebleu and rouge-score.
 
-Each measure is symmetric, so that the order of a question's answers changes nothing: BLEU, which is not, is the mean of
-both directions. All are in [0, 1], BERTScore in [-1, 1] as it is without its rescaling.
+Each measure is symmetric, so that the order of a question's answers does not matter. BLEU itself is not symmetric: the
+mean of both directions is taken. BLEU and ROUGE-L are in [0, 1]; BERTScore is not rescaled and lies in [-1, 1].
 """
 
 from __future__ import annotations
@@ -19,25 +19,30 @@ from auditor.metrics.semantic import pairwise_consistency
 
 PACKAGES = {"bleu": "sacrebleu", "rouge_l": "rouge-score"}
 MAX_CACHED_TEXTS = 4096
-"""Texts whose token vectors are kept at a time."""
+"""Texts whose token vectors are cached at a time."""
 
 TextSimilarity = Callable[[str, str], float]
 ConsistencyMeasure = Callable[[Sequence[Sequence[str | None]]], list[float]]
 
 
 class TokenEncoder(Protocol):
-    """An encoder that gives a vector for each token."""
+    """Encoder that returns one vector per token."""
 
     def encode_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Unit vectors of a text's tokens, and which of them are words and not marks of the encoder."""
+        """Encode a text token by token.
+
+        Returns:
+            Unit vectors, shape (tokens, dimensions), and a mask, shape (tokens,): True for tokens of the text, False
+            for special tokens that the encoder adds.
+        """
         ...
 
 
 def check_similarity_packages(names: Iterable[str]) -> None:
-    """Make sure that the packages behind the measures are installed.
+    """Check that the packages needed by these measures are installed.
 
     Raises:
-        ModelSetupError: one is not.
+        ModelSetupError: a package is not installed.
     """
     for name in names:
         package = PACKAGES.get(name)
@@ -48,42 +53,56 @@ def check_similarity_packages(names: Iterable[str]) -> None:
 
 
 def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, ConsistencyMeasure]:
-    """Elazar's consistency by each measure: for the texts of every question the mean over pairs, nan below two texts.
+    """Build a consistency function for each similarity measure (consistency: Elazar et al. 2021).
+
+    Each function takes the answers by question, None for a missing answer, and returns for every question the mean
+    similarity over all pairs of its answers: nan for fewer than two.
+
+    Args:
+        names: of the measures: `bleu`, `rouge_l`, `bertscore`.
+        encoder: encodes tokens for BERTScore; not used otherwise.
 
     Raises:
-        ModelSetupError: a package is missing, or the encoder gives no vectors of tokens.
+        ModelSetupError: a package is missing, or the encoder does not return token vectors.
     """
     names = list(names)
     check_similarity_packages(names)
-    found: dict[str, TextSimilarity] = {}
+    similarities: dict[str, TextSimilarity] = {}
     for name in names:
         if name == "bertscore":
             if not hasattr(encoder, "encode_tokens"):
                 raise ModelSetupError("BERTScore needs an encoder that gives vectors of tokens.", "Name another.")
-            found[name] = bertscore(encoder)
+            similarities[name] = bertscore(encoder)
         else:
-            found[name] = bleu if name == "bleu" else rouge_l
-    return {name: functools.partial(_consistency_per_question, similarity) for name, similarity in found.items()}
+            similarities[name] = bleu if name == "bleu" else rouge_l
+    return {name: functools.partial(_consistency_per_question, similarity) for name, similarity in similarities.items()}
 
 
 def _consistency_per_question(
     similarity: TextSimilarity, texts_by_question: Sequence[Sequence[str | None]]
 ) -> list[float]:
-    return [pairwise_consistency([t for t in group if t is not None], similarity) for group in texts_by_question]
+    """Mean pairwise similarity of each question's texts; nan for fewer than two texts."""
+    return [
+        pairwise_consistency([text for text in texts if text is not None], similarity) for texts in texts_by_question
+    ]
 
 
 def bleu(left: str, right: str) -> float:
-    """Sentence BLEU (Papineni et al. 2002) by sacrebleu, with its smoothing and effective order, both ways."""
+    """Sentence BLEU (Papineni et al. 2002), the mean of both directions, in [0, 1].
+
+    Computed by sacrebleu with its default smoothing and with effective order.
+    """
     import sacrebleu
 
     scores = (
-        sacrebleu.sentence_bleu(a, [b], use_effective_order=True).score for a, b in ((left, right), (right, left))
+        sacrebleu.sentence_bleu(hypothesis, [reference], use_effective_order=True).score
+        for hypothesis, reference in ((left, right), (right, left))
     )
-    return float(sum(scores)) / 200
+    return float(sum(scores)) / 200  # two scores, each from 0 to 100
 
 
 def rouge_l(left: str, right: str) -> float:
-    """F measure of ROUGE-L (Lin 2004) by rouge-score, without stemming."""
+    """F measure of ROUGE-L (Lin 2004), in [0, 1], computed by rouge-score without stemming."""
     return float(_rouge_scorer().score(left, right)["rougeL"].fmeasure)
 
 
@@ -95,19 +114,20 @@ def _rouge_scorer():  # type: ignore[no-untyped-def]
 
 
 def bertscore(encoder: TokenEncoder) -> TextSimilarity:
-    """F1 of BERTScore (Zhang et al., ICLR 2020, equations 1 and 2) with the encoder's last layer.
+    """Build the BERTScore F1 of two texts (Zhang et al., ICLR 2020, equations 1 and 2) from the encoder's last layer.
 
-    No weights by rarity and no rescaling. As in the authors' program, the encoder's own marks can be matched, but are
-    not averaged over.
+    No weights by inverse document frequency and no rescaling. As in the authors' program, a token may be matched to a
+    special token of the encoder, but special tokens are left out of the averages. The score of a text without tokens of
+    its own is nan.
     """
-    tokens = functools.lru_cache(MAX_CACHED_TEXTS)(encoder.encode_tokens)
+    encode_tokens = functools.lru_cache(MAX_CACHED_TEXTS)(encoder.encode_tokens)
 
     def similarity(left: str, right: str) -> float:
-        (a, word_a), (b, word_b) = tokens(left), tokens(right)
-        if not word_a.any() or not word_b.any():
+        (vectors_a, is_word_a), (vectors_b, is_word_b) = encode_tokens(left), encode_tokens(right)
+        if not is_word_a.any() or not is_word_b.any():
             return float("nan")
-        cosines = a @ b.T
-        precision, recall = cosines.max(axis=1)[word_a].mean(), cosines.max(axis=0)[word_b].mean()
+        cosines = vectors_a @ vectors_b.T
+        precision, recall = cosines.max(axis=1)[is_word_a].mean(), cosines.max(axis=0)[is_word_b].mean()
         total = float(precision + recall)
         return 2 * float(precision * recall) / total if total else 0.0
 

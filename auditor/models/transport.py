@@ -1,8 +1,9 @@
-"""Every byte to and from a provider passes here: bounded, uncompressed, never redirected, never sent twice unseen.
+"""HTTP transport for all requests to providers: limits the size of responses, refuses compression and redirects.
 
-A provider is not trusted with this process's memory: 450 KB of gzip unpack to 100 MB. litellm makes its HTTP clients by
-`AsyncHTTPHandler.create_async_transport` (Anthropic, Gemini, Bedrock, OpenAI, …) or takes one (the OpenAI SDK behind
-its completions endpoint); both doors lead through `Guarded`, which also keeps what was really sent and received.
+A response must not exhaust this process's memory: 450 KB of gzip unpack to 100 MB. litellm creates its HTTP clients by
+`AsyncHTTPHandler.create_async_transport` (Anthropic, Gemini, Bedrock, OpenAI, …), or is given one (OpenAI's SDK, for
+the completions endpoint). Both use `GuardedTransport`, which also records in `HttpExchange` what was really sent and
+received, and counts requests, so that no library's own retry goes unnoticed.
 """
 
 from __future__ import annotations
@@ -19,47 +20,50 @@ import httpx
 from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000
-"""Of one answer's body."""
+"""Largest body of one response; a larger one raises `UnacceptableExchange`."""
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
 AWS_SIGNATURE_SCHEME = "AWS4-HMAC-SHA256"
-"""Begins an `Authorization` header that holds no secret but a signature of this one request."""
+"""Start of an `Authorization` header that holds a signature of this one request, and no secret."""
 METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
-"""Names by which clouds hand out a machine's own credentials."""
+"""Hosts of cloud metadata services, which hand out a machine's own credentials."""
 CONNECT_TIMEOUT_SHARE = 0.9
-"""Of a request's time limit, for connecting to the server."""
+"""Share of a request's time limit that connecting to the server may take."""
 MAX_RECORDED_BYTES = 65_536
-"""Of an answer's body as it came."""
+"""Bytes of a response's body that are recorded, from its beginning."""
 
 
 class UnacceptableExchange(Exception):
-    """What a server sent, or where a request would have gone, is not taken; another try would be no better."""
+    """The server's response, or a request's destination, is not allowed; a retry would not help."""
 
 
 class RedirectRefused(UnacceptableExchange):
-    """The server sends us elsewhere, where neither prompts nor keys may go."""
+    """The server answered with a redirect; prompts and keys are not sent to another address."""
 
 
 class ServerUnreachable(httpx.NetworkError):
-    """No connection could be made, so that nothing was sent."""
+    """No connection could be made; nothing was sent."""
 
 
 class UnreadableResponse(Exception):
-    """The server answered, but with something that is no answer; another try may bring one. Says what it is instead."""
+    """The server's response cannot be read as a JSON answer; a retry may help.
+
+    The message is a noun phrase for what was sent instead, such as "an empty body".
+    """
 
 
 class HttpExchange:
-    """What went out and came back for one request, below whatever a library makes of it.
+    """Record of the HTTP request and response of one call, as they were sent and received.
 
     Attributes:
-        most: bytes that an answer's body may have.
-        limit_s: time limit of the whole request, in seconds; None where it has none.
-        requests: how many went out; anything but 1 is a retry that nobody asked for.
-        sent: the last request's body.
-        received: the beginning of its answer's body, at most `KEPT_BYTES`; None when no answer began.
-        size: bytes of the answer that arrived.
-        status: its HTTP status; None when no answer began.
-        headers: of its answer; empty when no answer began.
-        body: the JSON object that a successful answer is; None where it is none, or was not read as a whole.
+        max_response_bytes: largest allowed body of the response.
+        total_timeout_s: time limit of the whole request, in seconds; None for no limit.
+        n_requests: number of requests sent; more than 1 means that a library retried on its own.
+        request_body: body of the last request.
+        body_start: the first `MAX_RECORDED_BYTES` bytes of its response's body; None before a response begins.
+        response_size: bytes of the body received so far.
+        status: HTTP status of the response; None before a response begins.
+        headers: of the response; empty before a response begins.
+        json_body: the JSON object of a successful response; None if it is not one, or was not read in full.
         unreachable: whether no connection could be made for the last request.
     """
 
@@ -82,7 +86,7 @@ class HttpExchange:
         self.start_request(b"")
 
     def start_request(self, request_body: bytes) -> None:
-        """A request goes out; what is known of an earlier one is forgotten."""
+        """Reset the record for a new request."""
         self.request_body, self.response_size = request_body, 0
         self.status: int | None = None
         self.body_start: bytearray | None = None
@@ -92,32 +96,33 @@ class HttpExchange:
 
     @property
     def is_fully_recorded(self) -> bool:
-        """Whether all of the answer that arrived is kept."""
+        """Whether `body_start` holds all of the body that was received."""
         return self.body_start is not None and len(self.body_start) == self.response_size
 
     @property
     def is_error_status(self) -> bool:
-        """Whether the answer has an error's status."""
+        """Whether the response's HTTP status is 400 or higher."""
         return self.status is not None and self.status >= 400
 
     def receive_chunk(self, chunk: bytes) -> None:
-        """More of the answer arrived."""
+        """Count a chunk of the response's body, and record it up to `MAX_RECORDED_BYTES` in all."""
         self.response_size += len(chunk)
-        if self.body_start is not None and (room := MAX_RECORDED_BYTES - len(self.body_start)) > 0:
-            self.body_start += chunk[:room]
+        if self.body_start is not None and (bytes_left := MAX_RECORDED_BYTES - len(self.body_start)) > 0:
+            self.body_start += chunk[:bytes_left]
 
 
 CURRENT_EXCHANGE: ContextVar[HttpExchange | None] = ContextVar("wire", default=None)
-"""Where the request of this task is noted."""
+"""The record of this asyncio task's request."""
 ServerStub = Callable[[httpx.Request, bytes], httpx.Response]
 SERVER_STUB: ContextVar[ServerStub | None] = ContextVar("stand_in", default=None)
-"""What answers the requests of this task in a server's place, so that none goes out: given a request and its body."""
+"""Answers this asyncio task's requests in place of a server, so that none is sent; called with request and body."""
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    """A body that is cut off when it grows past the bound; of an error's body only the beginning is handed on.
+    """A response's body that raises `UnacceptableExchange` once it is too large; an error's body is shortened.
 
-    litellm searches the whole text of an error some fifty times, which takes a second for 8 MB.
+    Only the first `MAX_RECORDED_BYTES` of an error's body are passed on: litellm searches the whole text of an error
+    some fifty times, which takes a second for 8 MB.
     """
 
     def __init__(self, body: httpx.AsyncByteStream, exchange: HttpExchange) -> None:
@@ -140,28 +145,28 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """A transport under another's rules."""
+    """Wraps an HTTP transport: checks and records each request and response, and bounds the response's size."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request.
+        """Send one request and record it in this task's `HttpExchange`.
 
         Raises:
-            Unacceptable: where it would go, or what comes back, is not taken.
-            Unreachable: there was no connection.
-            Unreadable: the answer's headers cannot be read.
+            UnacceptableExchange: the host is a metadata service, or the response is compressed or a redirect.
+            ServerUnreachable: no connection could be made.
+            UnreadableResponse: the response's headers are not ASCII.
         """
         if is_metadata_host(request.url.host):
             raise UnacceptableExchange(f"{request.url.host} is an address of the machine's own network, not a model's")
         request.headers["accept-encoding"] = "identity"
-        wire = CURRENT_EXCHANGE.get() or HttpExchange()
-        wire.n_requests += 1
-        wire.start_request(await request.aread())
+        exchange = CURRENT_EXCHANGE.get() or HttpExchange()
+        exchange.n_requests += 1
+        exchange.start_request(await request.aread())
         _remember_credentials(request.headers)
-        response = await self._forward_request(request, wire)
-        wire.status, wire.headers = response.status_code, response.headers
+        response = await self._forward_request(request, exchange)
+        exchange.status, exchange.headers = response.status_code, response.headers
         if 300 <= response.status_code < 400:
             await response.aclose()
             raise RedirectRefused("the server redirects, which is not followed")
@@ -171,16 +176,18 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             raise UnacceptableExchange(
                 f"the answer is compressed ({redact(encoding)[:20]!r}), though that was not asked for"
             )
-        wire.body_start = bytearray()
+        exchange.body_start = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream, wire)
+        response.stream = _BoundedStream(response.stream, exchange)
         return response
 
     async def _forward_request(self, request: httpx.Request, exchange: HttpExchange) -> httpx.Response:
-        if (stand_in := SERVER_STUB.get()) is not None:
-            return stand_in(request, await request.aread())
+        """Send a request by the inner transport, or answer it by `SERVER_STUB`; errors never cause litellm to retry."""
+        if (server_stub := SERVER_STUB.get()) is not None:
+            return server_stub(request, await request.aread())
         _cap_connect_timeout(request, exchange.total_timeout_s)
-        # litellm's handlers send again, at once, what ends in one of these two: a paid request that nobody counts.
+        # litellm's handlers retry at once after a ConnectError or a ProtocolError: a paid request that is not counted.
+        # So both are raised as errors that they do not retry.
         try:
             return await self._inner.handle_async_request(request)
         except httpx.ConnectTimeout:
@@ -189,7 +196,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         except (httpx.ConnectError, httpx.ProtocolError) as error:
             exchange.unreachable = _never_connected(error)
             raise (ServerUnreachable if exchange.unreachable else httpx.ReadError)(str(error)) from error
-        except UnicodeError as error:  # of the library that reads the headers
+        except UnicodeError as error:  # raised by the library that parses the headers
             raise UnreadableResponse("headers that are not ASCII text") from error
 
     async def aclose(self) -> None:
@@ -198,42 +205,42 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
 
 def _cap_connect_timeout(request: httpx.Request, total_timeout_s: float | None) -> None:
-    """End connecting before the request's own time limit: a request that was never sent costs nothing."""
-    timeout = request.extensions.get("timeout") or {}
-    limits = {
-        name: CONNECT_TIMEOUT_SHARE
-        * (timeout[name] if total_timeout_s is None else min(timeout[name], total_timeout_s))
-        for name in ("connect", "pool")
-        if timeout.get(name)
+    """Let connecting time out before the whole request does: a request that was never sent costs nothing."""
+    timeouts = request.extensions.get("timeout") or {}
+    capped_timeouts = {
+        phase: CONNECT_TIMEOUT_SHARE
+        * (timeouts[phase] if total_timeout_s is None else min(timeouts[phase], total_timeout_s))
+        for phase in ("connect", "pool")
+        if timeouts.get(phase)
     }
-    request.extensions = {**request.extensions, "timeout": {**timeout, **limits}}
+    request.extensions = {**request.extensions, "timeout": {**timeouts, **capped_timeouts}}
 
 
 def _remember_credentials(headers: httpx.Headers) -> None:
-    """What a library signs in with may be a token that it fetched by itself, as Google's do."""
+    """Register a request's credentials for redaction; libraries such as Google's fetch tokens on their own."""
     for name in CREDENTIAL_HEADERS:
         if (value := headers.get(name)) is not None and not value.startswith(AWS_SIGNATURE_SCHEME):
             register_secrets(value.rpartition(" ")[2])
 
 
 def install_guarded_transport(handler: type[Any]) -> None:
-    """Make a litellm handler's clients guarded ones, from now on."""
-    make = handler.create_async_transport
-    if getattr(make, "guarded", False):
+    """Wrap all transports that a litellm handler class creates from now on in `GuardedTransport`."""
+    create_transport = handler.create_async_transport
+    if getattr(create_transport, "guarded", False):
         return
 
-    def guarded(*args: Any, **kwargs: Any) -> GuardedTransport:
-        return GuardedTransport(make(*args, **kwargs) or httpx.AsyncHTTPTransport())
+    def create_guarded_transport(*args: Any, **kwargs: Any) -> GuardedTransport:
+        return GuardedTransport(create_transport(*args, **kwargs) or httpx.AsyncHTTPTransport())
 
-    guarded.guarded = True  # type: ignore[attr-defined]
-    handler.create_async_transport = staticmethod(guarded)
+    create_guarded_transport.guarded = True  # type: ignore[attr-defined]
+    handler.create_async_transport = staticmethod(create_guarded_transport)
 
 
 def disable_sync_requests(handler: type[Any]) -> None:
-    """Make a litellm handler send nothing, from now on.
+    """Make every request of litellm's synchronous handler class raise `ServerUnreachable` from now on.
 
-    litellm asks servers by its synchronous handler for what it does not need: an Ollama server at a fixed address for
-    the sizes of models, Hugging Face for chat templates. Each time the event loop waits, and no bound holds.
+    litellm uses it for requests that are not needed here: to an Ollama server at a fixed address for the sizes of
+    models, to Hugging Face for chat templates. Each one blocks the event loop, and bypasses `GuardedTransport`.
     """
 
     def refuse(*_: Any, **__: Any) -> httpx.Response:
@@ -245,7 +252,7 @@ def disable_sync_requests(handler: type[Any]) -> None:
 
 @functools.cache
 def is_metadata_host(host: str) -> bool:
-    """Whether a host is a link-local address or one of those that hand out a machine's credentials."""
+    """Whether a host is a link-local address or a cloud's metadata service, which hands out a machine's credentials."""
     if host.lower().rstrip(".") in METADATA_HOSTS:
         return True
     try:
@@ -256,7 +263,7 @@ def is_metadata_host(host: str) -> bool:
 
 
 def _never_connected(error: httpx.TransportError) -> bool:
-    """Whether the connection failed (refused, no such host, TLS), and not what was sent over it."""
+    """Whether the error arose while connecting (refused, unknown host, TLS), before anything was sent."""
     import aiohttp
 
     cause = error.__cause__
@@ -266,13 +273,13 @@ def _never_connected(error: httpx.TransportError) -> bool:
 
 
 def parse_json_object(data: bytes) -> dict[str, Any]:
-    """The JSON object that a body is.
+    """Parse a body as a JSON object.
 
     Raises:
-        Unreadable: it is none, and what it is instead.
+        UnreadableResponse: it is not one; the message names what it is instead.
     """
     try:
-        value = json.loads(data.decode("utf-8"))
+        parsed = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise UnreadableResponse("something that is not text in UTF-8") from None
     except RecursionError:
@@ -281,6 +288,6 @@ def parse_json_object(data: bytes) -> dict[str, Any]:
         raise UnreadableResponse("something that is not JSON" if data.strip() else "an empty body") from None
     except ValueError:
         raise UnreadableResponse("JSON with a number of too many digits") from None
-    if not isinstance(value, dict):
+    if not isinstance(parsed, dict):
         raise UnreadableResponse("JSON that is not an object")
-    return value
+    return parsed

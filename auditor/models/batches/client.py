@@ -1,4 +1,4 @@
-"""Requests about batches: through the guarded door of all calls, to the server of the calls, with their headers."""
+"""HTTP client for batch endpoints: uses the guarded transport, the server and the headers of single calls."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from auditor.models.responses import sanitize, sanitize_strings
 from auditor.models.transport import CURRENT_EXCHANGE, HttpExchange, UnacceptableExchange, UnreadableResponse
 
 BATCH_REQUEST_TIMEOUT_S, FILE_TRANSFER_TIMEOUT_S = 60.0, 1800.0
-"""Time limits: of a question about a batch, and of moving a file."""
+"""Time limits of a request about a batch, and of the upload or download of a file."""
 CONTENT_HEADERS = ("host", "content-length", "content-type", "accept", "accept-encoding", "connection", "user-agent")
-"""Headers of a call that say nothing of who asks."""
+"""Headers of a call that are not needed for authentication, and are not copied to requests about batches."""
 
 
 class BatchRequestFailed(Exception):
-    """A request about a batch did not succeed.
+    """A request about a batch failed.
 
     Attributes:
-        status: HTTP status; None when no answer came.
-        again: whether the same request may succeed later.
-        wait_s: how long the server asks to wait.
+        http_status: of the response; None if there was none.
+        is_retryable: whether the same request may succeed later.
+        retry_after_s: how long the server asks to wait; None if it does not say.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class BatchRequestFailed(Exception):
 
 
 class BatchClient:
-    """The way to one server's batches."""
+    """Client for one server's batch endpoints."""
 
     def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
-        """Keep where to, and as whom.
+        """Store the server's URL and the credentials.
 
         Args:
-            base: what the paths begin with.
-            headers: of a call, the key among them.
+            base_url: prefix of all paths.
+            headers: headers of a single call, with the API key.
         """
         self._base_url = base_url
-        self._headers = {k: v for k, v in headers.items() if k.lower() not in CONTENT_HEADERS}
+        self._headers = {name: value for name, value in headers.items() if name.lower() not in CONTENT_HEADERS}
 
     async def request_json(
         self,
@@ -60,17 +60,20 @@ class BatchClient:
         content_type: str | None = None,
         **httpx_options: Any,
     ) -> dict[str, Any]:
-        """The JSON object that a request brings.
+        """Send a request and return the JSON object of the response, with its strings sanitized.
 
         Args:
-            kind: the content's type, where it is bytes.
-            parts: as httpx takes them: json, content, data, files, params.
+            method: HTTP method.
+            path: appended to the base URL.
+            total_timeout_s: time limit of the request.
+            content_type: of `content`, if that is bytes.
+            httpx_options: httpx's `json`, `content`, `data`, `files` or `params`.
 
         Raises:
-            NotTaken: it brings none.
+            BatchRequestFailed: the request failed, or the response is not a JSON object.
         """
-        wire = HttpExchange()
-        CURRENT_EXCHANGE.set(wire)
+        exchange = HttpExchange()
+        CURRENT_EXCHANGE.set(exchange)
         headers = self._headers | ({"content-type": content_type} if content_type else {})
         request = get_http_client().build_request(method, self._base_url + path, headers=headers, **httpx_options)
         try:
@@ -78,22 +81,25 @@ class BatchClient:
                 response = await get_http_client().send(request)
         except UnreadableResponse as error:
             raise BatchRequestFailed(
-                f"asked about its batches, the server answered with {error}", wire.status, is_retryable=True
+                f"asked about its batches, the server answered with {error}", exchange.status, is_retryable=True
             ) from None
         except (httpx.HTTPError, TimeoutError, OSError, UnacceptableExchange) as error:
             raise self._connection_failure(error) from error
         self._require_success(response)
-        body: dict[str, Any] = sanitize_strings(wire.json_body or {})  # ids, statuses and messages are stored and shown
+        # Sanitized, since ids, statuses and messages are stored and shown.
+        body: dict[str, Any] = sanitize_strings(exchange.json_body or {})
         return body
 
     async def download_file(self, path: str, file: IO[bytes], max_response_bytes: int) -> None:
-        """Write a file of the server's to a file.
+        """Download a file from the server.
 
         Args:
-            most: bytes that it may have.
+            path: appended to the base URL.
+            file: where the bytes are written.
+            max_response_bytes: largest allowed size.
 
         Raises:
-            NotTaken: it does not come, or not whole.
+            BatchRequestFailed: the download failed, or the file is too large; `file` may hold a part of it.
         """
         CURRENT_EXCHANGE.set(HttpExchange(max_response_bytes))
         request = get_http_client().build_request("GET", self._base_url + path, headers=self._headers)
@@ -112,6 +118,7 @@ class BatchClient:
             raise self._connection_failure(error) from error
 
     def _connection_failure(self, error: Exception) -> BatchRequestFailed:
+        """Convert a transport's error; it is retryable unless the exchange was refused as `UnacceptableExchange`."""
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, UnacceptableExchange):
             cause = cause.__cause__
@@ -119,16 +126,18 @@ class BatchClient:
         return BatchRequestFailed(text[:MAX_ERROR_CHARS], None, is_retryable=cause is None)
 
     def _require_success(self, response: httpx.Response) -> None:
+        """Raise BatchRequestFailed if the response has an error status; its body must have been read."""
         if response.is_success:
             return
         status, text = response.status_code, sanitize(_error_message(response))
-        again = status in (408, 409, 429) or status >= 500
+        is_retryable = status in (408, 409, 429) or status >= 500
         raise BatchRequestFailed(
-            text[:MAX_ERROR_CHARS], status, is_retryable=again, retry_after_s=parse_retry_after(response.headers)
+            text[:MAX_ERROR_CHARS], status, is_retryable=is_retryable, retry_after_s=parse_retry_after(response.headers)
         )
 
 
 def _error_message(response: httpx.Response) -> str:
+    """The error message in a response's JSON, else its text in one line, else its HTTP status."""
     try:
         return str(response.json()["error"]["message"])
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -136,5 +145,5 @@ def _error_message(response: httpx.Response) -> str:
 
 
 def quote_path_segment(segment: str) -> str:
-    """A provider's id as one part of a path, whatever it holds."""
+    """Quote a provider's id as one segment of a URL path, slashes included."""
     return quote(segment, safe="")

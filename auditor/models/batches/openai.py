@@ -1,4 +1,4 @@
-"""Batches as OpenAI has them: a file of requests, a batch of the file, files of answers and of errors.
+"""OpenAI's batch API: a batch is created from an uploaded file of requests; two files hold its results and errors.
 
 Source: https://platform.openai.com/docs/guides/batch
 """
@@ -15,7 +15,7 @@ from auditor.models.batches.provider import BatchCallResponse, BatchStatus, enco
 
 CHAT_ENDPOINT = "/v1/chat/completions"
 TAG_KEY = "auditor"
-"""The key of a batch's metadata that holds our name for it."""
+"""Key in a batch's metadata that holds our tag."""
 END_STATUSES = ("completed", "failed", "expired", "cancelled")
 QUEUE_FULL_CODE = "token_limit_exceeded"
 NO_BATCHES_STATUSES = (404, 405, 501)
@@ -23,92 +23,107 @@ PAGE_SIZE = 100
 
 
 class _OpenAIBatches:
+    """`BatchProvider` for OpenAI's protocol."""
+
     call_path = "/chat/completions"
     max_calls = 50_000
     is_match_certain = True
 
     async def has_batches(self, client: BatchClient) -> bool:
-        """Whether the list of batches is there."""
+        """Whether batches can be listed."""
         try:
-            found = await client.request_json("GET", "/batches", params={"limit": 1})
+            page = await client.request_json("GET", "/batches", params={"limit": 1})
         except BatchRequestFailed as error:
             if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
                 return False
             raise
-        return isinstance(found.get("data"), list)
+        return isinstance(page.get("data"), list)
 
     def format_call(self, key: str, body: bytes) -> bytes:
-        """A line of the file of requests."""
-        told = json.dumps({"custom_id": key, "method": "POST", "url": CHAT_ENDPOINT})
-        return told[:-1].encode() + b', "body": ' + body.replace(b"\n", b" ") + b"}"
+        """Format one call as a line of the file of requests."""
+        line_start = json.dumps({"custom_id": key, "method": "POST", "url": CHAT_ENDPOINT})
+        return line_start[:-1].encode() + b', "body": ' + body.replace(b"\n", b" ") + b"}"
 
     async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
-        """The file first, then the batch."""
+        """Upload the file, create the batch and return the batch's id."""
         file = ("requests.jsonl", b"\n".join(formatted_calls) + b"\n", "application/jsonl")
-        put = await client.request_json(
+        uploaded_file = await client.request_json(
             "POST", "/files", total_timeout_s=FILE_TRANSFER_TIMEOUT_S, data={"purpose": "batch"}, files={"file": file}
         )
-        asked = {"input_file_id": require_id(put), "endpoint": CHAT_ENDPOINT, "completion_window": "24h"}
-        return require_id(await client.request_json("POST", "/batches", json={**asked, "metadata": {TAG_KEY: tag}}))
+        batch_params = {
+            "input_file_id": require_id(uploaded_file),
+            "endpoint": CHAT_ENDPOINT,
+            "completion_window": "24h",
+        }
+        return require_id(
+            await client.request_json("POST", "/batches", json={**batch_params, "metadata": {TAG_KEY: tag}})
+        )
 
     async def find_submitted(
         self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
     ) -> list[str]:
-        """By the tag in its metadata; the list begins with the latest."""
-        after: dict[str, str] = {}
+        """Find the batch by the tag in its metadata; the list starts with the latest batch."""
+        cursor: dict[str, str] = {}
         while True:
-            page = await client.request_json("GET", "/batches", params={"limit": PAGE_SIZE, **after})
-            batches = [b for b in page.get("data") or [] if isinstance(b, dict)]
+            page = await client.request_json("GET", "/batches", params={"limit": PAGE_SIZE, **cursor})
+            batches = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
             for batch in batches:
                 if (batch.get("metadata") or {}).get(TAG_KEY) == tag:
                     return [require_id(batch)]
             if not page.get("has_more") or not batches or _creation_time(batches[-1]) < since.timestamp():
                 return []
-            after = {"after": require_id(batches[-1])}
+            cursor = {"after": require_id(batches[-1])}
 
     async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
-        """Its status, and the files of answers and of errors that are there."""
+        """Fetch a batch's status and the paths of its files of results and errors."""
         batch = await client.request_json("GET", f"/batches/{quote_path_segment(batch_id)}")
         status = str(batch.get("status"))
-        files = [f for f in (batch.get("output_file_id"), batch.get("error_file_id")) if isinstance(f, str) and f]
-        refused, crowded = None, False
+        file_ids = [
+            file_id
+            for file_id in (batch.get("output_file_id"), batch.get("error_file_id"))
+            if isinstance(file_id, str) and file_id
+        ]
+        rejection_reason, is_queue_full = None, False
         if status == "failed":
-            errors = [e for e in (batch.get("errors") or {}).get("data") or [] if isinstance(e, dict)]
-            refused = "; ".join(str(e.get("message")) for e in errors[:3]) or "the provider does not say why"
-            crowded = any(e.get("code") == QUEUE_FULL_CODE for e in errors)
+            errors = [error for error in (batch.get("errors") or {}).get("data") or [] if isinstance(error, dict)]
+            rejection_reason = (
+                "; ".join(str(error.get("message")) for error in errors[:3]) or "the provider does not say why"
+            )
+            is_queue_full = any(error.get("code") == QUEUE_FULL_CODE for error in errors)
         return BatchStatus(
             status,
             status in END_STATUSES,
-            refused,
-            crowded,
-            tuple(f"/files/{quote_path_segment(f)}/content" for f in files),
+            rejection_reason,
+            is_queue_full,
+            tuple(f"/files/{quote_path_segment(file_id)}/content" for file_id in file_ids),
         )
 
     def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
-        """A line of either file."""
+        """Parse one line of the file of results or of errors; None if it is malformed."""
         key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
         if not isinstance(key, str):
             return None
         if isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
             return BatchCallResponse(key, status, encode_body(response.get("body")))
-        why = error.get("message") or error.get("code") if isinstance(error, dict) else None
-        return BatchCallResponse(key, None, not_sent_reason=str(why or "the batch holds no answer to it"))
+        reason = error.get("message") or error.get("code") if isinstance(error, dict) else None
+        return BatchCallResponse(key, None, not_sent_reason=str(reason or "the batch holds no answer to it"))
 
 
 def _creation_time(batch: dict[str, Any]) -> float:
-    made = batch.get("created_at")
-    return float(made) if isinstance(made, (int, float)) else 0.0
+    """Time at which a batch was created, in seconds since 1970; 0 if unknown."""
+    created_at = batch.get("created_at")
+    return float(created_at) if isinstance(created_at, (int, float)) else 0.0
 
 
 def require_id(response_body: dict[str, Any]) -> str:
-    """The id in a server's answer.
+    """The id in a server's response.
 
     Raises:
-        NotTaken: there is none.
+        BatchRequestFailed: there is none.
     """
-    if not isinstance(id_ := response_body.get("id"), str) or not id_:
+    if not isinstance(object_id := response_body.get("id"), str) or not object_id:
         raise BatchRequestFailed("the server's answer about batches names no id", 200, is_retryable=False)
-    return id_
+    return object_id
 
 
 OPENAI = _OpenAIBatches()

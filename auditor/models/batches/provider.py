@@ -1,4 +1,4 @@
-"""What differs between providers' batch interfaces."""
+"""Interface of a provider's batch API: what differs between OpenAI's and Anthropic's."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from auditor.models.batches.client import BatchClient
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """How far a batch is.
+    """Status of a batch.
 
     Attributes:
-        words: the provider's own for it.
-        ended: whether all that will come of it is there.
-        refused: why it was not taken at all, so that nothing of it was done or paid for.
-        crowded: whether that is for others that are under way, and it may be taken later.
-        results: paths of what came of it.
+        provider_status: the provider's name of the status.
+        has_ended: whether all its results are available.
+        rejection_reason: why the whole batch was rejected, so that nothing was charged; None if it was not.
+        is_queue_full: whether it was rejected because of other batches in the queue, and may be accepted later.
+        result_paths: URL paths of its results.
     """
 
     provider_status: str
@@ -32,12 +32,13 @@ class BatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class BatchCallResponse:
-    """What a batch says of one call.
+    """A batch's response to one call.
 
     Attributes:
-        status: HTTP status of its answer; None where the call was never made.
-        body: of its answer.
-        why: it was never made.
+        key: of the call.
+        http_status: of the response; None if the call was never sent.
+        body: of the response, as JSON.
+        not_sent_reason: why the call was never sent; empty if it was.
     """
 
     key: str
@@ -47,12 +48,13 @@ class BatchCallResponse:
 
 
 class BatchProvider(Protocol):
-    """A provider's batch interface.
+    """A provider's batch API.
 
     Attributes:
-        suffix: how the address of a single call ends; what stands before is the base of the batches' addresses.
-        most: calls of one batch.
-        is_sure: whether what `find` finds is the batch; else its results must be seen first.
+        call_path: end of the URL of a single call; the part before it is the base URL of the batch endpoints.
+        max_calls: maximum number of calls in one batch.
+        is_match_certain: whether a batch that `find_submitted` returns is certainly the submitted one; if not, its
+            results must be checked.
     """
 
     call_path: str
@@ -60,39 +62,51 @@ class BatchProvider(Protocol):
     is_match_certain: bool
 
     async def has_batches(self, client: BatchClient) -> bool:
-        """Whether the server has batches at all."""
+        """Whether the server has batch endpoints."""
         ...
 
     def format_call(self, key: str, body: bytes) -> bytes:
-        """One call as a part of a batch."""
+        """Format one call as an element of a batch."""
         ...
 
     async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
-        """Submit calls; the batch's id."""
+        """Submit calls as one batch and return its id; `tag` is stored with it if the provider supports that.
+
+        Raises:
+            BatchRequestFailed: the batch was not accepted.
+        """
         ...
 
     async def find_submitted(
         self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
     ) -> list[str]:
-        """Ids of what may be the batch that was submitted under this tag, though nobody heard its id.
+        """Find a batch that was submitted, but whose id was not received; return the ids of all candidates.
 
         Args:
-            tag: as given to `submit`.
-            calls: how many it has.
-            since: it is not older.
-            known: ids of batches that it is not.
+            client: of the server.
+            tag: the tag passed to `submit`.
+            n_calls: number of its calls.
+            since: earliest time at which it was created.
+            known_ids: ids of other batches, which are left out.
+
+        Raises:
+            BatchRequestFailed: the batches cannot be listed.
         """
         ...
 
     async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
-        """How far a batch is."""
+        """Fetch the status of a batch.
+
+        Raises:
+            BatchRequestFailed: the request failed.
+        """
         ...
 
     def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
-        """One line of the results; None where it makes no sense."""
+        """Parse one line of the results; None if it is malformed."""
         ...
 
 
 def encode_body(parsed_body: Any) -> bytes:
-    """A part of a line as the body it would have been by itself."""
+    """Encode a decoded part of a result line as JSON, as the body of a single response."""
     return json.dumps(parsed_body).encode()
