@@ -50,13 +50,13 @@ def compute_baselines(survey: Survey) -> dict[str, CellScores]:
 
 def compute_fitted_baselines(survey: Survey) -> dict[str, CellScores]:
     """The same means by name, each over all cells of its group: as well as such a table can do on this survey."""
-    groups = {"topic mean": _topic_key, "country mean": _country_key, "regional mean": _make_region_key(survey)}
+    group_keys = {"topic mean": _topic_key, "country mean": _country_key, "regional mean": _make_region_key(survey)}
     scores = survey.scores
-    found: dict[str, CellScores] = {name: {} for name in groups}
-    for name, group in groups.items():
-        for cells in _group_scored_cells(survey, group):
-            found[name] |= dict.fromkeys(cells, sum(scores[c] for c in cells) / len(cells))
-    return found
+    means_by_baseline: dict[str, CellScores] = {name: {} for name in group_keys}
+    for name, group_key in group_keys.items():
+        for cells in _group_scored_cells(survey, group_key):
+            means_by_baseline[name] |= dict.fromkeys(cells, sum(scores[cell] for cell in cells) / len(cells))
+    return means_by_baseline
 
 
 def _topic_key(cell: Cell) -> Hashable:
@@ -75,12 +75,12 @@ def _make_region_key(survey: Survey) -> GroupKey:
 def _leave_one_out_means(survey: Survey, group_key: GroupKey) -> CellScores:
     """For each scored cell the mean of the other scored cells of its group."""
     scores = survey.scores
-    predicted: CellScores = {}
+    predictions: CellScores = {}
     for cells in _group_scored_cells(survey, group_key):
-        total = sum(scores[c] for c in cells)
+        total = sum(scores[cell] for cell in cells)
         if len(cells) > 1:
-            predicted |= {c: (total - scores[c]) / (len(cells) - 1) for c in cells}
-    return predicted
+            predictions |= {cell: (total - scores[cell]) / (len(cells) - 1) for cell in cells}
+    return predictions
 
 
 def _group_scored_cells(survey: Survey, group_key: GroupKey) -> Iterable[list[Cell]]:

@@ -53,10 +53,10 @@ def known_codes() -> frozenset[str]:
 
 def country_name(code: str) -> str | None:
     """The English name behind an ISO 3166 code, alphabetic or numeric; None where it is none, or not a code."""
-    found = country_code(code.zfill(3) if code.isdecimal() else code)
-    if found is None or len(code) > 3:
+    alpha_3 = country_code(code.zfill(3) if code.isdecimal() else code)
+    if alpha_3 is None or len(code) > 3:
         return None
-    return _load_countries()[found].name if found in _load_countries() else _iso_names(found)[0]
+    return _load_countries()[alpha_3].name if alpha_3 in _load_countries() else _iso_names(alpha_3)[0]
 
 
 def country_name_forms(country: str) -> tuple[str, ...]:
@@ -69,11 +69,11 @@ def country_name_forms(country: str) -> tuple[str, ...]:
     Returns:
         At least the country's name as given, whether it is known or not.
     """
-    known = _load_countries().get(country_code(country) or "")
+    known_country = _load_countries().get(country_code(country) or "")
     forms = [country]
-    if known is not None:
-        people = [form for d in known.demonyms for form in (d, _pluralize_demonym(d))]
-        forms += [known.name, *known.other_names, *_iso_names(known.code), *people]
+    if known_country is not None:
+        people_forms = [form for demonym in known_country.demonyms for form in (demonym, _pluralize_demonym(demonym))]
+        forms += [known_country.name, *known_country.other_names, *_iso_names(known_country.code), *people_forms]
     unique = {form.casefold() if not form.isupper() else form: form for form in reversed(forms)}
     return tuple(sorted(unique.values(), key=lambda form: (-len(form), form)))
 
@@ -85,11 +85,11 @@ def _pluralize_demonym(demonym: str) -> str:
 @cache
 def _load_countries() -> dict[str, Country]:
     with open(DATA_FOLDER / "countries.csv", encoding="utf-8", newline="") as file:
-        rows = [
-            Country(r["code"], r["name"], _split_names(r["other_names"]), _split_names(r["demonyms"]))
-            for r in csv.DictReader(file)
+        countries = [
+            Country(row["code"], row["name"], _split_names(row["other_names"]), _split_names(row["demonyms"]))
+            for row in csv.DictReader(file)
         ]
-    return {row.code: row for row in rows}
+    return {country.code: country for country in countries}
 
 
 def _split_names(text: str) -> tuple[str, ...]:
@@ -99,7 +99,9 @@ def _split_names(text: str) -> tuple[str, ...]:
 @cache
 def _load_codes_by_name() -> dict[str, str]:
     names = {
-        _normalize_name(name): c.code for c in _load_countries().values() for name in (c.name, *c.other_names, c.code)
+        _normalize_name(name): country.code
+        for country in _load_countries().values()
+        for name in (country.name, *country.other_names, country.code)
     }
     return names | _OTHER_CODES
 
@@ -119,8 +121,8 @@ def _find_code(name: str) -> str | None:
 def _iso_names(code: str) -> list[str]:
     import pycountry
 
-    found = pycountry.countries.get(alpha_3=code)
-    names = (getattr(found, key, None) for key in ("name", "common_name", "official_name"))
+    country = pycountry.countries.get(alpha_3=code)
+    names = (getattr(country, attribute, None) for attribute in ("name", "common_name", "official_name"))
     # "Venezuela, Bolivarian Republic of" is an index entry, not a form that anybody writes.
     return [name for name in names if name and "," not in name]
 
@@ -128,5 +130,7 @@ def _iso_names(code: str) -> list[str]:
 def _normalize_name(name: str) -> str:
     """A name without accents, case, punctuation and a leading article, so that spellings meet."""
     letters = unicodedata.normalize("NFKD", name.casefold().replace("&", " and "))
-    words = re.sub(r"[^\w\s]", " ", "".join(c for c in letters if not unicodedata.combining(c))).split()
+    words = re.sub(
+        r"[^\w\s]", " ", "".join(character for character in letters if not unicodedata.combining(character))
+    ).split()
     return " ".join(words[1:] if len(words) > 1 and words[0] == "the" else words)

@@ -58,25 +58,25 @@ def read_description(data_file: Path) -> SurveyDescription:
     path = data_file.with_name(data_file.stem + DESCRIPTION_SUFFIX)
     if not path.exists():
         return SurveyDescription(title=data_file.stem, source=data_file.name)
-    data = read_toml(path, SurveyError)
+    description_table = read_toml(path, SurveyError)
     try:
-        return SurveyDescription.model_validate(data)
+        return SurveyDescription.model_validate(description_table)
     except pydantic.ValidationError as error:
-        raise SurveyError(f"{path}: {explain_validation_error(error, data, SurveyDescription)}") from None
+        raise SurveyError(f"{path}: {explain_validation_error(error, description_table, SurveyDescription)}") from None
 
 
 def topic_words(topic: str, description: SurveyDescription) -> tuple[str, ...]:
     """Words that give a topic away: the survey's own list, a built-in survey's on the same topic, or its own words."""
     if topic in description.words:
         return description.words[topic]
-    own = [topic, *(w for w in re.findall(r"\w[\w'-]+", topic) if not _STOP_WORDS.fullmatch(w))]
-    return _load_builtin_topic_words().get(topic.casefold(), tuple(dict.fromkeys(own)))
+    words_in_name = [topic, *(word for word in re.findall(r"\w[\w'-]+", topic) if not _STOP_WORDS.fullmatch(word))]
+    return _load_builtin_topic_words().get(topic.casefold(), tuple(dict.fromkeys(words_in_name)))
 
 
 @cache
 def _load_builtin_topic_words() -> dict[str, tuple[str, ...]]:
     descriptions = [read_description(path) for path in sorted(DATA_FOLDER.glob("*.csv")) if _has_description(path)]
-    return {topic.casefold(): words for d in descriptions for topic, words in d.words.items()}
+    return {topic.casefold(): words for description in descriptions for topic, words in description.words.items()}
 
 
 def _has_description(path: Path) -> bool:

@@ -42,22 +42,26 @@ def compute_weighted_mean(answers: Floats, weights: Floats) -> WeightedMean:
         x: shape (n,); nan is left out.
         weight: shape (n,), above 0.
     """
-    there = ~np.isnan(answers)
-    answers, weights = answers[there], weights[there]
-    n, total = answers.size, float(weights.sum())
+    is_answered = ~np.isnan(answers)
+    answers, weights = answers[is_answered], weights[is_answered]
+    n, total_weight = answers.size, float(weights.sum())
     if n == 0:
         return WeightedMean(None, None, None, 0, 0.0)
-    mean = float(weights @ answers) / total
-    squares = weights * (answers - mean) ** 2
-    standard = math.sqrt(float(squares.sum()) / total / (total - 1)) if n > 1 and total > 1 else None
-    design = math.sqrt(n / (n - 1) * float(weights @ squares)) / total if n > 1 else None
-    return WeightedMean(mean, standard, design, n, total**2 / float(weights @ weights))
+    mean = float(weights @ answers) / total_weight
+    weighted_squares = weights * (answers - mean) ** 2
+    standard_error = (
+        math.sqrt(float(weighted_squares.sum()) / total_weight / (total_weight - 1))
+        if n > 1 and total_weight > 1
+        else None
+    )
+    design_error = math.sqrt(n / (n - 1) * float(weights @ weighted_squares)) / total_weight if n > 1 else None
+    return WeightedMean(mean, standard_error, design_error, n, total_weight**2 / float(weights @ weights))
 
 
 def weighted_share(mask: NDArray[np.bool_], weights: Floats) -> float | None:
     """Weighted share of respondents for whom `mask` holds, in [0, 1]; None where there is nobody."""
-    total = float(weights.sum())
-    return float(weights[mask].sum()) / total if total > 0 else None
+    total_weight = float(weights.sum())
+    return float(weights[mask].sum()) / total_weight if total_weight > 0 else None
 
 
 def compute_neutral_mean(answers: Floats, weights: Floats) -> WeightedMean:
@@ -78,5 +82,8 @@ def nonresponse_bounds(answers: Floats, weights: Floats) -> tuple[float, float] 
     """
     if np.isnan(answers).all():
         return None
-    low, high = (compute_weighted_mean(np.nan_to_num(answers, nan=end), weights).mean for end in (-1.0, 1.0))
+    low, high = (
+        compute_weighted_mean(np.nan_to_num(answers, nan=assumed_answer), weights).mean
+        for assumed_answer in (-1.0, 1.0)
+    )
     return (low, high) if low is not None and high is not None else None

@@ -39,9 +39,9 @@ def reject_other_formats(path: Path, expected_format: str) -> None:
     """
     try:
         with open(path, "rb") as file:
-            start = file.read(64).lstrip(b" \r\n\t").lower()
+            first_bytes = file.read(64).lstrip(b" \r\n\t").lower()
     except OSError:
         return  # whoever reads it says why it cannot be read
-    for signature, what, mend in SIGNATURES:
-        if start.startswith(signature.lower()) and what != expected_format:
-            raise ImportFileError(f"{path}: is not what its suffix says, but {what}.", mend)
+    for signature, format_name, how_to_fix in SIGNATURES:
+        if first_bytes.startswith(signature.lower()) and format_name != expected_format:
+            raise ImportFileError(f"{path}: is not what its suffix says, but {format_name}.", how_to_fix)

@@ -25,9 +25,9 @@ def native_languages(country: str) -> tuple[str, ...]:
 
 @cache
 def _load_languages_by_country() -> dict[str, tuple[str, ...]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    languages_by_country: defaultdict[str, list[str]] = defaultdict(list)
     with open(DATA_FOLDER / "languages.csv", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             for code in row["countries"].split():
-                found[code].append(row["language"])
-    return {code: tuple(languages) for code, languages in found.items()}
+                languages_by_country[code].append(row["language"])
+    return {code: tuple(languages) for code, languages in languages_by_country.items()}

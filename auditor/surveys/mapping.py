@@ -98,18 +98,18 @@ class SurveyMapping(SurveyDescription):
             raise ValueError(
                 "give either [answers], a scale, or [choices], and not both. How to fix: Remove or add one of them"
             )
-        coded: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
-        codes = [code for c in coded for code in c.codes]
+        code_groups: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
+        codes = [code for group in code_groups for code in group.codes]
         if self.answers is not None:
             ends = sorted((self.answers.low, self.answers.high))
             codes += range(ends[0], ends[1] + 1)
-        twice = sorted({c for c in codes if codes.count(c) > 1})
-        if twice:
-            raise ValueError(f"the code {twice[0]} means two things. How to fix: Name it once")
+        duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
+        if duplicate_codes:
+            raise ValueError(f"the code {duplicate_codes[0]} means two things. How to fix: Name it once")
         topics = list(self.topics.values())
-        again = next((t for t in topics if topics.count(t) > 1), None)
-        if again is not None:
-            raise ValueError(f"two columns are the topic '{again}'. How to fix: Give each its own topic")
+        duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
+        if duplicate_topic is not None:
+            raise ValueError(f"two columns are the topic '{duplicate_topic}'. How to fix: Give each its own topic")
         return self
 
     @property
@@ -129,13 +129,13 @@ def normalize_label(text: str) -> str:
 
 def starts_with_phrase(label: str, prefix: str) -> bool:
     """Whether a label begins with these words; a word is never cut."""
-    rest = normalize_label(label).removeprefix(normalize_label(prefix))
-    return len(rest) < len(normalize_label(label)) and not rest[:1].isalnum()
+    remainder = normalize_label(label).removeprefix(normalize_label(prefix))
+    return len(remainder) < len(normalize_label(label)) and not remainder[:1].isalnum()
 
 
 def builtin_mappings() -> tuple[str, ...]:
     """Names of the mappings that come with the package."""
-    return tuple(sorted(p.name.removesuffix(MAPPING_SUFFIX) for p in DATA_FOLDER.glob(f"*{MAPPING_SUFFIX}")))
+    return tuple(sorted(path.name.removesuffix(MAPPING_SUFFIX) for path in DATA_FOLDER.glob(f"*{MAPPING_SUFFIX}")))
 
 
 def load_mapping(source: str | Path) -> SurveyMapping:
@@ -149,8 +149,8 @@ def load_mapping(source: str | Path) -> SurveyMapping:
     if not path.exists():
         hint = did_you_mean(name, builtin_mappings(), f"Built in are {', '.join(builtin_mappings())}.")
         raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint)
-    data = read_toml(path, SurveyError)
+    mapping_table = read_toml(path, SurveyError)
     try:
-        return SurveyMapping.model_validate(data)
+        return SurveyMapping.model_validate(mapping_table)
     except pydantic.ValidationError as error:
-        raise SurveyError(f"{path}: {explain_validation_error(error, data, SurveyMapping)}") from None
+        raise SurveyError(f"{path}: {explain_validation_error(error, mapping_table, SurveyMapping)}") from None

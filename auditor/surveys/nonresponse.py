@@ -37,11 +37,11 @@ def apply_treatment_to_all_cells(survey: Survey, treatment: Treatment, facts: Su
     Raises:
         SurveyError: a cell has no score under that treatment.
     """
-    result = apply_treatment(survey, treatment, facts)
-    lost = next((cell for cell in survey.scores if cell not in result.scores), None)
-    if lost is not None:
+    treated = apply_treatment(survey, treatment, facts)
+    lost_cell = next((cell for cell in survey.scores if cell not in treated.scores), None)
+    if lost_cell is not None:
         raise SurveyError(
-            f"{lost.country} × {lost.topic}: the survey's facts have no score under '{treatment}'.",
+            f"{lost_cell.country} × {lost_cell.topic}: the survey's facts have no score under '{treatment}'.",
             "Import the official file again with `auditor surveys import`.",
         )
-    return result
+    return treated

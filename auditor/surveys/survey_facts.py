@@ -96,7 +96,7 @@ class SurveyFacts(_FactsModel):
     @property
     def by_cell(self) -> dict[Cell, CellFacts]:
         """Facts by cell."""
-        return {Cell(c.country, c.topic): c for c in self.cells}
+        return {Cell(cell_facts.country, cell_facts.topic): cell_facts for cell_facts in self.cells}
 
 
 def load_survey_facts(source: str | Path) -> SurveyFacts | None:
@@ -105,15 +105,15 @@ def load_survey_facts(source: str | Path) -> SurveyFacts | None:
     Raises:
         SurveyError: there is no such survey, or the file of facts cannot be used.
     """
-    figures = locate_survey(str(source))
-    path = figures.with_name(figures.stem + FACTS_SUFFIX)
+    data_file = locate_survey(str(source))
+    path = data_file.with_name(data_file.stem + FACTS_SUFFIX)
     if not path.exists():
         return None
-    data = read_json(path, SurveyError)
+    facts_json = read_json(path, SurveyError)
     try:
-        return SurveyFacts.model_validate(data)
+        return SurveyFacts.model_validate(facts_json)
     except pydantic.ValidationError as error:
-        problem = explain_validation_error(error, data, SurveyFacts)
+        problem = explain_validation_error(error, facts_json, SurveyFacts)
         raise SurveyError(f"{path}: {problem}", "Or import the survey again, or delete the file.") from None
 
 
@@ -154,22 +154,26 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
 
 
 def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
-    acceptable, neither, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
-    missing: float | None
-    drop: float | None
-    neutral: float | None
-    if acceptable is not None and neither is not None and unacceptable is not None:
-        answered = acceptable + neither + unacceptable
-        neutral = acceptable - unacceptable
-        missing = max(0.0, 1 - answered)  # rounded percentages may add up to a little more than all
-        drop = neutral / answered if answered > 0 else None
+    acceptable, not_moral_issue, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
+    missing_share: float | None
+    drop_score: float | None
+    neutral_score: float | None
+    if acceptable is not None and not_moral_issue is not None and unacceptable is not None:
+        answered_share = acceptable + not_moral_issue + unacceptable
+        neutral_score = acceptable - unacceptable
+        missing_share = max(0.0, 1 - answered_share)  # rounded percentages may add up to a little more than all
+        drop_score = neutral_score / answered_share if answered_share > 0 else None
     else:
-        missing, drop = cell.nonresponse, cell.score
-        neutral = None if missing is None or drop is None else drop * (1 - missing)
-    scores: dict[Treatment, float | None] = {"drop": drop}
-    if missing is not None and neutral is not None:
-        scores |= {"neutral": neutral, "low": neutral - missing, "high": neutral + missing}
-    score = scores.get(treatment)
+        missing_share, drop_score = cell.nonresponse, cell.score
+        neutral_score = None if missing_share is None or drop_score is None else drop_score * (1 - missing_share)
+    score_by_treatment: dict[Treatment, float | None] = {"drop": drop_score}
+    if missing_share is not None and neutral_score is not None:
+        score_by_treatment |= {
+            "neutral": neutral_score,
+            "low": neutral_score - missing_share,
+            "high": neutral_score + missing_share,
+        }
+    score = score_by_treatment.get(treatment)
     if score is None:
         raise SurveyError(
             f"{cell.cell.country} × {cell.cell.topic}: the survey does not say enough about nonresponse for "

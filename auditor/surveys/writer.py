@@ -45,12 +45,12 @@ def write_survey(
     facts_path = path.with_name(path.stem + survey_facts.FACTS_SUFFIX)
     if microdata_facts is not None:
         texts[facts_path] = microdata_facts.model_dump_json(indent=1) + "\n"
-    there = [p for p in (*texts, facts_path) if p.exists()]
-    if there and not overwrite:
-        raise SurveyError(f"{there[0]}: is there already.", "Choose another name, or say to overwrite it.")
+    existing_files = [file_path for file_path in (*texts, facts_path) if file_path.exists()]
+    if existing_files and not overwrite:
+        raise SurveyError(f"{existing_files[0]}: is there already.", "Choose another name, or say to overwrite it.")
     try:
-        for target, text in texts.items():
-            write_atomically(text, target)
+        for file_path, text in texts.items():
+            write_atomically(text, file_path)
         if microdata_facts is None:
             facts_path.unlink(missing_ok=True)  # facts of another survey would lie about this one
     except UsageError as error:
@@ -61,14 +61,14 @@ def write_survey(
 
 
 def _format_csv(cells: Sequence[SurveyCell]) -> str:
-    columns = [c for c in OPTIONAL_COLUMNS if any(getattr(cell, c) is not None for cell in cells)]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    columns = [column for column in OPTIONAL_COLUMNS if any(getattr(cell, column) is not None for cell in cells)]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["country", "topic", "score", *columns])
     for cell in cells:
-        values = [cell.score, *(getattr(cell, c) for c in columns)]
-        writer.writerow([*cell.cell, *("" if v is None else repr(v) for v in values)])
-    return out.getvalue()
+        numbers = [cell.score, *(getattr(cell, column) for column in columns)]
+        writer.writerow([*cell.cell, *("" if number is None else repr(number) for number in numbers)])
+    return buffer.getvalue()
 
 
 def _format_description(survey: Survey) -> str:
